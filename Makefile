@@ -1,0 +1,91 @@
+# Every target sets up what it needs: a stamp file in the environment stands for "these extras are installed" and is made
+# again when pyproject.toml changes.
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+TREE   := build/tree
+SOURCES = $(shell find api core plugins backends readers learners -name '*.py')
+JOBS   ?= 2
+
+# The first interpreter that is new enough; `make PYTHON3=/path/to/python3 ...` chooses another.
+PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.PHONY: demo test smoke lint types contract docs wheel bench clean help
+
+help:
+	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
+	@echo "make test      run all tests"
+	@echo "make lint      ruff"
+	@echo "make types     mypy, on the tree of the built wheel"
+	@echo "make contract  who may import whom, on the same tree"
+	@echo "make docs      run every example in the docs and docstrings"
+	@echo "make wheel     build the wheel into dist/"
+	@echo "make smoke     install that wheel in an environment of its own and try it"
+	@echo "make bench     run the benchmarks"
+	@echo "make clean     remove everything that was made, the environment included"
+
+# ---- environment ----
+
+$(VENV)/made:
+	@test -n "$(PYTHON3)" || { echo "Python 3.11 or newer is needed; install it, or say make PYTHON3=/path/to/python3" >&2; exit 1; }
+	$(PYTHON3) -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/%.installed: pyproject.toml $(VENV)/made
+	$(PYTHON) -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+# ---- what it is for ----
+
+demo: $(VENV)/demo.installed
+	$(PYTHON) examples/mnist.py
+
+test: $(VENV)/dev.installed
+	$(PYTHON) -m pytest -n $(JOBS)
+
+docs: $(VENV)/dev.installed
+	$(PYTHON) -m pytest tests/programs/test_docs.py
+
+bench: $(VENV)/dev.installed
+	$(PYTHON) -m benchmarks
+
+# ---- checks ----
+
+lint: $(VENV)/dev.installed
+	$(PYTHON) -m ruff check .
+
+types: $(TREE)/made
+	cd $(TREE) && ../../$(PYTHON) -m mypy --config-file ../../pyproject.toml --package cntk
+
+contract: $(TREE)/made
+	PYTHONPATH=$(TREE) $(VENV)/bin/lint-imports --no-cache
+
+# ---- the wheel, and a tree in which every part has its import name ----
+
+wheel: build/wheel.made
+
+# build/lib would bring modules back that have been removed since.
+build/wheel.made: pyproject.toml README.md LICENSE $(SOURCES) $(VENV)/dev.installed
+	rm -rf dist build/lib build/bdist.*
+	$(PYTHON) -m build --wheel
+	touch $@
+
+$(TREE)/made: build/wheel.made
+	rm -rf $(TREE)
+	$(PYTHON) -m zipfile -e dist/*.whl $(TREE)
+	touch $@
+
+# -I keeps the checkout off the import path, so that only the wheel can be what is tried.
+smoke: build/wheel.made
+	rm -rf build/smoke
+	$(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --upgrade pip
+	build/smoke/bin/python -m pip install --quiet dist/*.whl
+	build/smoke/bin/python -I tests/smoke.py
+	build/smoke/bin/cntk doctor
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info demo-output .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

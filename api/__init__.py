@@ -1,0 +1,56 @@
+"""opencntk: networks as function objects.
+
+>>> x = C.input_variable(2)
+>>> model = C.layers.Dense(1, init=1)(x)
+>>> model.eval({x: [[3, 4]]})
+array([[7.]], dtype=float32)
+
+Operators and learners come from plugins: ``C.relu`` is found in the registry and imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cntk.core import plugins as _plugins
+
+_plugins.load_plugins()
+
+from cntk import axis, core, debugging, default_options, device, eval, initializer, internal, io, layers, learners, logging, losses, metrics, misc, ops, train, variables  # noqa: E402, I001
+from cntk import cntk_py  # noqa: E402
+from cntk.axis import Axis  # noqa: E402
+from cntk.core import NDArrayView, Value, asarray, asvalue  # noqa: E402
+from cntk.core.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
+from cntk.core.shape import FreeDimension, InferredDimension  # noqa: E402
+from cntk.default_options import *  # noqa: E402, F403
+from cntk.device import *  # noqa: E402, F403
+from cntk.eval import Evaluator  # noqa: E402
+from cntk.initializer import *  # noqa: E402, F403
+from cntk.learners import IGNORE, UnitType  # noqa: E402
+from cntk.ops import MAX_POOLING, AVG_POOLING, MAX_UNPOOLING, CONSTANT_PAD, REFLECT_PAD, SYMMETRIC_PAD  # noqa: E402, F401
+from cntk.ops.functions import BlockFunction, CloneMethod, Function  # noqa: E402
+from cntk.train import *  # noqa: E402, F403
+from cntk.variables import Constant, Parameter, Record, Variable  # noqa: E402
+
+__version__ = "2.7"
+"""Version of CNTK whose programming interface this is; the distribution ``opencntk`` has a version of its own."""
+
+DATATYPE = np.float32
+
+_SOURCES = (ops, learners)
+
+
+def __getattr__(name: str) -> Any:
+    for source in _SOURCES:
+        if name in source.__all__:
+            return getattr(source, name)
+    raise AttributeError(f"module 'cntk' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name for source in _SOURCES for name in source.__all__)})
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("annotations", "Any", "np")]  # noqa: PLE0604

@@ -1,0 +1,65 @@
+"""The ``cntk`` program: one command a registered name, those of other distributions among them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cntk.core import plugins
+from cntk.core.hookspecs import Register, hookimpl
+
+USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
+
+
+@hookimpl
+def cntk_register_commands(register: Register) -> None:
+    register("plugins", "cntk.commands.plugins:run")
+    register("doctor", "cntk.commands.doctor:run")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: the command's name and what follows it; those of the process when None.
+
+    Returns:
+        The exit status: 0 when all went well, 2 when there is no such command, else what the command says.
+
+    >>> from cntk.cli import main
+    >>> main(["plugin"])
+    2
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in ("-h", "--help"):
+        print(_help())
+        return 0
+    if given[0] == "--version":
+        print(_version())
+        return 0
+    name, *rest = given
+    if name not in plugins.commands:
+        print(f"cntk: there is no command '{name}'; there are {', '.join(plugins.commands)}", file=sys.stderr)
+        return 2
+    return int(plugins.commands.get(name)(rest) or 0)
+
+
+def _help() -> str:
+    lines = [USAGE, "", "commands:"]
+    lines += [f"  {name:12} {_summary(name)}" for name in plugins.commands]
+    return "\n".join(lines)
+
+
+def _summary(name: str) -> str:
+    """First line of a command's docstring; a plugin's command that cannot be imported says so instead."""
+    try:
+        documentation = plugins.commands.get(name).__doc__ or ""
+    except Exception as error:
+        return f"(of {plugins.commands.owner(name)}; cannot be imported: {error})"
+    return documentation.strip().partition("\n")[0]
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"{plugins.DISTRIBUTION} {version(plugins.DISTRIBUTION)}"

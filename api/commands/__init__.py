@@ -1,0 +1,1 @@
+"""The built-in commands of the ``cntk`` program, a file a command."""

@@ -1,0 +1,108 @@
+"""``cntk doctor``: what is there on this machine, what is missing, and how to mend it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
+from typing import Any
+
+from cntk.core import plugins
+
+
+@dataclass(frozen=True)
+class Part:
+    """A library that something here can use: the module to look for, what it is for, and what to hand to ``pip install``."""
+
+    module: str
+    purpose: str
+    install: str
+
+
+PARTS = (
+    Part("scipy", "sparse data", "scipy"),
+    Part("numba", "faster kernels on the CPU", "numba"),
+    Part("cupy", "computing on NVIDIA GPUs", "opencntk[gpu]"),
+    Part("mpi4py", "training on several workers", "opencntk[mpi]"),
+    Part("onnx", "ONNX model files", "opencntk[onnx]"),
+    Part("tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
+    Part("mlflow", "logging to MLflow", "opencntk[mlflow]"),
+    Part("PIL", "reading images", "opencntk[image]"),
+    Part("fastapi", "serving models", "opencntk[serve]"),
+    Part("matplotlib", "pictures in the examples", "opencntk[demo]"),
+    Part("sklearn", "data for the examples", "opencntk[demo]"),
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Say what this machine has and lacks, and how to mend it.
+
+    Args:
+        arguments: none but ``--help``.
+
+    Returns:
+        0, or 1 when a backend or plugin that is installed cannot be used.
+    """
+    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to mend it.")
+    parser.parse_args(arguments)
+    backends = dict(_backends())
+    broken = [record for record in plugins.records if record.state == "broken"]
+    _section("machine", _machine())
+    _section("backends", [f"{name}: {why or 'ready, ' + described}" for name, (why, described) in backends.items()])
+    _section("optional parts", _parts())
+    _section("broken plugins", [f"{record.name} of {record.distribution}: {record.error}" for record in broken] or ["none"])
+    return 1 if broken or any(why for why, _ in backends.values()) else 0
+
+
+def _section(title: str, lines: Iterable[str]) -> None:
+    print(title)
+    for line in lines:
+        print(f"  {line}")
+
+
+def _machine() -> list[str]:
+    return [
+        f"{plugins.DISTRIBUTION} {version(plugins.DISTRIBUTION)}",
+        f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+        f"NumPy {version('numpy')} with {_blas()}",
+        f"{_cores()} cores",
+    ]
+
+
+def _blas() -> str:
+    """Name and version of the BLAS that NumPy multiplies matrices with."""
+    import numpy as np
+
+    config: Any = np.show_config(mode="dicts")
+    found = config["Build Dependencies"]["blas"]
+    return f"{found['name']} {found.get('version', '')}".strip()
+
+
+def _cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _backends() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name of each backend with why it cannot be used and its description, one of which is empty."""
+    for name in plugins.backends:
+        try:
+            backend = plugins.backends.get(name)()
+            why = backend.unavailable()
+            yield name, (why, "" if why else backend.describe())
+        except Exception as error:
+            yield name, (f"broken, {type(error).__name__}: {error}", "")
+
+
+def _parts() -> Iterator[str]:
+    distributions = packages_distributions()
+    for part in PARTS:
+        if find_spec(part.module) is None:
+            yield f"{part.module:12} missing  for {part.purpose}; mend with: pip install '{part.install}'"
+        else:
+            installed = distributions.get(part.module, [])
+            yield f"{part.module:12} {version(installed[0]) if installed else 'there':8} for {part.purpose}"

@@ -1,0 +1,53 @@
+"""The evaluator: a metric over minibatches, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cntk.core.build import as_variable
+from cntk.core.function import Function, combine
+from cntk.core.progress import ProgressWriter
+from cntk.core.variable import Variable
+from cntk.train.trainer import measure
+
+
+class Evaluator:
+    """Averages a metric over minibatches.
+
+    Args:
+        eval_function: a function or variable with one output.
+        progress_writers: a progress writer, several, or None.
+
+    >>> x = C.input_variable(2)
+    >>> C.Evaluator(C.reduce_sum(x)).test_minibatch({x: np.array([[1, 2], [3, 4]], np.float32)})
+    5.0
+    """
+
+    def __init__(self, eval_function: Function | Variable, progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None) -> None:
+        self._metric = as_variable(eval_function)
+        self._function = combine([self._metric])
+        writers = [] if progress_writers is None else progress_writers
+        self._writers = list(writers) if isinstance(writers, (list, tuple)) else [writers]
+
+    def test_minibatch(self, arguments: Any, device: Any = None) -> float:
+        """Average of the metric over one minibatch, per sample.
+
+        Args:
+            arguments: data by input variable or name, or one input's data where there is one input.
+            device: where to compute; the default device where None.
+        """
+        average, samples = measure(self._function, self._metric, arguments, device)
+        for writer in self._writers:
+            writer.update_test(samples, average * samples)
+        return average
+
+    @property
+    def evaluation_function(self) -> Variable:
+        """The metric."""
+        return self._metric
+
+    def summarize_test_progress(self) -> None:
+        """Have the progress writers sum up what was tested since the last summary."""
+        for writer in self._writers:
+            writer.summarize_test()

@@ -1,0 +1,55 @@
+"""Layers: functions that make functions with parameters of their own."""
+
+from __future__ import annotations
+
+from cntk.default_options import default_options, default_options_for
+from cntk.layers.activation import Activation, Dropout, Label
+from cntk.layers.blocks import ForwardDeclaration, Stabilizer, UntestedBranchError, identity
+from cntk.layers.convolution import Convolution, Convolution1D, Convolution2D, Convolution3D
+from cntk.layers.convolution_transpose import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
+from cntk.layers.dense import Dense, Embedding
+from cntk.layers.higher_order_layers import For, ResNetBlock, Sequential, SequentialClique
+from cntk.layers.normalization import BatchNormalization, LayerNormalization
+from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SequenceOverMeta, Signature, SparseTensor, Tensor, tensor
+
+__all__ = [
+    "Activation",
+    "AveragePooling",
+    "BatchNormalization",
+    "Convolution",
+    "Convolution1D",
+    "Convolution2D",
+    "Convolution3D",
+    "ConvolutionTranspose",
+    "ConvolutionTranspose1D",
+    "ConvolutionTranspose2D",
+    "ConvolutionTranspose3D",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "For",
+    "ForwardDeclaration",
+    "GlobalAveragePooling",
+    "GlobalMaxPooling",
+    "Label",
+    "LayerNormalization",
+    "MaxPooling",
+    "MaxUnpooling",
+    "ParameterTensor",
+    "ResNetBlock",
+    "Sequence",
+    "SequenceOver",
+    "SequenceOverMeta",
+    "Sequential",
+    "SequentialClique",
+    "Signature",
+    "SparseTensor",
+    "Stabilizer",
+    "Tensor",
+    "UntestedBranchError",
+    "default_options",
+    "default_options_for",
+    "identity",
+    "tensor",
+]

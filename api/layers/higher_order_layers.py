@@ -1,0 +1,119 @@
+"""Layers made of layers: chains, loops and skip connections."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import reduce
+from types import FunctionType
+from typing import Any
+
+from cntk.layers.blocks import identity, named
+from cntk.ops.functions import Function
+
+
+def Sequential(layers: Any, name: str = "") -> Any:
+    """Chain functions: ``Sequential([f, g, h])(x)`` is ``h(g(f(x)))``.
+
+    Args:
+        layers: list of functions. A list inside is a chain of its own; a tuple stands for functions side by side, whose results
+            become the arguments of the next one.
+        name: name of the result.
+
+    Returns:
+        The chain, a function of one argument; what is not a list is returned as it is.
+
+    >>> from cntk.layers import Dense, Sequential
+    >>> x = C.input_variable(3)
+    >>> Sequential([Dense(4, activation=C.relu), Dense(2)])(x).shape
+    (2,)
+    >>> f = Sequential([(C.square, lambda x: x), C.splice])
+    >>> f.update_signature(1)
+    >>> f(np.array([[3]], dtype=np.float32))
+    array([[9., 3.]], dtype=float32)
+    """
+    if not isinstance(layers, list):
+        return layers
+    chain = reduce(lambda f, g: f >> g, [Sequential(layer) for layer in layers], identity)
+    return named(chain, name)
+
+
+def For(what_range: Iterable[Any], constructor: Callable[..., Any], name: str = "") -> Any:
+    """Chain the layers that a Python function makes, one for each item of a range.
+
+    Args:
+        what_range: the items.
+        constructor: function of the item, or of nothing, that returns a layer or a list of layers.
+        name: name of the result.
+
+    Returns:
+        The chain, a function of one argument.
+
+    Raises:
+        ValueError: *constructor* is not a Python function.
+
+    >>> from cntk.layers import Dense, For
+    >>> model = For(range(3), lambda i: Dense([8, 4, 2][i], activation=C.relu))
+    >>> model(C.input_variable(5)).shape
+    (2,)
+    """
+    if not isinstance(constructor, FunctionType):
+        raise ValueError(f"For: constructor must be a Python function or lambda that makes a layer, got {type(constructor).__name__}")
+    takes_item = bool(inspect.signature(constructor).parameters)
+    return Sequential([constructor(item) if takes_item else constructor() for item in what_range], name)
+
+
+def SequentialClique(functions: Iterable[Any], name: str = "") -> Function:
+    """Chain functions, each of which gets the sum of the input and all results before it.
+
+    Args:
+        functions: functions whose results have the shape of their input.
+        name: name of the result.
+
+    Returns:
+        A function of one argument, which gives the last function's result.
+
+    Raises:
+        ValueError: there are no functions.
+
+    >>> from cntk.layers import SequentialClique
+    >>> f = SequentialClique([C.square, C.square])
+    >>> f(C.input_variable(1)).eval([[2]])
+    array([[36.]], dtype=float32)
+    """
+    functions = list(functions)
+    if not functions:
+        raise ValueError("SequentialClique: give at least one function")
+
+    def clique(x: Any) -> Any:
+        for f in functions[:-1]:
+            x = x + f(x)
+        return functions[-1](x)
+
+    return named(clique, name)
+
+
+def ResNetBlock(f: Any, name: str = "") -> Function:
+    """Add a skip connection to a function: f(x) + x.
+
+    Args:
+        f: function whose result has the shape of its input.
+        name: name of the result.
+
+    Returns:
+        A function of one argument.
+
+    Source: K. He, X. Zhang, S. Ren, J. Sun, "Deep residual learning for image recognition", CVPR 2016.
+
+    >>> from cntk.layers import ResNetBlock
+    >>> ResNetBlock(C.square)(C.input_variable(1)).eval([[3]])
+    array([[12.]], dtype=float32)
+    """
+
+    def skip(x: Any) -> Any:
+        return f(x) + x
+
+    return named(skip, name)
+
+
+__all__ = ["For", "ResNetBlock", "Sequential", "SequentialClique"]

@@ -1,0 +1,33 @@
+"""The layers under the name of CNTK's module of them."""
+
+from __future__ import annotations
+
+from cntk.layers.activation import Activation, Dropout, Label
+from cntk.layers.convolution import Convolution, Convolution1D, Convolution2D, Convolution3D
+from cntk.layers.convolution_transpose import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
+from cntk.layers.dense import Dense, Embedding
+from cntk.layers.normalization import BatchNormalization, LayerNormalization
+from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+
+__all__ = [
+    "Activation",
+    "AveragePooling",
+    "BatchNormalization",
+    "Convolution",
+    "Convolution1D",
+    "Convolution2D",
+    "Convolution3D",
+    "ConvolutionTranspose",
+    "ConvolutionTranspose1D",
+    "ConvolutionTranspose2D",
+    "ConvolutionTranspose3D",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "GlobalAveragePooling",
+    "GlobalMaxPooling",
+    "Label",
+    "LayerNormalization",
+    "MaxPooling",
+    "MaxUnpooling",
+]

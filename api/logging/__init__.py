@@ -1,0 +1,24 @@
+"""Progress writers, and tools that look at graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cntk.core import plugins
+from cntk.logging import graph
+from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
+
+__all__ = [  # noqa: PLE0604
+    "TraceLevel",
+    "get_trace_level",
+    "graph",
+    "log_number_of_parameters",
+    "set_trace_level",
+    *plugins.progress_writers.names(),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in plugins.progress_writers:
+        return plugins.progress_writers.get(name)
+    raise AttributeError(f"module 'cntk.logging' has no '{name}'; registered progress writers are {plugins.progress_writers.names()}")

@@ -1,0 +1,45 @@
+"""How much is told, and what a model consists of."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from cntk.core.function import Function
+from cntk.core.shape import is_concrete, size_of
+
+
+class TraceLevel(IntEnum):
+    """How much is told while programs run."""
+
+    Error = 0
+    Warning = 1
+    Info = 2
+
+
+_level = TraceLevel.Warning
+
+
+def set_trace_level(value: TraceLevel | int) -> None:
+    """Choose how much is told."""
+    global _level
+    _level = TraceLevel(value)
+
+
+def get_trace_level() -> TraceLevel:
+    """How much is told; warnings by default."""
+    return _level
+
+
+def log_number_of_parameters(model: Function, trace_level: TraceLevel | int = TraceLevel.Error) -> None:
+    """Print how many parameters a model has; from *trace_level* 1 on, also their shapes.
+
+    >>> C.logging.log_number_of_parameters(C.layers.Dense(3)(C.input_variable(2)))
+    Training 9 parameters in 2 parameter tensors.
+    """
+    shapes = [parameter.shape for parameter in model.parameters]
+    known = all(is_concrete(shape) for shape in shapes)
+    total = str(sum(size_of(shape) for shape in shapes)) if known else "so far unspecified number of"
+    print(f"Training {total} parameters in {len(shapes)} parameter tensors.")
+    if trace_level:
+        for parameter in model.parameters:
+            print(f"\t{parameter.name or parameter.uid}: {parameter.shape}")

@@ -1,0 +1,15 @@
+"""Metrics: what training reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cntk.core import plugins
+
+__all__ = ["classification_error"]  # noqa: F822
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return plugins.ops.get(name)
+    raise AttributeError(f"module 'cntk.metrics' has no metric '{name}'")

@@ -1,0 +1,34 @@
+"""Operators: everything that plugins register, and what builds graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cntk.core import plugins
+from cntk.core.function import as_block, as_composite, combine
+from cntk.core.variable import constant, input_variable, parameter, placeholder
+from cntk.ops import functions
+from cntk.ops.functions import Function
+
+MAX_POOLING = 0
+AVG_POOLING = 1
+MAX_UNPOOLING = 0
+CONSTANT_PAD = 0
+REFLECT_PAD = 1
+SYMMETRIC_PAD = 2
+TIMES_NO_INFERRED_INPUT_RANK = -1
+TIMES_REDUCE_SEQUENCE_AXIS_WITHOUT_INFERRED_INPUT_RANK = -2
+
+_BUILDERS = ["Function", "as_block", "as_composite", "combine", "constant", "functions", "input_variable", "parameter", "placeholder"]
+
+__all__ = [*_BUILDERS, *plugins.ops.names()]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in plugins.ops:
+        return plugins.ops.get(name)
+    raise AttributeError(f"module 'cntk.ops' has no operator '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

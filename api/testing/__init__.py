@@ -1,0 +1,16 @@
+"""Conformance kit for plugin authors: one line runs the contract of a part against theirs.
+
+>>> from cntk.testing import check_op
+>>> check_op(C.tanh)
+
+Each check returns nothing when the part conforms, and raises an AssertionError that says what it was given, what came out and
+what was expected.
+"""
+
+from cntk.testing.backends import check_backend
+from cntk.testing.learners import check_learner
+from cntk.testing.ops import check_op
+from cntk.testing.progress import check_progress_writer
+from cntk.testing.tolerances import assert_close
+
+__all__ = ["assert_close", "check_backend", "check_learner", "check_op", "check_progress_writer"]

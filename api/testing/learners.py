@@ -1,0 +1,56 @@
+"""The contract of a learner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cntk as C
+
+TARGET = (0.5, -0.25, 0.1)
+RATE = 0.02
+STEPS = 60
+
+
+def check_learner(factory: Callable[[Any, Any], Any]) -> None:
+    """Check a learner: it tells its parameters and learning rate, and a Trainer minimises a simple loss with it.
+
+    Args:
+        factory: called with a list of parameters and a schedule of learning rates, returns the learner.
+
+    Raises:
+        AssertionError: it does not conform.
+
+    >>> from cntk.testing import check_learner
+    >>> check_learner(C.sgd)
+    """
+    for dtype in (np.float32, np.float64):
+        _check_type(factory, dtype)
+
+
+def _check_type(factory: Callable[[Any, Any], Any], dtype: Any) -> None:
+    parameter = C.parameter(init=np.zeros(len(TARGET), dtype))
+    learner = factory([parameter], C.learning_parameter_schedule(RATE))
+    _require(abs(learner.learning_rate() - RATE) < 1e-12, f"learning_rate() gives {learner.learning_rate()}, the schedule {RATE}")
+    held = learner.parameters() if callable(learner.parameters) else learner.parameters
+    _require(list(held) == [parameter], "parameters are not those it was made with")
+
+    scale = C.input_variable((), dtype)
+    distance = C.minus(C.constant(np.array(TARGET, dtype)), parameter)
+    loss = C.element_times(scale, C.reduce_sum(C.element_times(distance, distance)))
+    trainer = C.Trainer(None, (loss, None), [learner])
+    losses = []
+    for _ in range(STEPS):
+        trainer.train_minibatch({scale: np.ones(4, dtype)})
+        losses.append(trainer.previous_minibatch_loss_average)
+    kind = np.dtype(dtype).name
+    _require(parameter.value.dtype == dtype, f"the {kind} parameter became {parameter.value.dtype}")
+    _require(bool(np.isfinite(parameter.value).all()), f"the {kind} parameter became {parameter.value}")
+    _require(losses[-1] < losses[0] / 2, f"after {STEPS} steps at rate {RATE} the loss went from {losses[0]:.4g} to {losses[-1]:.4g} only")
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise AssertionError(f"the learner does not conform: {message}")

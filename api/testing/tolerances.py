@@ -1,0 +1,41 @@
+"""How close numbers must be: the one table of tolerances that all tests use."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Tolerance(NamedTuple):
+    """A difference may be as large as ``absolute + relative * |expected|``."""
+
+    relative: float
+    absolute: float
+
+
+VALUES: dict[Any, Tolerance] = {
+    np.float16: Tolerance(1e-2, 1e-2),
+    np.float32: Tolerance(1e-4, 1e-5),
+    np.float64: Tolerance(1e-9, 1e-11),
+}
+"""For results against the right ones, by element type."""
+
+GRADIENTS = Tolerance(1e-5, 1e-7)
+"""For gradients against central finite differences, in float64."""
+
+
+def assert_close(actual: Any, expected: Any, message: str = "", tolerance: Tolerance | None = None) -> None:
+    """Require that two arrays have one shape and agree as closely as the element type of *actual* lets them.
+
+    Raises:
+        AssertionError: they do not; it starts with *message* and shows where they differ most.
+
+    >>> from cntk.testing import assert_close
+    >>> assert_close(np.float32(1) / 3, 1 / 3)
+    """
+    actual = np.asarray(actual)
+    relative, absolute = tolerance or VALUES[actual.dtype.type]
+    if actual.shape != np.shape(expected):
+        raise AssertionError(f"{message}: got an array of shape {actual.shape}, expected {np.shape(expected)}")
+    np.testing.assert_allclose(actual, expected, rtol=relative, atol=absolute, err_msg=message)

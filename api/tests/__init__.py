@@ -1,0 +1,1 @@
+"""Helpers that CNTK programs import from its test package."""

@@ -1,0 +1,14 @@
+"""What CNTK's notebooks import at their start."""
+
+from __future__ import annotations
+
+import os
+
+from cntk.core.device import cpu, gpu, try_set_default_device
+
+
+def set_device_from_pytest_env() -> None:
+    """Choose the device that the environment variable ``TEST_DEVICE`` names (``cpu`` or ``gpu``); without it, do nothing."""
+    wanted = os.environ.get("TEST_DEVICE")
+    if wanted is not None:
+        try_set_default_device(cpu() if wanted == "cpu" else gpu(0))

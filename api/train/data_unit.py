@@ -1,0 +1,14 @@
+"""Units in which frequencies are given."""
+
+from enum import IntEnum
+
+
+class DataUnit(IntEnum):
+    """What a frequency counts."""
+
+    sweep = 0
+    """Passes over the data."""
+    sample = 1
+    """Samples."""
+    minibatch = 2
+    """Minibatches."""

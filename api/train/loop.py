@@ -1,0 +1,241 @@
+"""Training and testing on arrays: what ``Function.train`` and ``Function.test`` do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cntk.core.function import Function
+from cntk.core.progress import NEVER, ProgressWriter
+from cntk.learners.schedules import minibatch_size_schedule
+from cntk.train.data_unit import DataUnit
+from cntk.train.trainer import Trainer
+from cntk.variables import Record
+
+
+class ArrayData:
+    """Arrays, CSR matrices and lists of samples of equal length, served in order; minibatches end where the data ends.
+
+    Args:
+        data: one array, or a tuple or list of them, one for each argument of the criterion.
+        arguments: the criterion's arguments.
+
+    Raises:
+        ValueError: a wrong number of arrays, or arrays of different lengths.
+        TypeError: something that is no data.
+    """
+
+    def __init__(self, data: Any, arguments: Sequence[Any]) -> None:
+        arrays = list(data) if isinstance(data, (tuple, list)) else [data]
+        if len(arrays) != len(arguments):
+            raise ValueError(f"the criterion has {len(arguments)} arguments {list(arguments)}, but data for {len(arrays)} was given; give one array for each, in this order")
+        for array in arrays:
+            if not (hasattr(array, "shape") or isinstance(array, list)):
+                raise TypeError(f"train and test take NumPy arrays, CSR matrices and lists of samples, got {type(array).__name__}")
+        lengths = [array.shape[0] if hasattr(array, "shape") else len(array) for array in arrays]
+        if len(set(lengths)) != 1 or not lengths[0]:
+            raise ValueError(f"the arrays must hold the same number of samples, at least one; they hold {lengths}")
+        self.length = lengths[0]
+        self._arrays = dict(zip(arguments, arrays, strict=True))
+        self._position = 0
+
+    def next(self, size: int) -> tuple[dict[Any, Any], bool]:
+        """At most *size* samples, and whether they end a pass over the data."""
+        start, stop = self._position, min(self._position + size, self.length)
+        ended = stop == self.length
+        self._position = 0 if ended else stop
+        return {variable: array[start:stop] for variable, array in self._arrays.items()}, ended
+
+
+class _Collector(ProgressWriter):
+    """Keeps what ``train`` and ``test`` return."""
+
+    def __init__(self, frequency: int | None) -> None:
+        super().__init__(NEVER if frequency is None else frequency)
+        self.updates: list[Record] = []
+        self.summaries: list[Record] = []
+        self.tests: list[Record] = []
+
+    def on_write_training_update(self, samples: Any, updates: Any, aggregate_loss: Any, aggregate_metric: Any) -> None:
+        count = samples[1] - samples[0]
+        self.updates.append(_averages(count, loss=aggregate_loss[1] - aggregate_loss[0], metric=aggregate_metric[1] - aggregate_metric[0]))
+
+    def on_write_training_summary(
+        self, samples: int, updates: int, summaries: int, aggregate_loss: float, aggregate_metric: float, elapsed_milliseconds: float
+    ) -> None:
+        self.summaries.append(_averages(samples, loss=aggregate_loss, metric=aggregate_metric))
+
+    def on_write_test_summary(self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float) -> None:
+        self.tests.append(_averages(samples, metric=aggregate_metric))
+
+
+def _averages(samples: int, **sums: float) -> Record:
+    return Record(**{name: value / (samples or 1) for name, value in sums.items()}, samples=samples)
+
+
+def train(
+    self: Function,
+    minibatch_source: Any,
+    minibatch_size: Any = 32,
+    streams: Any = None,
+    model_inputs_to_streams: Any = None,
+    parameter_learners: Any = (),
+    callbacks: Any = (),
+    progress_frequency: Any = None,
+    max_epochs: float | None = None,
+    epoch_size: int | None = None,
+    max_samples: int | None = None,
+) -> Record:
+    """Train this criterion on arrays.
+
+    Args:
+        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments.
+        minibatch_size: samples in a minibatch, a number or a schedule (``minibatch_size_schedule``).
+        streams, model_inputs_to_streams: for readers of files; arrays take none.
+        parameter_learners: learners of the parameters.
+        callbacks: progress writers.
+        progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; an epoch by default.
+        max_epochs: epochs to train, 1 by default.
+        epoch_size: samples in an epoch, all by default.
+        max_samples: samples to train, in place of *max_epochs*.
+
+    Returns:
+        A Record: ``updates`` and ``epoch_summaries``, lists of records with ``loss``, ``metric`` and ``samples``.
+
+    Raises:
+        ValueError: both *max_epochs* and *max_samples*, no minibatch size, or data that does not fit the arguments.
+
+    >>> x, y = C.input_variable(1), C.input_variable(1)
+    >>> loss = C.squared_error(C.layers.Dense(1, init=0)(x), y)
+    >>> X = np.ones((64, 1), np.float32)
+    >>> progress = loss.train((X, 2 * X), parameter_learners=[C.sgd(loss.parameters, 0.1)], max_epochs=2)
+    >>> [round(summary.loss, 3) for summary in progress.epoch_summaries]
+    [2.72, 0.353]
+    """
+    if minibatch_size is None:
+        raise ValueError("train: a minibatch_size is needed: a number of samples or a minibatch_size_schedule")
+    if max_epochs is not None and max_samples is not None:
+        raise ValueError("train: give max_epochs or max_samples, not both")
+    if streams is not None or model_inputs_to_streams is not None:
+        raise ValueError("train: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
+    data = ArrayData(minibatch_source, self.arguments)
+    writers = _writers_of(callbacks)
+    epoch = data.length if epoch_size is None else int(epoch_size)
+    end = int(max_samples if max_samples is not None else (1 if max_epochs is None else max_epochs) * epoch)
+    collector = _Collector(_frequency_of(writers))
+    trainer = Trainer(None, self, parameter_learners, [*writers, collector])
+    _run(trainer, data, _as_schedule(minibatch_size), end, _Boundary(progress_frequency, epoch))
+    if not collector.summaries:
+        collector.summaries.append(Record(loss=0.0, metric=0.0, samples=0))
+    return Record(updates=collector.updates or collector.summaries, epoch_summaries=collector.summaries)
+
+
+def test(
+    self: Function,
+    minibatch_source: Any,
+    minibatch_size: Any = 32,
+    streams: Any = None,
+    model_inputs_to_streams: Any = None,
+    callbacks: Any = None,
+) -> Record:
+    """Average this criterion's metric, or loss where it has no metric, over arrays.
+
+    Args:
+        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments.
+        minibatch_size: samples in a minibatch.
+        streams, model_inputs_to_streams: for readers of files; arrays take none.
+        callbacks: progress writers.
+
+    Returns:
+        A Record with ``metric`` and ``samples``.
+    """
+    from cntk.eval import Evaluator
+
+    if streams is not None or model_inputs_to_streams is not None:
+        raise ValueError("test: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
+    data = ArrayData(minibatch_source, self.arguments)
+    collector = _Collector(None)
+    evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*_writers_of(callbacks or ()), collector])
+    needed = set(evaluator._function.arguments)
+    for minibatch in _one_pass(data, _as_schedule(minibatch_size)):
+        evaluator.test_minibatch({variable: part for variable, part in minibatch.items() if variable in needed})
+    evaluator.summarize_test_progress()
+    return collector.tests[0]
+
+
+def extend_function() -> None:
+    """Give functions their training methods, which the kernel knows nothing of."""
+    Function.train = train  # type: ignore[assignment]
+    Function.test = test  # type: ignore[assignment]
+
+
+# ---- inside ----
+
+
+class _Boundary:
+    """Tells where summaries are due: every so many samples, minibatches or passes."""
+
+    def __init__(self, frequency: Any, epoch: int) -> None:
+        number, unit = frequency if isinstance(frequency, tuple) else (epoch if frequency is None else frequency, DataUnit.sample)
+        if number <= 0:
+            raise ValueError(f"progress_frequency must be a positive number of samples or (number, DataUnit), got {frequency!r}")
+        self._every, self._unit = number, DataUnit(unit)
+        self._due = number
+        self._minibatches = self._sweeps = 0
+
+    def passed(self, samples: int, sweep_ended: bool) -> bool:
+        """Note a minibatch after which *samples* have been seen in all; whether a summary is due."""
+        self._minibatches += 1
+        self._sweeps += sweep_ended
+        count = {DataUnit.sample: samples, DataUnit.minibatch: self._minibatches, DataUnit.sweep: self._sweeps}[self._unit]
+        if count < self._due:
+            return False
+        self._due = (count // self._every + 1) * self._every
+        return True
+
+    @property
+    def summarizes_rest(self) -> bool:
+        """Whether what remains after the last boundary gets a summary of its own."""
+        return self._unit is not DataUnit.sweep
+
+
+def _run(trainer: Trainer, data: ArrayData, sizes: Any, end: int, boundary: _Boundary) -> None:
+    pending = False
+    while trainer.total_number_of_samples_seen < end:
+        seen = trainer.total_number_of_samples_seen
+        arguments, sweep_ended = data.next(min(sizes[seen], end - seen))
+        trainer.train_minibatch(arguments, is_sweep_end=sweep_ended)
+        pending = True
+        if boundary.passed(trainer.total_number_of_samples_seen, sweep_ended):
+            trainer.summarize_training_progress()
+            pending = False
+    if pending and boundary.summarizes_rest:
+        trainer.summarize_training_progress()
+
+
+def _one_pass(data: ArrayData, sizes: Any) -> Iterator[dict[Any, Any]]:
+    seen, ended = 0, False
+    while not ended:
+        size = sizes[seen]
+        arguments, ended = data.next(size)
+        seen += size
+        yield arguments
+
+
+def _as_schedule(size: Any) -> Any:
+    return size if hasattr(size, "__getitem__") and not isinstance(size, (list, tuple)) else minibatch_size_schedule(size)
+
+
+def _writers_of(callbacks: Any) -> list[ProgressWriter]:
+    listed = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+    for callback in listed:
+        if not isinstance(callback, ProgressWriter):
+            raise ValueError(f"callbacks: expected progress writers, got {type(callback).__name__} {callback!r:.80}")
+    return listed
+
+
+def _frequency_of(writers: Sequence[ProgressWriter]) -> int | None:
+    return next((writer.freq for writer in writers if getattr(writer, "freq", None)), None)
+
+
+__all__ = ["ArrayData", "extend_function", "test", "train"]

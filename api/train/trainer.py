@@ -1,0 +1,270 @@
+"""The trainer: one minibatch at a time, from data to new parameter values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cntk.core.evaluate import feeds_for, program_for
+from cntk.core.feed import unfeed
+from cntk.core.function import Function, combine
+from cntk.core.progress import ProgressWriter
+from cntk.core.variable import Parameter, Variable
+from cntk.core.workspace import Run
+from cntk.learners import Learner
+
+
+class Trainer:
+    """Trains a criterion with learners.
+
+    Args:
+        model: the model, for reference and for saving; may be None.
+        criterion: a function with the loss as its first and a metric as its optional second output, or a tuple of these.
+        parameter_learners: a learner, or several that share the parameters between them.
+        progress_writers: a progress writer, several, or None.
+
+    Raises:
+        ValueError: a criterion of more than two parts, a learner's parameter that the loss does not contain, or a parameter
+            that two learners update.
+
+    >>> x, y = C.input_variable(2), C.input_variable(1)
+    >>> model = C.layers.Dense(1, init=0)(x)
+    >>> trainer = C.Trainer(model, C.squared_error(model, y), C.sgd(model.parameters, 0.1))
+    >>> trainer.train_minibatch({x: np.ones((4, 2), np.float32), y: np.ones((4, 1), np.float32)})
+    True
+    >>> trainer.previous_minibatch_loss_average
+    1.0
+    """
+
+    def __init__(
+        self,
+        model: Function | Variable | None,
+        criterion: Any,
+        parameter_learners: Learner | Sequence[Learner],
+        progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None,
+    ) -> None:
+        self._model = model
+        self._loss, self._metric = _parts_of(criterion)
+        self._learners = _as_list(parameter_learners)
+        self._writers: list[ProgressWriter] = _as_list(progress_writers)
+        self._parameters = _check_learners(self._learners, self._loss)
+        self._roots = [self._loss] if self._metric is None else [self._loss, self._metric]
+        self._function = combine([*self._roots, *(model.outputs if isinstance(model, Function) else [])])
+        self._seen = 0
+        self._last: tuple[int, float, float] | None = None
+
+    # ---- training and testing ----
+
+    def train_minibatch(
+        self, arguments: Any, outputs: Iterable[Any] | None = None, device: Any = None, is_sweep_end: bool | None = None
+    ) -> Any:
+        """Train on one minibatch.
+
+        Args:
+            arguments: data by input variable or name, or one input's data where there is one input.
+            outputs: variables whose values, from before the update, are wanted.
+            device: where to compute; the default device where None.
+            is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes.
+
+        Returns:
+            Whether parameters were updated; with *outputs* a pair of that and the values by output.
+
+        Raises:
+            ValueError: data that does not fit the inputs.
+        """
+        extra = [] if outputs is None else [o.output if isinstance(o, Function) else o for o in outputs]
+        if isinstance(arguments, dict) and not arguments:
+            return False if outputs is None else (False, {})
+        program = program_for(self._function, [*self._roots, *extra], device, self._parameters, [self._loss], training=True)
+        run = program.start(feeds_for(program, arguments))
+        try:
+            run.forward()
+            self._aggregate(run)
+            run.backward()
+            updated = self._update(run, bool(is_sweep_end))
+            values = {variable: _host(run, variable) for variable in extra}
+            run.finish()
+        finally:
+            run.close()
+        self._report()
+        return updated if outputs is None else (updated, values)
+
+    def test_minibatch(self, arguments: Any, device: Any = None) -> float:
+        """Average of the metric over one minibatch, without training.
+
+        Raises:
+            ValueError: the criterion has no metric.
+        """
+        metric = self._known_metric()
+        average, samples = measure(self._function, metric, arguments, device)
+        for writer in self._writers:
+            writer.update_test(samples, average * samples)
+        return average
+
+    def summarize_training_progress(self) -> None:
+        """Have the progress writers sum up training since the last summary."""
+        for writer in self._writers:
+            writer.summarize_training()
+
+    def summarize_test_progress(self) -> None:
+        """Have the progress writers sum up tests since the last summary."""
+        for writer in self._writers:
+            writer.summarize_test()
+
+    # ---- what it knows ----
+
+    @property
+    def model(self) -> Function | Variable | None:
+        """The model given at construction."""
+        return self._model
+
+    @property
+    def loss_function(self) -> Variable:
+        """The loss."""
+        return self._loss
+
+    @property
+    def evaluation_function(self) -> Variable:
+        """The metric.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return self._known_metric()
+
+    @property
+    def parameter_learners(self) -> list[Learner]:
+        """The learners."""
+        return list(self._learners)
+
+    @property
+    def previous_minibatch_loss_average(self) -> float:
+        """Loss of the last minibatch, per sample.
+
+        Raises:
+            RuntimeError: there was none.
+        """
+        samples, loss, _ = self._previous()
+        return loss / samples
+
+    @property
+    def previous_minibatch_evaluation_average(self) -> float:
+        """Metric of the last minibatch, per sample.
+
+        Raises:
+            RuntimeError: there was no minibatch.
+            ValueError: there is no metric.
+        """
+        samples, _, metric = self._previous()
+        self._known_metric()
+        return metric / samples
+
+    @property
+    def previous_minibatch_sample_count(self) -> int:
+        """Samples of the last minibatch, as the loss counts them.
+
+        Raises:
+            RuntimeError: there was none.
+        """
+        return self._previous()[0]
+
+    @property
+    def total_number_of_samples_seen(self) -> int:
+        """Samples trained on so far."""
+        return self._seen
+
+    # ---- inside ----
+
+    def _aggregate(self, run: Run) -> None:
+        """Sum loss and metric over the minibatch; samples are those of the loss."""
+        layout = run.layout(self._loss.dynamic_axes)
+        samples = run.samples if layout is None else layout.rows
+        loss = float(run.value(self._loss).sum())
+        metric = 0.0 if self._metric is None else float(run.value(self._metric).sum())
+        self._last = (samples, loss, metric)
+        self._seen += samples
+
+    def _update(self, run: Run, is_sweep_end: bool) -> bool:
+        samples = self._previous()[0]
+        updated = False
+        for learner in self._learners:
+            gradients = [run.gradient(parameter) for parameter in learner.parameters]
+            updated = learner.update_arrays(gradients, samples, is_sweep_end) or updated
+        return updated
+
+    def _report(self) -> None:
+        for learner in self._learners:
+            if learner.announcements:
+                for name, value in learner.announcements.items():
+                    for writer in self._writers:
+                        writer.write(name, value)
+                learner.announcements.clear()
+        samples, loss, metric = self._previous()
+        for writer in self._writers:
+            writer.update_training(samples, loss, metric)
+
+    def _previous(self) -> tuple[int, float, float]:
+        if self._last is None:
+            raise RuntimeError("Trainer: no minibatch has been trained yet")
+        return self._last
+
+    def _known_metric(self) -> Variable:
+        if self._metric is None:
+            raise ValueError("Trainer: the criterion has no metric; give it a second output, such as classification_error")
+        return self._metric
+
+
+def measure(function: Function, metric: Variable, arguments: Any, device: Any = None) -> tuple[float, int]:
+    """Average of *metric* over a minibatch, and the number of samples it is the average of."""
+    program = program_for(function, [metric], device)
+    run = program.start(feeds_for(program, arguments))
+    try:
+        run.forward()
+        layout = run.layout(metric.dynamic_axes)
+        samples = run.samples if layout is None else layout.rows
+        return float(run.value(metric).sum()) / samples, samples
+    finally:
+        run.close()
+
+
+def _host(run: Run, variable: Variable) -> Any:
+    axes = variable.dynamic_axes
+    return unfeed(run.binding.backend.to_numpy(run.value(variable)), axes, run.layout(axes))
+
+
+def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:
+    """Loss and metric of a criterion."""
+    given = criterion if isinstance(criterion, (tuple, list)) else [criterion]
+    parts: list[Variable] = []
+    for part in given:
+        if isinstance(part, Function):
+            parts.extend(part.outputs)
+        elif isinstance(part, Variable):
+            parts.append(part)
+        elif part is not None:
+            raise TypeError(f"Trainer: a criterion consists of functions, got {type(part).__name__} {part!r:.80}")
+    if not 1 <= len(parts) <= 2:
+        raise ValueError(f"Trainer: the criterion must have a loss and at most one metric, got {len(parts)} outputs")
+    return parts[0], parts[1] if len(parts) == 2 else None
+
+
+def _as_list(items: Any) -> list[Any]:
+    if items is None:
+        return []
+    return list(items) if isinstance(items, (list, tuple)) else [items]
+
+
+def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Parameter]:
+    """The learners' parameters, each once and part of the loss."""
+    if not learners:
+        raise ValueError("Trainer: at least one learner is needed")
+    known = set(combine([loss]).parameters)
+    owned: dict[Parameter, None] = {}
+    for learner in learners:
+        for parameter in learner.parameters:
+            if parameter not in known:
+                raise ValueError(f"Trainer: {parameter!r} of a learner is not a parameter of the loss")
+            if parameter in owned:
+                raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
+            owned[parameter] = None
+    return list(owned)

@@ -1,0 +1,1 @@
+"""Backends: the array libraries that programs run on."""

@@ -1,0 +1,15 @@
+"""The NumPy backend, which is always there, and its kernels."""
+
+from ...core.hookspecs import Register, RegisterKernel, hookimpl
+
+
+@hookimpl
+def cntk_register_backends(register: Register) -> None:
+    register("numpy", "cntk.backends.numpy.backend:NumpyBackend")
+
+
+@hookimpl
+def cntk_register_kernels(register: RegisterKernel) -> None:
+    register("Convolution", "numpy", "cntk.backends.numpy.convolution:ConvolutionKernel")
+    register("Pooling", "numpy", "cntk.backends.numpy.pooling:PoolingKernel")
+    register("Times", "numpy", "cntk.backends.numpy.times:TimesKernel")

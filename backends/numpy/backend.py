@@ -1,0 +1,63 @@
+"""NumPy as a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import FLOAT_TYPES
+from ...core.random import philox_normal, philox_uniform
+
+ALIGNMENT = 64
+
+
+class NumpyBackend:
+    """Arrays in the host's memory, computed by NumPy."""
+
+    name = "numpy"
+    xp = np
+    dtypes = FLOAT_TYPES
+    sparse = True
+
+    def unavailable(self) -> str:
+        return ""
+
+    def describe(self) -> str:
+        return f"NumPy {np.__version__} on the CPU"
+
+    def nbytes(self, shape: Sequence[int], dtype: Any) -> int:
+        size = np.dtype(dtype).itemsize
+        for dim in shape:
+            size *= dim
+        return size
+
+    def allocate(self, nbytes: int) -> Any:
+        raw = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
+        start = -raw.ctypes.data % ALIGNMENT
+        return raw[start : start + nbytes]
+
+    def view(self, memory: Any, offset: int, shape: Sequence[int], dtype: Any) -> Any:
+        return np.ndarray(shape, dtype, memory, offset)
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> Any:
+        return np.empty(shape, dtype)
+
+    def asarray(self, data: Any, dtype: Any) -> Any:
+        return np.array(data, dtype=dtype, order="C")
+
+    def to_numpy(self, array: Any) -> Any:
+        return array.copy()
+
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        philox_uniform(out, seed, draw)
+
+    def normal(self, out: Any, seed: int, draw: int) -> None:
+        philox_normal(out, seed, draw)
+
+    def synchronize(self) -> None:
+        return None
+
+    def guard(self) -> Any:
+        return np.errstate(all="ignore")

@@ -1,0 +1,32 @@
+"""The microkernel: variables, functions, values, programs, and the protocols that plugins implement.
+
+It imports nothing else of the project.  Read it in this order: ``variable``, ``function``, ``op``, ``build``, ``program``,
+``workspace``, ``evaluate``; plugins come in through ``hookspecs`` and ``plugins``.
+"""
+
+from .value import NDArrayView, Value
+from .variable import Variable
+
+
+def asarray(value: object, dtype: object = None) -> object:
+    """The data of a Value, NDArrayView, parameter or array-like as a NumPy array.
+
+    >>> C.asarray(C.constant([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
+    import numpy as np
+
+    data = value.asarray() if hasattr(value, "asarray") else np.asarray(value)
+    return data if dtype is None else data.astype(dtype)
+
+
+def asvalue(variable: Variable, data_array: object) -> Value:
+    """Convert data for an input to a Value.
+
+    >>> C.asvalue(C.input_variable(2), np.ones((3, 2), dtype=np.float32))
+    Value([3 x 2], CPU)
+    """
+    return Value.create(variable, data_array)
+
+
+__all__ = ["NDArrayView", "Value", "asarray", "asvalue"]

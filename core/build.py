@@ -1,0 +1,123 @@
+"""Building graphs: operands become variables, an op applied to them becomes a function with inferred types."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .shape import is_concrete
+from .spec import Spec
+from .variable import Constant, Parameter, Variable, has_inferred_dimensions
+
+if TYPE_CHECKING:
+    from .function import Composite, Primitive
+    from .op import Op
+
+
+def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
+    """Apply *op* to operands of any accepted kind and return the function.
+
+    Raises:
+        ValueError, TypeError: an operand is of no accepted kind, or the operands do not go together.
+    """
+    from .function import Composite, Primitive
+
+    return Composite(Primitive(op, as_variables(op.op_name, operands), name))
+
+
+def as_variables(op_name: str, operands: Sequence[Any]) -> list[Variable]:
+    """Turn operands into variables; numbers and arrays become constants of the other operands' element type."""
+    dtype = next((v.dtype for v in map(_variable_of, operands) if v is not None and v.dtype is not None), None)
+    return [as_variable(operand, dtype, op_name) for operand in operands]
+
+
+def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Variable:
+    """Turn a variable, function, number, list or array into a variable.
+
+    Raises:
+        ValueError: an empty list, or an array that does not hold floating-point numbers.
+        TypeError: something else.
+    """
+    variable = _variable_of(operand)
+    if variable is not None:
+        return variable
+    if isinstance(operand, (np.ndarray, np.generic)):
+        if operand.dtype.kind != "f":
+            raise ValueError(
+                f"{op_name}: an array operand must hold floating-point numbers, got dtype {operand.dtype}; convert it with .astype(np.float32)"
+            )
+        return Constant(operand, dtype=dtype or operand.dtype.type)
+    if isinstance(operand, (bool, int, float)):
+        return Constant(operand, dtype=dtype)
+    if isinstance(operand, (list, tuple)):
+        try:
+            array = np.asarray(operand, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{op_name}: cannot make a constant of {operand!r}; expected numbers in rows of equal length") from None
+        if array.size == 0:
+            raise ValueError(f"{op_name}: an empty list is no operand")
+        return Constant(array, dtype=dtype)
+    raise TypeError(
+        f"{op_name}: expected a Variable, a Function, a number, a list of numbers or an array as operand, got {type(operand).__name__} {operand!r:.80}"
+    )
+
+
+def _variable_of(operand: Any) -> Variable | None:
+    from .function import Function
+
+    if isinstance(operand, Variable):
+        return operand
+    if isinstance(operand, Function):
+        return operand.output
+    return None
+
+
+def infer(node: Primitive) -> tuple[Spec, ...]:
+    """Types of a primitive's results; fills in the inferred dimensions of its parameters.
+
+    Raises:
+        ValueError: its operands do not go together; the message names op, operands and the user's line.
+    """
+    specs = [variable.spec for variable in node.inputs]
+    if any(spec.shape is None for spec in specs):
+        return (Spec(),) * node.op.outputs
+    try:
+        if any(has_inferred_dimensions(variable) for variable in node.inputs):
+            specs = _resolve(node, specs)
+        result = node.op.infer(*specs)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise explained(error, node) from None
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _resolve(node: Primitive, specs: list[Spec]) -> list[Spec]:
+    shapes = node.op.resolve(*specs)
+    for variable, shape in zip(node.inputs, shapes, strict=True):
+        if isinstance(variable, (Parameter, Constant)) and has_inferred_dimensions(variable) and is_concrete(shape):
+            variable.set_shape(tuple(shape))
+    return [variable.spec for variable in node.inputs]
+
+
+def explained(error: Exception, node: Primitive) -> Exception:
+    """The same kind of error, saying which op failed, on which operands, and where the user built it."""
+    operands = ", ".join(map(repr, node.inputs))
+    named = f"{node.op_name} '{node.name}'" if node.name else node.op_name
+    try:
+        return type(error)(f"{named}({operands}): {error} [built at {node.line}]")
+    except TypeError:
+        return RuntimeError(f"{named}({operands}): {type(error).__name__}: {error} [built at {node.line}]")
+
+
+def user_line() -> str:
+    """File and line of the innermost frame that is not ours."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_ours(module: str) -> bool:
+    return (module == "cntk" or module.startswith("cntk.")) and ".tests." not in module

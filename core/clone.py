@@ -1,0 +1,109 @@
+"""Copying graphs with substitutions, and binding placeholders in place."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from . import graph
+from .build import as_variable
+from .function import CloneMethod, Composite, Function, Primitive
+from .spec import Spec
+from .variable import Constant, Input, Output, Parameter, Placeholder, Variable
+
+graph_version = itertools.count(1)
+"""Counts changes to existing graphs, so that programs compiled before one are not used after it."""
+current_version = 0
+
+
+def clone(function: Function, method: CloneMethod, substitutions: dict[Any, Any] | None) -> Composite:
+    """See :meth:`Function.clone`."""
+    memo = _as_memo(substitutions)
+    root = function.root_function
+    for output in root.outputs:
+        if output in memo and len(root.outputs) == 1:
+            return Composite(_root_of(memo[output]))
+    for leaf in graph.leaves_of(root):
+        if leaf not in memo:
+            memo[leaf] = _copy_leaf(leaf, method)
+    order = [memo[v] for v in getattr(function, "order", ()) if v in memo]
+    return Composite(copy_graph(root, memo), function.name, order)
+
+
+def copy_graph(root: Primitive, memo: dict[Variable, Variable]) -> Primitive:
+    """Copy the graph behind *root*, where *memo* says what takes the place of its leaves; cycles are kept."""
+    copies: dict[Primitive, Primitive] = {}
+    open_ends: dict[Variable, Variable] = {}
+    for node in graph.primitives_of([root], stop=memo.__contains__):
+        inputs = [_renewed(v, memo, open_ends) for v in node.inputs]
+        copies[node] = node.copy_on(inputs, memo)
+        for old, new in zip(node.outputs, copies[node].outputs, strict=True):
+            memo.setdefault(old, new)
+    if open_ends:
+        _close(list(copies.values()), {end: memo[old] for old, end in open_ends.items()})
+    return copies[root]
+
+
+def _renewed(variable: Variable, memo: dict[Variable, Variable], open_ends: dict[Variable, Variable]) -> Variable:
+    if variable in memo:
+        return memo[variable]
+    if isinstance(variable, Output):
+        return open_ends.setdefault(variable, Placeholder(Spec(), variable.name))
+    return variable
+
+
+def _close(copies: list[Primitive], replacements: dict[Variable, Variable]) -> None:
+    for node in copies:
+        node.replace_inputs(replacements)
+    _refresh(copies)
+
+
+def _refresh(order: list[Primitive]) -> None:
+    for node in order:
+        node.refresh()
+
+
+def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
+    if isinstance(leaf, (Parameter, Constant)):
+        if method is CloneMethod.share:
+            return leaf
+        if method is CloneMethod.clone and isinstance(leaf, Parameter):
+            return Parameter(None, leaf.value, leaf.dtype, leaf.device, leaf.name)
+        return Constant(leaf.value, None, leaf.dtype, leaf.device, leaf.name)
+    kind_of = Input if isinstance(leaf, Input) else Placeholder
+    return kind_of(leaf.spec, leaf.name, needs_gradient=leaf.needs_gradient)
+
+
+def _as_memo(substitutions: dict[Any, Any] | None) -> dict[Variable, Variable]:
+    if substitutions is None:
+        return {}
+    if not isinstance(substitutions, dict):
+        raise TypeError(f"clone: substitutions must be a dictionary of variables, got {type(substitutions).__name__}")
+    memo: dict[Variable, Variable] = {}
+    for old, new in substitutions.items():
+        if old is None or new is None:
+            raise AttributeError(f"clone: cannot put {new!r} in the place of {old!r}; neither may be None")
+        memo[as_variable(old)] = as_variable(new)
+    return memo
+
+
+def _root_of(variable: Variable) -> Primitive:
+    from .function import Combine
+
+    return variable.owner if isinstance(variable, Output) else Combine([variable])
+
+
+def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> None:
+    """See :meth:`Function.replace_placeholders`."""
+    global current_version
+    known = set(function.placeholders)
+    replacements: dict[Variable, Variable] = {}
+    for old, new in substitutions.items():
+        if old not in known:
+            raise ValueError(f"replace_placeholders: {old!r} is not a placeholder of {function}; those are {list(function.placeholders)}")
+        replacements[old] = as_variable(new)
+    order = graph.primitives_of([function.root_function])
+    for node in order:
+        node.replace_inputs(replacements)
+    _refresh(graph.primitives_of([function.root_function]))
+    current_version = next(graph_version)

@@ -1,0 +1,65 @@
+"""Context: what an operator is given beside its arrays while a program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .layout import Layout
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+
+class Context:
+    """The surroundings of one instruction, bound to one size of minibatch and kept from call to call.
+
+    Attributes:
+        xp: the backend's array namespace (NumPy's names).
+        backend: the backend itself, for random numbers and kernels of its own.
+        training: whether the pass is a training pass (dropout drops, batch normalisation uses the minibatch).
+        layouts: layout of each operand, None for one without dynamic axes; refreshed before every pass.
+        layout: layout of the result, None when it has no dynamic axes.
+    """
+
+    __slots__ = ("_kept", "_pool", "_scratch", "backend", "layout", "layouts", "training", "xp")
+
+    def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
+        self.backend = backend
+        self.xp = backend.xp
+        self.training = training
+        self.layouts: Sequence[Layout | None] = ()
+        self.layout: Layout | None = None
+        self._pool = {} if pool is None else pool
+        self._scratch: dict[Any, Any] = {}
+        self._kept: dict[Any, Any] = {}
+
+    def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
+        """An uninitialised array that is valid until the method returns; instructions share its memory."""
+        slot = (key, shape, dtype)
+        array = self._scratch.get(slot)
+        if array is None:
+            array = self._scratch[slot] = self._from_pool(key, tuple(shape), dtype)
+        return array
+
+    def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
+        """An array of this instruction's own that keeps its contents from forward to backward and to the next call."""
+        slot = (key, shape, dtype)
+        array = self._kept.get(slot)
+        if array is None:
+            array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
+        return array
+
+    def sum_to(self, full: Any, target: Any) -> None:
+        """Sum *full* over the axes along which *target* was broadcast to its shape, into *target*."""
+        missing = full.ndim - target.ndim
+        shape = (1,) * missing + target.shape
+        axes = tuple(axis for axis in range(full.ndim) if shape[axis] == 1 and full.shape[axis] != 1)
+        self.xp.sum(full, axis=axes, out=target.reshape(shape), keepdims=True)
+
+    def _from_pool(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        nbytes = self.backend.nbytes(shape, dtype)
+        held = self._pool.get(key)
+        if held is None or held.nbytes < nbytes:
+            held = self._pool[key] = self.backend.allocate(nbytes)
+        return self.backend.view(held, 0, shape, dtype)

@@ -1,0 +1,43 @@
+"""The three floating-point types that networks compute in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FLOAT_TYPES = (np.float16, np.float32, np.float64)
+
+_ALIASES: dict[Any, type[np.floating[Any]]] = {
+    float: np.float64,
+    int: np.float32,
+    "float": np.float32,
+    "float16": np.float16,
+    "float32": np.float32,
+    "double": np.float64,
+    "float64": np.float64,
+}
+
+
+def as_dtype(dtype: Any) -> type[np.floating[Any]]:
+    """Return the NumPy type meant by a NumPy type, a dtype, a Python type or a name.
+
+    As in CNTK, ``float`` means float64, ``int`` means float32 and the string ``'float'`` means float32.
+
+    Raises:
+        ValueError: the type is not one of float16, float32 and float64.
+    """
+    try:
+        if dtype in _ALIASES:
+            return _ALIASES[dtype]
+        scalar = np.dtype(dtype).type
+    except TypeError:
+        scalar = None
+    if scalar not in FLOAT_TYPES:
+        raise ValueError(f"data type {dtype!r} is not supported; use float16, float32 or float64")
+    return scalar  # type: ignore[return-value]
+
+
+def dtype_name(dtype: Any) -> str:
+    """Name of a dtype as error messages show it."""
+    return "unknown" if dtype is None else np.dtype(dtype).name

@@ -1,0 +1,212 @@
+"""Evaluating functions: from a user's data through a program and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import clone as cloning
+from .device import use_default_device
+from .feed import Feed, feed, match_arguments, unfeed, value_of
+from .graph import leaves_of
+from .program import Program
+from .sparse import RowSparse, SparseRows
+from .variable import Constant, Input, Parameter, Variable
+from .workspace import Run
+
+if TYPE_CHECKING:
+    from .function import Function
+
+_checked = False
+
+
+def set_checked_mode(enable: bool) -> None:
+    """Check every result for NaN from now on, and name the operator that made the first one."""
+    global _checked
+    _checked = bool(enable)
+
+
+def program_for(
+    function: Function,
+    roots: Sequence[Variable],
+    device: Any = None,
+    wrt: Sequence[Variable] = (),
+    gradient_roots: Sequence[Variable] = (),
+    training: bool = False,
+) -> Program:
+    """The function's program for these roots and gradients, compiled now or earlier."""
+    backend = (device or use_default_device()).backend
+    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked, cloning.current_version)
+    programs = function.__dict__.setdefault("_programs", {})
+    program = programs.get(key)
+    if program is None:
+        program = programs[key] = Program(roots, backend, wrt, gradient_roots, training, _checked)
+    return program
+
+
+def feeds_for(program: Program, arguments: Any) -> dict[Variable, Feed]:
+    """Convert a user's arguments for a program's inputs."""
+    wanted = program.arguments
+    found = match_arguments(wanted, arguments)
+    return {variable: feed(variable, found[variable]) for variable in wanted}
+
+
+def evaluate(function: Function, arguments: Any, outputs: Any, device: Any, as_numpy: bool) -> Any:
+    """See :meth:`Function.eval`."""
+    _, values = forward(function, arguments, outputs, None, device, as_numpy)
+    return next(iter(values.values())) if len(values) == 1 else values
+
+
+def forward(
+    function: Function, arguments: Any, outputs: Any, keep_for_backward: Any, device: Any, as_numpy: bool
+) -> tuple[State | None, dict[Variable, Any]]:
+    """See :meth:`Function.forward`."""
+    roots = _as_outputs(function.outputs if outputs is None else outputs)
+    kept = _as_outputs(keep_for_backward or ())
+    every = list(dict.fromkeys([*roots, *kept]))
+    wrt = _differentiable_leaves(function) if kept else []
+    program = program_for(function, every, device, wrt, kept, training=bool(kept))
+    run = program.start(feeds_for(program, _by_argument(function, program, arguments)))
+    try:
+        run.forward()
+        values = {root: _read(run, root, run.value(root), device, as_numpy) for root in roots}
+        if kept:
+            return State(run, kept), values
+        run.finish()
+    except BaseException:
+        run.close()
+        raise
+    run.close()
+    return None, values
+
+
+def backward(function: Function, state: Any, root_gradients: Any, variables: Iterable[Any], as_numpy: bool) -> dict[Variable, Any]:
+    """See :meth:`Function.backward`."""
+    if not isinstance(state, State):
+        raise ValueError("backward: there is no state to go back from; call forward with keep_for_backward first")
+    if not isinstance(root_gradients, dict):
+        root_gradients = {function.output: root_gradients}
+    run = state.take()
+    try:
+        seeds = {root: _seed(run, root, gradient) for root, gradient in _items_by_output(root_gradients)}
+        if len(seeds) > 1:
+            raise RuntimeError(f"backward: gradients can start from one output at a time, got {len(seeds)}")
+        for root in seeds:
+            if root not in state.roots:
+                raise ValueError(f"backward: {root!r} was not in keep_for_backward of the forward pass")
+        run.backward(seeds)
+        wanted = _as_outputs(variables)
+        result = {variable: _read(run, variable, _gradient(run, variable), None, as_numpy) for variable in wanted}
+        run.finish()
+        return result
+    finally:
+        run.close()
+
+
+def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_numpy: bool, grad_root: Any) -> Any:
+    """See :meth:`Function.grad`."""
+    root = function.output if grad_root is None else _as_outputs([grad_root])[0]
+    by = [v for v in function.arguments if v.needs_gradient] if wrt is None else _as_outputs(wrt if isinstance(wrt, (list, tuple, set)) else [wrt])
+    if not by:
+        raise ValueError(f"grad: no input of {function} has needs_gradient=True; name what to differentiate by with wrt=")
+    extra = _as_outputs(outputs or ())
+    program = program_for(function, list(dict.fromkeys([root, *extra])), device, by, [root], training=True)
+    run = program.start(feeds_for(program, _by_argument(function, program, at)))
+    try:
+        run.forward()
+        values = {output: _read(run, output, run.value(output), device, as_numpy) for output in extra}
+        run.backward()
+        gradients = {variable: _read(run, variable, _gradient(run, variable), device, as_numpy) for variable in by}
+        run.finish()
+    finally:
+        run.close()
+    result = gradients[by[0]] if len(by) == 1 else gradients
+    if outputs is None:
+        return result
+    return result, (values[extra[0]] if len(extra) == 1 else values)
+
+
+class State:
+    """What a forward pass keeps for one backward pass."""
+
+    def __init__(self, run: Run, roots: Sequence[Variable]) -> None:
+        self._run: Run | None = run
+        self.roots = tuple(roots)
+
+    def take(self) -> Run:
+        """The forward pass's run; it is there once.
+
+        Raises:
+            ValueError: a backward pass has used it.
+        """
+        run, self._run = self._run, None
+        if run is None:
+            raise ValueError("backward: this state has been used by an earlier backward pass; call forward again")
+        return run
+
+
+def _by_argument(function: Function, program: Program, arguments: Any) -> Any:
+    """Data that is no dictionary belongs to the only input; for a single unused input it is left out."""
+    if isinstance(arguments, dict) or arguments is None or program.arguments:
+        return arguments
+    return {}
+
+
+def _as_outputs(items: Any) -> list[Variable]:
+    from .function import Function
+
+    listed = [items] if isinstance(items, (Variable, Function)) else list(items)
+    found: list[Variable] = []
+    for item in listed:
+        if isinstance(item, Function):
+            found.extend(item.outputs)
+        elif isinstance(item, Variable):
+            found.append(item)
+        else:
+            raise TypeError(f"expected a Variable or Function, got {type(item).__name__} {item!r:.80}")
+    return found
+
+
+def _items_by_output(gradients: dict[Any, Any]) -> list[tuple[Variable, Any]]:
+    return [(_as_outputs([key])[0], value) for key, value in gradients.items()]
+
+
+def _differentiable_leaves(function: Function) -> list[Variable]:
+    leaves = leaves_of(function.root_function)
+    return [v for v in leaves if v.needs_gradient and isinstance(v, (Input, Parameter, Constant))]
+
+
+def _seed(run: Run, root: Variable, gradient: Any) -> Any:
+    shape = run.value(root).shape
+    layout = run.layout(root.spec.axes or ())
+    data = gradient.asarray() if hasattr(gradient, "asarray") else gradient
+    if layout is not None and layout.is_sequence:
+        parts = list(data) if isinstance(data, (list, np.ndarray)) else [data]
+        array = np.concatenate([np.asarray(part) for part in parts])[layout.pack_index]
+    else:
+        array = np.asarray(data)
+    if array.size != int(np.prod(shape)):
+        raise ValueError(f"backward: the gradient of {root!r} must have the shape {shape}, got {array.shape}")
+    return array.reshape(shape)
+
+
+def _gradient(run: Run, variable: Variable) -> Any:
+    if variable not in run.binding.program.gradient_slots:
+        raise ValueError(f"there is no gradient of {variable!r}: it does not need one, or the function does not depend on it")
+    gradient = run.gradient(variable)
+    return gradient.to_dense(run.binding.backend.xp) if isinstance(gradient, RowSparse) else gradient
+
+
+def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool) -> Any:
+    """A root or gradient as the user gets it: memory of its own."""
+    backend = run.binding.backend
+    axes = variable.spec.axes or ()
+    layout = run.layout(axes)
+    if isinstance(array, SparseRows):
+        dense = backend.empty(array.shape, array.dtype)
+        array.to_dense(backend.xp, dense)
+        array = dense
+    host = backend.to_numpy(array)
+    return unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, device)

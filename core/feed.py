@@ -1,0 +1,324 @@
+"""Feeding: data as users give it becomes rows of a program's inputs, and rows become data again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .axis import Axes
+from .dtypes import dtype_name
+from .layout import Layout
+from .shape import Shape, size_of
+from .value import Value, is_csr
+from .variable import Variable
+
+
+class Feed(NamedTuple):
+    """One input's data: dense rows or a CSR matrix, and how its rows lie."""
+
+    data: Any
+    shape: Shape
+    layout: Layout | None
+
+
+def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable, Any]:
+    """Find the data of each wanted input in what a user passed: a dictionary by variable or name, or one input's data.
+
+    Raises:
+        ValueError: an input is missing, a name is unknown or not unique, or there is no telling which input data is for.
+    """
+    if arguments is None or (isinstance(arguments, dict) and not arguments):
+        if wanted:
+            raise ValueError(f"the function expects {len(wanted)} arguments, got none; give data for {_listed(wanted)}")
+        return {}
+    if not isinstance(arguments, dict):
+        if len(wanted) != 1:
+            raise ValueError(f"the function has {len(wanted)} inputs, so data must come as a dictionary by input: {_listed(wanted)}")
+        return {wanted[0]: arguments}
+    found: dict[Variable, Any] = {}
+    for key, data in arguments.items():
+        found[key if isinstance(key, Variable) else _by_name(wanted, key)] = data
+    missing = [v for v in wanted if v not in found]
+    if missing:
+        raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
+    return found
+
+
+def _by_name(wanted: Sequence[Variable], name: Any) -> Variable:
+    if not isinstance(name, str):
+        owner = getattr(name, "output", None)
+        if isinstance(owner, Variable):
+            return owner
+        raise ValueError(f"data is given by variable or by name, got the key {name!r}")
+    named = [v for v in wanted if v.name == name]
+    if len(named) != 1:
+        why = "no input has" if not named else f"{len(named)} inputs have"
+        raise ValueError(f"{why} the name '{name}'; the inputs are {_listed(wanted)}")
+    return named[0]
+
+
+def _listed(variables: Iterable[Variable]) -> str:
+    return ", ".join(map(repr, variables))
+
+
+def feed(variable: Variable, data: Any) -> Feed:
+    """Convert data for one input.
+
+    Raises:
+        ValueError: it does not fit the input; the message says what was expected.
+    """
+    spec = variable.spec
+    axes = spec.axes
+    if axes is not None and len(axes) == 1 and type(data) is np.ndarray and data.dtype.type is spec.dtype and not spec.sparse:
+        if data.shape[1:] == spec.shape and data.shape[0]:
+            return Feed(data, data.shape[1:], Layout(data.shape[0]))
+    return _feed(variable, data)
+
+
+def _feed(variable: Variable, data: Any) -> Feed:
+    data = getattr(data, "value_to_feed", data)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], (list, tuple)):
+        data = _without_starts(variable, *data)
+    axes = variable.dynamic_axes
+    if isinstance(data, Value):
+        data = _of_value(data, axes)
+    if not axes:
+        return _feed_static(variable, data)
+    if len(axes) == 1:
+        return _feed_batch(variable, data)
+    return _feed_sequences(variable, data)
+
+
+def _without_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> Any:
+    if len(variable.dynamic_axes) < 2:
+        raise ValueError(f"{variable!r} has no sequence axis, so its data cannot say which sequences start or continue")
+    count = len(data) if isinstance(data, (list, np.ndarray)) else 1
+    if len(starts) != count:
+        raise ValueError(f"{variable!r}: {count} sequences are given, but {len(starts)} flags that say which of them are new")
+    return data
+
+
+def _of_value(value: Value, axes: Axes) -> Any:
+    if len(axes) == 2 and value._sequences is not None:
+        return value.as_sequences() if not value.is_sparse else list(value._sequences)
+    held = value.data._data
+    if len(axes) == 1 and not value.is_sparse and held.ndim > 1 and value._lengths is not None:
+        return held.reshape(-1, *held.shape[2:]) if held.shape[1] == 1 else held
+    return held
+
+
+# ---- without dynamic axes ----
+
+
+def _feed_static(variable: Variable, data: Any) -> Feed:
+    array = _dense(variable, data)
+    wanted = variable.spec.dims
+    while array.ndim > len(wanted) and array.shape[0] == 1:
+        array = array[0]
+    if not _fits(array.shape, wanted):
+        raise ValueError(f"{variable!r} has no dynamic axes and takes an array of shape {wanted}, got {array.shape}")
+    return Feed(array, array.shape, None)
+
+
+# ---- with a batch axis ----
+
+
+def _feed_batch(variable: Variable, data: Any) -> Feed:
+    wanted = variable.spec.dims
+    if isinstance(data, (list, tuple)):
+        return _feed_batch_list(variable, data)
+    if is_csr(data):
+        return _feed_csr(variable, data)
+    if variable.is_sparse:
+        raise _needs_csr(variable, data)
+    array = _array(variable, data)
+    if array.ndim == len(wanted) + 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    elif array.ndim == len(wanted) and _fits(array.shape, wanted) and (wanted or array.ndim == 0):
+        array = array[None]
+    if array.ndim != len(wanted) + 1 or not _fits(array.shape[1:], wanted):
+        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {np.shape(data)}")
+    if not array.shape[0]:
+        raise ValueError(f"{variable!r}: the minibatch is empty; give at least one sample")
+    return Feed(array, array.shape[1:], Layout(array.shape[0]))
+
+
+def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
+    if not data:
+        raise ValueError(f"{variable!r}: the minibatch is an empty list; give at least one sample")
+    if is_csr(data[0]):
+        from scipy.sparse import vstack
+
+        return _feed_csr(variable, vstack(data, format="csr"))
+    if variable.is_sparse:
+        raise _needs_csr(variable, data)
+    wanted = variable.spec.dims
+    samples = [_dense(variable, item) for item in data]
+    for i, sample in enumerate(samples):
+        if sample.ndim == len(wanted) + 1 and sample.shape[0] == 1:
+            samples[i] = sample[0]
+        elif sample.ndim != len(wanted):
+            raise ValueError(
+                f"{variable!r} takes a list of samples of shape {wanted}, got {sample.shape} at position {i}; "
+                "an input without sequence axis has one step a sample"
+            )
+    if len({sample.shape for sample in samples}) > 1 or not _fits(samples[0].shape, wanted):
+        shapes = sorted({sample.shape for sample in samples})
+        raise ValueError(f"{variable!r} takes samples of shape {wanted}, got shapes {shapes}")
+    array = np.stack(samples)
+    if len(samples) > 1:
+        warnings.warn(
+            f"{variable!r} was given a list of {len(samples)} samples; one array with a leading batch axis is faster", UserWarning, stacklevel=2
+        )
+    return Feed(array, array.shape[1:], Layout(array.shape[0]))
+
+
+def _feed_csr(variable: Variable, matrix: Any) -> Feed:
+    wanted = variable.spec.dims
+    if not wanted or (wanted[-1] >= 0 and matrix.shape[1] != wanted[-1]):
+        raise ValueError(f"{variable!r} takes CSR rows {wanted[-1] if wanted else 0} wide, got a matrix of shape {matrix.shape}")
+    shape = (*wanted[:-1], matrix.shape[1])
+    per_sample = size_of(shape[:-1])
+    rows, rest = divmod(matrix.shape[0], per_sample)
+    if rest or not rows:
+        raise ValueError(f"{variable!r}: each sample takes {per_sample} rows of a CSR matrix, got a matrix of {matrix.shape[0]} rows")
+    if not variable.is_sparse:
+        return Feed(matrix.toarray().astype(variable.dtype).reshape(rows, *shape), shape, Layout(rows))
+    if matrix.dtype != variable.dtype:
+        matrix = matrix.astype(_checked(variable, matrix.dtype))
+    return Feed(matrix, shape, Layout(rows))
+
+
+# ---- with a sequence axis ----
+
+
+def _feed_sequences(variable: Variable, data: Any) -> Feed:
+    wanted = variable.spec.dims
+    if is_csr(data):
+        sequences = [data]
+    elif isinstance(data, (list, tuple)):
+        if not data:
+            raise ValueError(f"{variable!r}: the minibatch is an empty list; give at least one sequence")
+        sequences = [part if is_csr(part) else _dense(variable, part) for part in data]
+    else:
+        array = _array(variable, data)
+        if array.ndim == len(wanted):
+            sequences = [array[None]]
+        elif array.ndim == len(wanted) + 1:
+            sequences = [array]
+        else:
+            sequences = list(array)
+    lengths = [part.shape[0] for part in sequences]
+    if 0 in lengths:
+        raise ValueError(f"{variable!r}: sequence {lengths.index(0)} has no steps; every sequence needs at least one")
+    layout = Layout(len(sequences), lengths)
+    if is_csr(sequences[0]):
+        return _feed_csr_sequences(variable, sequences, layout)
+    if variable.is_sparse:
+        raise _needs_csr(variable, data)
+    for i, part in enumerate(sequences):
+        if part.ndim != len(wanted) + 1 or not _fits(part.shape[1:], wanted):
+            raise ValueError(f"{variable!r} takes sequences of shape {('steps', *wanted)}, got {part.shape} at position {i}")
+    joined = np.concatenate(sequences) if len(sequences) > 1 else sequences[0]
+    return Feed(joined[layout.pack_index], joined.shape[1:], layout)
+
+
+def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], layout: Layout) -> Feed:
+    wanted = variable.spec.dims
+    if len(wanted) != 1:
+        raise ValueError(f"{variable!r}: sparse sequences need a static shape of one axis, not {wanted}")
+    for i, part in enumerate(sequences):
+        if part.shape[1] != wanted[0] and wanted[0] >= 0:
+            raise ValueError(f"{variable!r} takes CSR rows {wanted[0]} wide, got a matrix of shape {part.shape} at position {i}")
+    if len(sequences) > 1:
+        from scipy.sparse import vstack
+
+        joined = vstack(sequences, format="csr")[layout.pack_index]
+    else:
+        joined = sequences[0]
+    if not variable.is_sparse:
+        return Feed(joined.toarray().astype(variable.dtype), (joined.shape[1],), layout)
+    return Feed(joined.astype(_checked(variable, joined.dtype), copy=False), (joined.shape[1],), layout)
+
+
+# ---- arrays ----
+
+
+def _dense(variable: Variable, data: Any) -> Any:
+    """An array of the variable's dtype from a number, an array or nested lists."""
+    if isinstance(data, (list, tuple, int, float)):
+        try:
+            return np.asarray(data, dtype=variable.dtype)
+        except (TypeError, ValueError):
+            raise ValueError(f"{variable!r}: cannot make an array of {data!r:.80}; expected numbers in rows of equal length") from None
+    return _array(variable, data)
+
+
+def _array(variable: Variable, data: Any) -> Any:
+    if isinstance(data, (bool, int, float)):
+        raise ValueError(f"{variable!r} takes a minibatch: a list or an array with a leading batch axis, got the number {data!r}")
+    if not isinstance(data, (np.ndarray, np.generic)):
+        hint = "; convert it with .tocsr()" if hasattr(data, "tocsr") else ""
+        raise ValueError(f"{variable!r} takes NumPy arrays, lists, CSR matrices and Values, got {type(data).__name__}{hint}")
+    array = np.asarray(data)
+    return array if array.dtype == variable.dtype else array.astype(_checked(variable, array.dtype))
+
+
+def _checked(variable: Variable, dtype: Any) -> Any:
+    """The variable's dtype, after checking that data of *dtype* converts to it; warns where that costs time."""
+    if dtype == variable.dtype:
+        return variable.dtype
+    if dtype.kind not in "fiub":
+        raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}")
+    warnings.warn(
+        f"{variable!r} was given {dtype} data, which is converted to {dtype_name(variable.dtype)} on every call; "
+        f"convert it once with .astype(np.{dtype_name(variable.dtype)})",
+        UserWarning,
+        stacklevel=2,
+    )
+    return variable.dtype
+
+
+def _needs_csr(variable: Variable, data: Any) -> ValueError:
+    return ValueError(f"{variable!r} is sparse and takes scipy.sparse CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix")
+
+
+def _fits(shape: Shape, wanted: Shape) -> bool:
+    return len(shape) == len(wanted) and all(dim == want or want < 0 for dim, want in zip(shape, wanted, strict=True))
+
+
+# ---- back to the user ----
+
+
+def unfeed(array: Any, axes: Axes, layout: Layout | None) -> Any:
+    """Rows, on the host, as users see them: an array, or with a sequence axis a list of arrays in the user's order."""
+    if len(axes) < 2 or layout is None or not layout.is_sequence:
+        return array
+    return [part.copy() for part in np.split(array[layout.unpack_index], layout.splits)]
+
+
+def value_of(array: Any, axes: Axes, layout: Layout | None, device: Any) -> Value:
+    """Rows, on the host, as a Value."""
+    data = unfeed(array, axes, layout)
+    return Value._of_sequences(data, device) if isinstance(data, list) else Value(np.ascontiguousarray(data), device=device)
+
+
+def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, device: Any) -> Value:
+    """See :meth:`Value.create`."""
+    if isinstance(data, Value):
+        return data
+    fed = feed(variable, data)
+    if is_csr(fed.data):
+        if fed.layout is not None and fed.layout.is_sequence:
+            parts = data if isinstance(data, (list, tuple)) else [data]
+            return Value._of_sequences(parts, device, seq_starts)
+        from .value import NDArrayView
+
+        rows = fed.layout.samples if fed.layout else 1
+        return Value(NDArrayView.from_csr(fed.data, device, shape=(rows, *fed.shape)))
+    made = value_of(np.ascontiguousarray(fed.data), variable.dynamic_axes, fed.layout, device)
+    made.seq_starts = None if seq_starts is None else list(seq_starts)
+    return made

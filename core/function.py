@@ -1,0 +1,692 @@
+"""Functions: the nodes of a graph, and the graphs themselves.
+
+A :class:`Primitive` is one operator applied to variables.  A :class:`Composite` is everything behind a primitive, which is
+what users hold.  A :class:`Block` is a primitive with a graph inside, shown as one named node (a layer); :class:`Combine`
+gathers several results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from . import graph
+from .build import infer, user_line
+from .op import Op, includes
+from .spec import Spec
+from .tensor import TensorOps
+from .variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
+
+
+class CloneMethod(Enum):
+    """What happens to the parameters of a cloned function."""
+
+    share = "share"
+    """The clone has the same parameters."""
+    clone = "clone"
+    """The clone has parameters of its own, with the same values."""
+    freeze = "freeze"
+    """The clone has constants in their place."""
+
+
+_renaming_allowed = False
+
+
+def allow_renaming_functions() -> None:
+    """Let ``function.name = …`` change a name that has been given."""
+    global _renaming_allowed
+    _renaming_allowed = True
+
+
+class _FunctionType(type):
+    """Lets ``Function(f)`` convert a Python function, while the classes of nodes are constructed as usual."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Function:
+            from .python_function import function_from_python
+
+            return function_from_python(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+class Function(TensorOps, metaclass=_FunctionType):
+    """A function of a graph: maps values to values, can be called, and holds parameters.
+
+    ``Function(f)`` and the decorator ``@Function`` convert a Python function, by running it once on placeholders.
+
+    >>> @C.Function
+    ... def f(x):
+    ...     return x * x
+    >>> print(f)
+    ElementTimes(x: Sequence[tensor]) -> Sequence[tensor]
+    >>> f(C.input_variable(2)).eval([[3, 4]])
+    array([[ 9., 16.]], dtype=float32)
+    """
+
+    uid: str
+    _name: str
+
+    if TYPE_CHECKING:  # given by the public package, which knows training and evaluation loops
+        train: Callable[..., Any]
+        test: Callable[..., Any]
+
+    # ---- what it is made of ----
+
+    @property
+    def root_function(self) -> Primitive:
+        """The primitive that computes the outputs."""
+        raise NotImplementedError
+
+    @property
+    def op_name(self) -> str:
+        """Name of the operator."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        """Variables that the function depends on: for a primitive its operands, for a composite the leaves of its graph."""
+        raise NotImplementedError
+
+    @property
+    def outputs(self) -> tuple[Variable, ...]:
+        """Results, in order."""
+        return self.root_function.outputs
+
+    @property
+    def output(self) -> Variable:
+        """The result.
+
+        Raises:
+            RuntimeError: there are several.
+        """
+        outputs = self.outputs
+        if len(outputs) != 1:
+            raise RuntimeError(f"{self} has {len(outputs)} outputs; choose one of .outputs")
+        return outputs[0]
+
+    @property
+    def arguments(self) -> tuple[Variable, ...]:
+        """Inputs and placeholders that values must be given for."""
+        return tuple(v for v in dict.fromkeys(self.inputs) if not isinstance(v, (Parameter, Constant)))
+
+    @property
+    def signature(self) -> tuple[Variable, ...]:
+        """The arguments, without placeholders of a Python function that is being converted around this one."""
+        from .python_function import under_construction
+
+        hidden = under_construction()
+        return tuple(v for v in self.arguments if v not in hidden)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Parameters, in CNTK's order: depth first from the root."""
+        leaves = graph.leaves_of(self.root_function, engine_order=True)
+        return tuple(v for v in leaves if isinstance(v, Parameter))
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Constants."""
+        leaves = graph.leaves_of(self.root_function, engine_order=True)
+        return tuple(v for v in leaves if isinstance(v, Constant))
+
+    @property
+    def placeholders(self) -> tuple[Placeholder, ...]:
+        """Placeholders that are still to be bound."""
+        return tuple(v for v in dict.fromkeys(self.inputs) if isinstance(v, Placeholder))
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether it is one operator (or block)."""
+        return isinstance(self, Primitive)
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether it is the whole graph behind its outputs."""
+        return isinstance(self, Composite)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is a named graph that shows as one node."""
+        return isinstance(self, Block)
+
+    @property
+    def block_root(self) -> Function:
+        """The graph inside a block; ValueError for anything else."""
+        raise ValueError(f"{self} is not a block; block_root belongs to blocks (is_block)")
+
+    @property
+    def block_arguments_mapping(self) -> tuple[tuple[Variable, Variable], ...]:
+        """Pairs of a block's inner argument and the outer variable it stands for; ValueError for anything else."""
+        raise ValueError(f"{self} is not a block; block_arguments_mapping belongs to blocks (is_block)")
+
+    @property
+    def type(self) -> Any:
+        """Type of the only output."""
+        return self.output.type
+
+    # ---- names and attributes ----
+
+    @property
+    def name(self) -> str:
+        """The user's name for it, or ``''``; an unnamed function can be named once."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        if self._name and not _renaming_allowed:
+            raise ValueError(f"function '{self._name}' cannot be renamed '{name}': a function is named once")
+        self._name = name
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of the operator, by CNTK's names."""
+        return self.root_function.op.attributes
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        """Change ``dropoutRate`` or ``rngSeed`` of an operator; later evaluations use the new value.
+
+        Raises:
+            RuntimeError: the operator has no such attribute, or it is not one of the two.
+        """
+        if name not in ("dropoutRate", "rngSeed"):
+            raise RuntimeError(f"set_attribute: '{name}' cannot be changed; only 'dropoutRate' and 'rngSeed' can")
+        self.root_function.op.set_attribute(name, value)
+
+    @property
+    def custom_attributes(self) -> dict[str, Any]:
+        """The user's own attributes, a dictionary to read and write."""
+        return self.root_function._custom
+
+    @custom_attributes.setter
+    def custom_attributes(self, values: dict[str, Any]) -> None:
+        if not isinstance(values, dict):
+            raise TypeError(f"custom_attributes: expected a dictionary, got {type(values).__name__}")
+        self.root_function._custom = dict(values)
+
+    def find_by_name(self, name: str, depth: int = 0) -> Any:
+        """The node called *name* in this graph, or None; *depth* levels of blocks are searched, all if -1.
+
+        Raises:
+            ValueError: several nodes have the name.
+        """
+        return graph.find_by_name(self, name, depth)
+
+    def find_all_with_name(self, name: str, depth: int = 0) -> list[Any]:
+        """All nodes called *name* in this graph, to *depth* levels of blocks."""
+        return graph.find_all_with_name(self, name, depth)
+
+    def __getattr__(self, name: str) -> Any:
+        """A named node inside (``model.layer.W``), else a property of the only output (``f.shape``)."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if not hasattr(Variable, name) and name not in ("spec", "uid", "needs_gradient"):
+            inside = self.block_root if self.is_block else self
+            found = graph.find_by_name(inside, name, depth=1)
+            if found is not None:
+                return found
+        outputs = self.outputs
+        if len(outputs) != 1:
+            raise AttributeError(f"{self} has no '{name}', and several outputs to look for it in")
+        try:
+            return getattr(outputs[0], name)
+        except AttributeError:
+            raise AttributeError(f"neither the function {self} nor its output has '{name}'") from None
+
+    # ---- graph surgery ----
+
+    def clone(self, method: CloneMethod | str, substitutions: dict[Any, Any] | None = None) -> Composite:
+        """Copy the graph.
+
+        Args:
+            method: ``'share'`` keeps the parameters, ``'clone'`` copies them, ``'freeze'`` makes them constants.
+            substitutions: variables or functions of this graph, and what takes their place in the copy.
+
+        Raises:
+            ValueError: an unknown method, or shapes that no longer go together.
+            TypeError: *substitutions* is no dictionary.
+        """
+        from .clone import clone
+
+        return clone(self, CloneMethod(method) if not isinstance(method, CloneMethod) else method, substitutions)
+
+    def replace_placeholders(self, substitutions: dict[Any, Any]) -> Function:
+        """Bind placeholders, in place; returns the function.
+
+        Raises:
+            ValueError: something is not a placeholder of this function.
+        """
+        from .clone import replace_placeholders
+
+        replace_placeholders(self, substitutions)
+        return self
+
+    def replace_placeholder(self, substitution: Any) -> Function:
+        """Bind the only placeholder, in place; returns the function.
+
+        Raises:
+            ValueError: there is not exactly one.
+        """
+        placeholders = self.placeholders
+        if len(placeholders) != 1:
+            raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders with a dictionary")
+        return self.replace_placeholders({placeholders[0]: substitution})
+
+    def update_signature(self, *types: Any, **named_types: Any) -> None:
+        """Give arguments their types, in place: an int or shape, a type such as ``Tensor[3]``, or None to leave one open.
+
+        Raises:
+            TypeError: a wrong number of types, or something that is no type.
+        """
+        from .call import inputs_of_types
+
+        self.replace_placeholders(inputs_of_types(self, types, named_types))
+
+    # ---- calling ----
+
+    def argument_map(self, *args: Any, **kwargs: Any) -> dict[Variable, Any]:
+        """Match positional and keyword arguments to the signature, as Python does.
+
+        Raises:
+            TypeError: a wrong number of arguments, an unknown or a doubly given one.
+        """
+        from .call import argument_map
+
+        return argument_map(self, args, kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the function: to variables and functions giving a function with shared parameters, to data giving arrays.
+
+        Returns:
+            A Function; or for data an array, a tuple of arrays where there are several outputs.
+
+        Raises:
+            TypeError: a wrong number of arguments, or one of a type that the argument does not take.
+        """
+        from .call import call
+
+        return call(self, args, kwargs)
+
+    def __rshift__(self, other: Any) -> Any:
+        """``f >> g`` is ``g(f)``; a tuple on the right applies its functions side by side, several outputs become arguments."""
+        outputs: Sequence[Any] = self.outputs
+        if isinstance(other, tuple):
+            return combine([g(outputs[i if len(outputs) > 1 else 0]) for i, g in enumerate(other)])
+        return other(*outputs) if len(outputs) > 1 else other(self)
+
+    def __lshift__(self, other: Any) -> Any:
+        """``f << g`` is ``f(g)``."""
+        return self(other)
+
+    def __getitem__(self, key: Any) -> Any:
+        """An output by number where there are several; otherwise slicing."""
+        if len(self.outputs) == 1 and not isinstance(self.root_function, Combine):
+            return super().__getitem__(key)
+        if not isinstance(key, int):
+            raise KeyError(f"{self} has several outputs; index them with an int, got {key!r}")
+        return self.outputs[key]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.outputs)
+
+    def __len__(self) -> int:
+        raise TypeError(f"{self} has no length; len(f.outputs) counts outputs")
+
+    def __bool__(self) -> bool:
+        return True
+
+    # ---- evaluating: see core/evaluate.py ----
+
+    def eval(self, arguments: Any = None, outputs: Any = None, device: Any = None, as_numpy: bool = True) -> Any:
+        """Compute the outputs.
+
+        Args:
+            arguments: data by variable or name; or just the data, where there is one input.
+            outputs: variables to compute instead, any of the graph.
+            device: where to compute; the default device where None.
+            as_numpy: whether to return NumPy arrays rather than :class:`~cntk.core.Value` objects.
+
+        Returns:
+            An array (a list of arrays with a sequence axis), or for several outputs a dictionary by output.
+
+        Raises:
+            ValueError: data that does not fit an input, missing or unknown inputs, unbound placeholders.
+
+        >>> x = C.input_variable(2)
+        >>> (x * 2).eval({x: [[1, 2]]})
+        array([[2., 4.]], dtype=float32)
+        """
+        from .evaluate import evaluate
+
+        return evaluate(self, arguments, outputs, device, as_numpy)
+
+    def forward(
+        self, arguments: Any, outputs: Any = None, keep_for_backward: Any = None, device: Any = None, as_numpy: bool = True
+    ) -> tuple[Any, dict[Variable, Any]]:
+        """Compute outputs and, where *keep_for_backward* names any, keep what :meth:`backward` from them needs.
+
+        Returns:
+            ``(state, values)``: a state for :meth:`backward` (None when nothing is kept) and the values by output.
+
+        >>> x = C.input_variable(2, needs_gradient=True)
+        >>> f = x * x
+        >>> state, values = f.forward({x: [[3, 4]]}, [f.output], {f.output})
+        >>> f.backward(state, {f.output: np.ones((1, 2))}, {x})[x]
+        array([[6., 8.]], dtype=float32)
+        """
+        from .evaluate import forward
+
+        return forward(self, arguments, outputs, keep_for_backward, device, as_numpy)
+
+    def backward(self, state: Any, root_gradients: Any, variables: Iterable[Any], as_numpy: bool = True) -> dict[Variable, Any]:
+        """Propagate gradients of one output back to *variables*.
+
+        Args:
+            state: what :meth:`forward` returned; it serves one backward pass.
+            root_gradients: ``{output: gradient}``, or the gradient alone where there is one output.
+            variables: where gradients are wanted.
+
+        Raises:
+            ValueError: *state* is None or used up, a gradient has the wrong shape, a variable gets no gradient.
+        """
+        from .evaluate import backward
+
+        return backward(self, state, root_gradients, variables, as_numpy)
+
+    def grad(
+        self, at: Any, wrt: Any = None, outputs: Any = None, device: Any = None, as_numpy: bool = True, grad_root: Any = None
+    ) -> Any:
+        """Gradient of the sum of the output's elements; runs in training mode.
+
+        Args:
+            at: data, as for :meth:`eval`.
+            wrt: variables to differentiate by; by default the inputs with ``needs_gradient``.
+            outputs: outputs whose values are wanted as well.
+            grad_root: output to differentiate, where there are several.
+
+        Returns:
+            An array for one variable, else a dictionary; with *outputs* a pair of that and the values.
+
+        >>> x = C.input_variable(2, needs_gradient=True)
+        >>> (x * x).grad([[3, 4]])
+        array([[6., 8.]], dtype=float32)
+        """
+        from .evaluate import grad
+
+        return grad(self, at, wrt, outputs, device, as_numpy, grad_root)
+
+    # ---- printing ----
+
+    def __str__(self) -> str:
+        alike = all(mine is roots for mine, roots in zip(self.inputs, self.root_function.inputs, strict=False))
+        shown = self.root_function.op_name if alike else "Composite"
+        arguments = ", ".join(f"{v.name}: {v.type}" if v.name and not isinstance(v, Output) else str(v.type) for v in self.signature)
+        results = [str(v.type) for v in self.outputs]
+        result = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
+        return f"{self.name + ': ' if self.name else ''}{shown}({arguments}) -> {result}"
+
+    def __repr__(self) -> str:
+        kind = f"Composite({self.root_function.op_name})" if self.is_composite else self.op_name
+        return f"{kind}: {', '.join(map(repr, self.arguments))} -> {', '.join(map(repr, self.outputs))}"
+
+
+class Primitive(Function):
+    """One operator applied to variables.
+
+    Attributes:
+        op: the operator with its attributes.
+        line: file and line where the user made it.
+    """
+
+    def __init__(self, op: Op, inputs: Sequence[Variable], name: str = "", line: str | None = None) -> None:
+        self.op = op
+        self.uid = new_uid(op.op_name)
+        self._name = name
+        self._inputs = list(inputs)
+        self._custom: dict[str, Any] = {}
+        self.line = line or user_line()
+        specs = infer(self)
+        self._outputs = tuple(Output(self, i, spec, name) for i, spec in enumerate(specs))
+        self._pass_on_need()
+
+    @property
+    def root_function(self) -> Primitive:
+        return self
+
+    @property
+    def op_name(self) -> str:
+        return self.op.op_name
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        return tuple(self._inputs)
+
+    @property
+    def outputs(self) -> tuple[Variable, ...]:
+        return self._outputs
+
+    def refresh(self) -> None:
+        """Infer the results' types again, after operands have changed."""
+        for output, spec in zip(self._outputs, infer(self), strict=True):
+            output.spec = spec
+        self._pass_on_need()
+
+    def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
+        """Put other variables in the place of operands; types are not inferred anew."""
+        self._inputs = [replacements.get(v, v) for v in self._inputs]
+
+    def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
+        """The same operator on other operands; *memo* maps the leaves of the copied graph."""
+        made = Primitive(self.op.copy(), inputs, self._name, self.line)
+        made._custom = dict(self._custom)
+        return made
+
+    def _pass_on_need(self) -> None:
+        need = any(v.needs_gradient for i, v in enumerate(self._inputs) if includes(self.op.gradient_inputs, i))
+        for output in self._outputs:
+            output.needs_gradient = need
+
+
+class Combine(Primitive):
+    """Several results gathered; its outputs are its inputs."""
+
+    class _Op(Op):
+        op_name = "Combine"
+
+        def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+            return inputs
+
+    def __init__(self, variables: Sequence[Variable], name: str = "", line: str | None = None) -> None:
+        self.op = Combine._Op()
+        self.uid = new_uid("Combine")
+        self._name, self._inputs, self._custom = name, list(variables), {}
+        self.line = line or user_line()
+
+    @property
+    def outputs(self) -> tuple[Variable, ...]:
+        return tuple(self._inputs)
+
+    def refresh(self) -> None:
+        return None
+
+    def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
+        return Combine(inputs, self._name, self.line)
+
+
+class Block(Primitive):
+    """A graph that shows as one named node.
+
+    Its inputs are the parameters and constants of the graph inside, then the outer variables its arguments stand for.
+    """
+
+    class _Op(Op):
+        def __init__(self, op_name: str) -> None:
+            super().__init__()
+            self.op_name = op_name  # type: ignore[misc]
+
+    def __init__(
+        self, composite: Composite, mapping: Sequence[tuple[Variable, Variable]], op_name: str, name: str = "", line: str | None = None
+    ) -> None:
+        self.op = Block._Op(op_name)
+        self.uid = new_uid("Block")
+        self._name, self._custom = name, {}
+        self.composite = composite
+        self.inner = [inner for inner, _ in mapping]
+        self._inputs = [v for v in composite.inputs if v not in self.inner] + [outer for _, outer in mapping]
+        self.line = line or user_line()
+        self._bind()
+        self._outputs = tuple(Output(self, i, v.spec, name) for i, v in enumerate(composite.outputs))
+        self._pass_on_need()
+
+    @property
+    def block_root(self) -> Function:
+        return self.composite
+
+    @property
+    def block_arguments_mapping(self) -> tuple[tuple[Variable, Variable], ...]:
+        return tuple(zip(self.inner, self.outer, strict=True))
+
+    @property
+    def outer(self) -> list[Variable]:
+        """The outer variables that the inner arguments stand for."""
+        return self._inputs[len(self._inputs) - len(self.inner) :]
+
+    def refresh(self) -> None:
+        self._bind()
+        for output, inside in zip(self._outputs, self.composite.outputs, strict=True):
+            output.spec = inside.spec
+        self._pass_on_need()
+
+    def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
+        for primitive in graph.primitives_of([self.composite.root_function]):
+            primitive.replace_inputs(replacements)
+        super().replace_inputs(replacements)
+
+    def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
+        from .clone import copy_graph
+
+        count = len(self._inputs) - len(self.inner)
+        renewed: dict[Variable, Variable] = dict(zip(self._inputs[:count], inputs[:count], strict=True))
+        for inner in self.inner:
+            renewed[inner] = type(inner)(inner.spec, inner.name)
+        composite = Composite(copy_graph(self.composite.root_function, renewed))
+        mapping = list(zip([renewed[inner] for inner in self.inner], inputs[count:], strict=True))
+        made = Block(composite, mapping, self.op.op_name, self._name, self.line)
+        made._custom = dict(self._custom)
+        return made
+
+    def _bind(self) -> None:
+        """Let the arguments inside have the types of the outer variables."""
+        changed = False
+        for inner, outer in zip(self.inner, self.outer, strict=True):
+            changed = changed or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
+            inner.spec, inner.needs_gradient = outer.spec, outer.needs_gradient
+        if changed:
+            for primitive in graph.primitives_of([self.composite.root_function]):
+                primitive.refresh()
+
+
+class Composite(Function):
+    """The whole graph behind a primitive.
+
+    Attributes:
+        order: arguments in the order that a Python function declared them; others come after.
+    """
+
+    def __init__(self, root: Primitive, name: str = "", order: Sequence[Variable] = ()) -> None:
+        self._root = root
+        self.uid = new_uid("CompositeFunction")
+        self._name = name or root.name
+        self.order = tuple(order)
+
+    @property
+    def root_function(self) -> Primitive:
+        return self._root
+
+    @property
+    def op_name(self) -> str:
+        return "CompositeFunctionOpName"
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        leaves = graph.leaves_of(self._root)
+        if not self.order:
+            return tuple(leaves)
+        declared = [v for v in self.order if v in leaves]
+        waiting = iter(declared)
+        return tuple(next(waiting) if v in declared else v for v in leaves)
+
+
+def combine(*operands: Any, name: str = "") -> Composite:
+    """Gather several results into one function; operands with several outputs are flattened.
+
+    Args:
+        operands: functions and variables, or one list or tuple of them.
+        name: a name for the function.
+
+    Raises:
+        ValueError: there is nothing to combine.
+
+    >>> x = C.input_variable(2)
+    >>> print(C.combine(x + 1, x * 2))
+    Composite(Tensor[2]) -> Tuple[Tensor[2], Tensor[2]]
+    """
+    given: Iterable[Any] = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+    variables: list[Variable] = []
+    for operand in given:
+        if isinstance(operand, Function):
+            variables.extend(operand.outputs)
+        elif isinstance(operand, Variable):
+            variables.append(operand)
+        else:
+            raise TypeError(f"combine: expected functions and variables, got {type(operand).__name__} {operand!r:.80}")
+    if not variables:
+        raise ValueError("combine: expected at least one function or variable")
+    return Composite(Combine(variables, name))
+
+
+def as_composite(root_function: Function, name: str = "") -> Composite:
+    """Wrap a primitive as a function of its own."""
+    return Composite(root_function.root_function, name)
+
+
+def as_block(composite: Function, block_arguments_map: Sequence[tuple[Any, Any]], block_op_name: str, block_instance_name: str = "") -> Composite:
+    """Make a graph show as one node.
+
+    Args:
+        composite: the graph.
+        block_arguments_map: pairs of an argument of the graph and the outer variable or function it stands for.
+        block_op_name: what the node's operator is called.
+        block_instance_name: the node's own name.
+
+    Raises:
+        ValueError: a pair does not start with an argument of the graph.
+
+    >>> x, u = C.input_variable(2, name='x'), C.placeholder(name='x')
+    >>> print(C.as_block(C.plus(u, 2), [(u, x)], 'AddTwo', 'inst'))
+    inst: AddTwo(x: Tensor[2]) -> Tensor[2]
+    """
+    from .build import as_variable
+
+    leaves = composite.arguments
+    for inner, _ in block_arguments_map:
+        if inner not in leaves:
+            raise ValueError(f"as_block: {inner!r} is not an argument of {composite}; its arguments are {list(leaves)}")
+    mapping = [(inner, as_variable(outer)) for inner, outer in block_arguments_map]
+    inside = composite if isinstance(composite, Composite) else Composite(composite.root_function)
+    return Composite(Block(inside, mapping, block_op_name, block_instance_name))
+
+
+__all__ = [
+    "Block",
+    "CloneMethod",
+    "Combine",
+    "Composite",
+    "Function",
+    "Input",
+    "Primitive",
+    "allow_renaming_functions",
+    "as_block",
+    "as_composite",
+    "combine",
+]

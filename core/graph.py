@@ -1,0 +1,144 @@
+"""Walking graphs: the functions behind a function, in order; finding nodes by name.
+
+All walks use a stack of their own, so that depth is limited by memory and not by Python's recursion limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .variable import Output, Variable
+
+if TYPE_CHECKING:
+    from .function import Function, Primitive
+
+
+def primitives_of(roots: Iterable[Primitive], stop: Callable[[Variable], bool] = lambda _: False) -> list[Primitive]:
+    """Every primitive that *roots* depend on, each after those it needs; blocks count as one.
+
+    Args:
+        roots: where to start.
+        stop: variables beyond which the walk does not go.
+    """
+    order: list[Primitive] = []
+    seen: set[Primitive] = set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack = [(root, iter(root.inputs))]
+        while stack:
+            node, pending = stack[-1]
+            for variable in pending:
+                if isinstance(variable, Output) and variable.owner not in seen and not stop(variable):
+                    seen.add(variable.owner)
+                    stack.append((variable.owner, iter(variable.owner.inputs)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+def leaves_of(root: Primitive, engine_order: bool = False) -> list[Variable]:
+    """Inputs, placeholders, parameters and constants that *root* depends on, depth first, each once.
+
+    Args:
+        root: where to start.
+        engine_order: list the operands of products right before left, as CNTK orders parameters.
+    """
+    found: dict[Variable, None] = {}
+    seen = {root}
+    stack = [iter(_operands(root, engine_order))]
+    while stack:
+        for variable in stack[-1]:
+            if not isinstance(variable, Output):
+                found.setdefault(variable)
+            elif variable.owner not in seen:
+                seen.add(variable.owner)
+                stack.append(iter(_operands(variable.owner, engine_order)))
+                break
+        else:
+            stack.pop()
+    return list(found)
+
+
+def _operands(node: Primitive, engine_order: bool) -> Iterable[Variable]:
+    return reversed(node.inputs) if engine_order and node.op.reversed_operands else node.inputs
+
+
+def depth_first_search(root: Any, accept: Callable[[Any], bool], depth: int = 0) -> list[Any]:
+    """Nodes (functions and leaf variables) that *accept* takes, each before what it depends on.
+
+    Args:
+        root: a function or variable.
+        accept: called once with every node.
+        depth: how many levels of blocks to look into; -1 for all.
+    """
+    return [node for node in _walk(root, depth) if accept(node)]
+
+
+def _walk(root: Any, depth: int) -> Iterator[Any]:
+    seen: set[Any] = set()
+    stack: list[tuple[Any, int]] = [(_node_of(root), depth)]
+    while stack:
+        node, levels = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        if isinstance(node, Variable):
+            continue
+        inside = node.is_block and levels != 0
+        below = [_node_of(variable) for variable in node.inputs]
+        stack.extend((child, levels) for child in reversed(below))
+        if inside:
+            stack.append((node.block_root, levels - 1 if levels > 0 else levels))
+
+
+def _node_of(item: Any) -> Any:
+    if isinstance(item, Output):
+        return item.owner
+    return item if isinstance(item, Variable) else item.root_function
+
+
+def find_all_with_name(root: Any, name: str, depth: int = 0) -> list[Any]:
+    """Nodes called *name*; functions come as functions, leaves as variables.
+
+    Raises:
+        ValueError: *name* is no string.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"find_all_with_name: expected a name (str), got {type(name).__name__}")
+    return depth_first_search(root, lambda node: node.name == name, depth)
+
+
+def find_by_name(root: Any, name: str, depth: int = 0) -> Any:
+    """The node called *name*, or None.
+
+    Raises:
+        ValueError: *name* is no string, or several nodes have it.
+    """
+    found = find_all_with_name(root, name, depth)
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} nodes are called '{name}'; names must be unique to look a node up, or use find_all_with_name")
+    return found[0] if found else None
+
+
+def find_by_uid(root: Any, uid: str, depth: int = 0) -> Any:
+    """The node with this uid, or None.
+
+    Raises:
+        ValueError: *uid* is no string.
+    """
+    if not isinstance(uid, str):
+        raise ValueError(f"find_by_uid: expected a uid (str), got {type(uid).__name__}")
+    found = depth_first_search(root, lambda node: node.uid == uid, depth)
+    return found[0] if found else None
+
+
+def function_of(item: Function | Variable) -> Primitive | None:
+    """The primitive behind a function or output; None for a leaf."""
+    node = _node_of(item)
+    return None if isinstance(node, Variable) else node

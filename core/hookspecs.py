@@ -1,0 +1,56 @@
+"""The hooks a plugin may implement.
+
+Each is called once, when plugins are loaded, with a ``register`` function.  A plugin hands over names with import strings
+(``"package.module:object"``) or objects; import strings keep start-up light, for nothing is imported before its first use.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pluggy
+
+hookspec = pluggy.HookspecMarker("cntk")
+hookimpl = pluggy.HookimplMarker("cntk")
+
+
+class Register(Protocol):
+    """Hand over one named thing: an object, or the import string of one."""
+
+    def __call__(self, name: str, target: object) -> None: ...
+
+
+class RegisterKernel(Protocol):
+    """Hand over a kernel: a class with ``forward`` and ``backward`` that stands in for an operator's on one backend."""
+
+    def __call__(self, op_name: str, backend: str, target: object) -> None: ...
+
+
+@hookspec
+def cntk_register_ops(register: Register) -> None:
+    """Register operators: functions that become ``cntk.ops.<name>`` and ``cntk.<name>``."""
+
+
+@hookspec
+def cntk_register_kernels(register: RegisterKernel) -> None:
+    """Register faster implementations of an operator on one backend."""
+
+
+@hookspec
+def cntk_register_backends(register: Register) -> None:
+    """Register backends: classes that follow ``cntk.core.backend.Backend``."""
+
+
+@hookspec
+def cntk_register_learners(register: Register) -> None:
+    """Register learners: functions that become ``cntk.learners.<name>`` and ``cntk.<name>``."""
+
+
+@hookspec
+def cntk_register_progress_writers(register: Register) -> None:
+    """Register progress writers: classes that become ``cntk.logging.<name>``."""
+
+
+@hookspec
+def cntk_register_commands(register: Register) -> None:
+    """Register commands of the ``cntk`` program: functions that take the list of arguments after the command's name."""

@@ -1,0 +1,108 @@
+"""Layout: how the samples and steps of a minibatch lie in the rows of an array.
+
+Without a sequence axis a row is a sample, in the user's order.  With one, rows are *packed time-major*: sequences are
+sorted by length, longest first, and step t of every sequence that is still alive lies in one contiguous run of rows::
+
+    lengths [2, 3, 1]    order [1, 0, 2]
+    row   0    1    2    3    4    5
+          b0   a0   c0   b1   a1   b2
+          '-- step 0 --' '- 1 -' 2
+
+No padding is stored.  All values on the same dynamic axes of a minibatch share one Layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Index = npt.NDArray[np.intp]
+
+
+class Layout:
+    """Positions of samples and steps in rows.
+
+    Attributes:
+        samples: number of samples (sequences) in the minibatch.
+        rows: number of rows: samples, or steps summed over sequences.
+        lengths: steps of each sequence in the user's order; None without a sequence axis.
+    """
+
+    __slots__ = ("__dict__", "lengths", "rows", "samples")
+
+    def __init__(self, samples: int, lengths: Sequence[int] | Index | None = None) -> None:
+        self.samples = samples
+        self.lengths = None if lengths is None else np.asarray(lengths, dtype=np.intp)
+        self.rows = samples if self.lengths is None else int(self.lengths.sum())
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether rows are steps of sequences."""
+        return self.lengths is not None
+
+    @cached_property
+    def order(self) -> Index:
+        """User's index of each sequence in packed order: longest first, ties in the user's order."""
+        return np.argsort(-self._known_lengths, kind="stable")
+
+    @cached_property
+    def alive(self) -> Index:
+        """How many sequences are still alive at each step."""
+        longest = int(self._known_lengths.max())
+        ended = np.bincount(self._known_lengths, minlength=longest + 1)
+        return self.samples - np.cumsum(ended)[:longest]
+
+    @cached_property
+    def offsets(self) -> Index:
+        """First row of each step, and the number of rows at the end."""
+        return np.concatenate([[0], np.cumsum(self.alive)]).astype(np.intp)
+
+    @cached_property
+    def sequence_of_row(self) -> Index:
+        """User's index of the sequence that each row belongs to."""
+        return np.concatenate([self.order[:count] for count in self.alive])
+
+    @cached_property
+    def step_of_row(self) -> Index:
+        """Step within its sequence of each row."""
+        return np.repeat(np.arange(len(self.alive)), self.alive)
+
+    @cached_property
+    def unpack_index(self) -> Index:
+        """Row of each step when the user's sequences are laid end to end: ``rows[unpack_index]`` is their concatenation."""
+        index = np.empty(self.rows, dtype=np.intp)
+        starts = np.concatenate([[0], np.cumsum(self._known_lengths)[:-1]])
+        index[starts[self.sequence_of_row] + self.step_of_row] = np.arange(self.rows)
+        return index
+
+    @cached_property
+    def pack_index(self) -> Index:
+        """Inverse of :attr:`unpack_index`: ``concatenated[pack_index]`` is the rows."""
+        index = np.empty(self.rows, dtype=np.intp)
+        index[self.unpack_index] = np.arange(self.rows)
+        return index
+
+    @cached_property
+    def splits(self) -> Index:
+        """Where to cut the end-to-end sequences apart."""
+        return np.cumsum(self._known_lengths)[:-1]
+
+    @property
+    def _known_lengths(self) -> Index:
+        assert self.lengths is not None
+        return self.lengths
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Layout):
+            return NotImplemented
+        if self.lengths is None or other.lengths is None:
+            return self.lengths is other.lengths and self.samples == other.samples
+        return np.array_equal(self.lengths, other.lengths)
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"Layout({self.samples})" if self.lengths is None else f"Layout({self.samples}, lengths={self.lengths.tolist()})"

@@ -1,0 +1,273 @@
+"""The operator protocol: one small class an op, with three methods and some data.
+
+An operator says what it makes of its operands' types (:meth:`Op.infer`), computes (:meth:`Op.forward`) and differentiates
+(:meth:`Op.backward`).  It is written once over an array namespace and knows neither batch size nor backend::
+
+    class Tanh(Elementwise):
+        '''Hyperbolic tangent.'''
+        op_name = "Tanh"
+        keep_output = True
+
+        def forward(self, ctx, y, x):
+            ctx.xp.tanh(x, out=y)
+
+        def gradient(self, i, ctx, dx, dy, y, x):
+            ctx.xp.multiply(y, y, out=dx)
+            ctx.xp.subtract(1, dx, out=dx)
+            ctx.xp.multiply(dx, dy, out=dx)
+
+    @operator(sample((2, 3)))
+    def tanh(x, name=""):
+        '''Docstring for users.'''
+        return Tanh()(x, name=name)
+
+**Arrays.** A value with dynamic axes is an array of shape ``(rows, *static)``, one row a sample (or a step of a sequence);
+a value without dynamic axes has its static shape.  Results are written into the arrays that are handed in (``out``, and the
+entries of ``grads``), which are uninitialised before: an op never returns an array and allocates nothing, but asks the context
+for scratch space.  Operands on a subset of the result's dynamic axes arrive expanded to its rows.
+
+**What backward gets.** Only what the class says it keeps; every other operand and the output arrive as None, for their memory
+has been used again.  ``grads[i]`` is None where operand *i* needs no gradient; else it is overwritten, never added to.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from .shape import InferredDimension, Shape, broadcast
+from .spec import Spec, merge_axes, merge_dtypes
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .function import Function
+
+ALL = "all"
+"""Value of :attr:`Op.keep_inputs` and :attr:`Op.gradient_inputs` that means: every operand."""
+
+Which = tuple[int, ...] | str
+
+
+def includes(which: Which, index: int) -> bool:
+    """Tell whether operand *index* is among *which*."""
+    return which == ALL or index in which
+
+
+class Op:
+    """Base class of operators.
+
+    Attributes given to the constructor become fields in snake case (``self.dropout_rate``) and show in
+    ``Function.attributes`` in CNTK's camel case (``dropoutRate``).
+    """
+
+    op_name: ClassVar[str] = ""
+    """CNTK's name of the operator, which prints and model files use."""
+    outputs: ClassVar[int] = 1
+    """Number of results."""
+    keep_inputs: ClassVar[Which] = ()
+    """Operands whose values backward reads."""
+    keep_output: ClassVar[bool] = False
+    """Whether backward reads the results."""
+    gradient_inputs: ClassVar[Which] = ALL
+    """Operands that a gradient flows to; the others get zero."""
+    sparse_inputs: ClassVar[tuple[int, ...]] = ()
+    """Operands accepted as :class:`~cntk.core.sparse.SparseRows`; a sparse value elsewhere arrives made dense."""
+    expands_operands: ClassVar[bool] = True
+    """Whether operands on the batch axis alone are expanded to the rows of operands on a sequence axis."""
+    reversed_operands: ClassVar[bool] = False
+    """Whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters."""
+    aligned: ClassVar[bool] = False
+    """Whether operands arrive reshaped so that their static axes line up with the result's for broadcasting."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self._attribute_names = tuple(attributes)
+        self.__dict__.update(attributes)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """An attribute given to the constructor."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes under CNTK's camel-case names."""
+        return {_camel(name): getattr(self, name) for name in self._attribute_names}
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        """Change an attribute by its camel-case name; later evaluations see it."""
+        for field in self._attribute_names:
+            if _camel(field) == name:
+                setattr(self, field, value)
+                return
+        raise RuntimeError(f"{self.op_name} has no attribute '{name}'; it has {sorted(self.attributes)}")
+
+    def copy(self) -> Op:
+        """A copy for a cloned graph: attributes are its own, so changing them leaves the original alone."""
+        return copy.copy(self)
+
+    # ---- types ----
+
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        """Types of the results.  Called only when every operand's shape is known; dimensions may still be -1 or -3.
+
+        Raises:
+            ValueError: the operands do not go together; the message need not name the op, callers add that.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.infer")
+
+    def resolve(self, *inputs: Spec) -> Sequence[Shape]:
+        """Shapes of the operands with inferred dimensions (-1) of parameters filled in, where the others tell them."""
+        return [spec.dims for spec in inputs]
+
+    def common(self, *inputs: Spec) -> Spec:
+        """A dense scalar spec with the operands' common dtype and merged dynamic axes: where most ``infer`` methods begin."""
+        return Spec((), merge_dtypes(self.op_name, inputs), merge_axes(self.op_name, inputs))
+
+    # ---- values ----
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        """Compute the result into *out* (a tuple of arrays for an op with several results)."""
+        raise NotImplementedError(f"{type(self).__name__}.forward")
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        """Write the gradient of each operand with a place in *grads*, given the result's gradient *grad*.
+
+        For an op with several results *grad* is a tuple, None where no gradient arrives.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.backward")
+
+    def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
+        """Whether the gradient of operand *index* comes as a :class:`~cntk.core.sparse.RowSparse` for *inputs* of this kind."""
+        return False
+
+    # Optional: defined only by ops that need it.
+    #
+    # view(self, x, out_shape) -> array            the result shares memory with the first operand: no forward step runs
+    # grad_view(self, grad, in_shape) -> array     the first operand's gradient shares memory with the result's: no backward step
+    # finish(self, ctx, out, *inputs)              runs after the pass, backward included (assignments, running statistics)
+    # array_shape(self, *in_shapes) -> shape       full shape of the result's array, where it depends on the number of rows
+    # make_layout(self, *in_shapes) -> Layout      how the result's rows lie, where they are not those of an input
+
+    # ---- building graphs ----
+
+    def __call__(self, *operands: Any, name: str = "") -> Function:
+        """Apply the op to variables, functions, numbers or arrays; return the Function."""
+        from .build import apply
+
+        return apply(self, operands, name)
+
+
+class Elementwise(Op):
+    """Base of ops that compute each element of the result from the operands' elements at the same, broadcast, place.
+
+    Subclasses write ``forward`` and ``gradient``; broadcasting, and summing gradients back over it, is done here.
+    """
+
+    aligned = True
+    passes_gradient: ClassVar[tuple[int, ...]] = ()
+    """Operands whose gradient is the result's gradient unchanged; they need no :meth:`gradient`."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        common = self.common(*inputs)
+        shape = broadcast(*(spec.dims for spec in inputs))
+        if shape is None:
+            raise ValueError("shapes do not broadcast; aligned on the last axis, dimensions must be equal or 1")
+        return common.but(shape=shape)
+
+    def resolve(self, *inputs: Spec) -> Sequence[Shape]:
+        known = [spec.dims for spec in inputs if InferredDimension not in spec.dims]
+        target = broadcast(*known) if known else None
+        if target is None:
+            return [spec.dims for spec in inputs]
+        return [_fill(spec.dims, target) for spec in inputs]
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        """Write the gradient of operand *i*, at the result's full shape, into *dx*."""
+        raise NotImplementedError(f"{type(self).__name__}.gradient")
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        for i, dx in enumerate(grads):
+            if dx is None:
+                continue
+            if dx.shape == grad.shape:
+                if i in self.passes_gradient:
+                    ctx.xp.copyto(dx, grad)
+                else:
+                    self.gradient(i, ctx, dx, grad, out, *inputs)
+            elif i in self.passes_gradient:
+                ctx.sum_to(grad, dx)
+            else:
+                full = ctx.scratch("broadcast", grad.shape, grad.dtype)
+                self.gradient(i, ctx, full, grad, out, *inputs)
+                ctx.sum_to(full, dx)
+
+
+def _fill(shape: Shape, target: Shape) -> Shape:
+    """Replace inferred dimensions by those of the aligned *target*."""
+    tail = ((1,) * len(shape) + target)[-len(shape) :] if shape else ()
+    return tuple(known if dim == InferredDimension else dim for dim, known in zip(shape, tail, strict=True))
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+# ---- public operator functions -------------------------------------------------------------------
+
+
+class Operand:
+    """An operand of a sample: a static shape with the range its values are drawn from, or a fixed array."""
+
+    def __init__(
+        self, shape: Shape | Any, low: float = -1.0, high: float = 1.0, *, sparse: bool = False, kind: str = "batch", gradient: bool = True
+    ) -> None:
+        """
+        Args:
+            shape: static shape, or an array to use as it is (without batch axis for ``kind='constant'``).
+            low, high: range of the values.
+            sparse: feed it as one-hot CSR rows.
+            kind: ``'batch'`` (an input with batch axis), ``'static'`` (an input without dynamic axes) or ``'parameter'``.
+            gradient: whether the op is differentiable there, so that finite differences must agree.
+        """
+        self.shape, self.low, self.high = shape, low, high
+        self.sparse, self.kind, self.gradient = sparse, kind, gradient
+
+
+class Sample:
+    """One way of calling an operator, which the generic tests try on every backend and dtype."""
+
+    def __init__(self, operands: Sequence[Operand], attributes: dict[str, Any], call: Callable[..., Any] | None, expected: Any) -> None:
+        self.operands, self.attributes, self.call, self.expected = operands, attributes, call, expected
+
+    def build(self, function: Callable[..., Any], variables: Sequence[Any]) -> Any:
+        """Apply *function* to *variables* the way this sample wants it."""
+        call = self.call or (lambda f, *xs: f(*xs, **self.attributes))
+        return call(function, *variables)
+
+
+def sample(*operands: Any, call: Callable[..., Any] | None = None, expected: Callable[..., Any] | None = None, **attributes: Any) -> Sample:
+    """Describe one way of calling an operator.
+
+    Args:
+        operands: :class:`Operand` objects, or plain shapes for batch inputs in [-1, 1].
+        call: ``call(function, *variables)`` when the operands do not come first and in order.
+        expected: NumPy function of one sample's operand arrays that gives the right result.
+        attributes: keyword arguments of the call.
+    """
+    made = [operand if isinstance(operand, Operand) else Operand(operand) for operand in operands]
+    return Sample(made, attributes, call, expected)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def operator(*samples: Sample) -> Callable[[F], F]:
+    """Mark a function as the public face of an operator, with the samples that the generic tests run."""
+
+    def mark(function: F) -> F:
+        function.samples = samples  # type: ignore[attr-defined]
+        return function
+
+    return mark

@@ -1,0 +1,153 @@
+"""The plugin manager: finds plugins by entry point, lets each register what it has, keeps a record of every one.
+
+Built-in parts are plugins too: the ``opencntk`` distribution lists them under the same entry-point group, and they go through
+the same hooks.  Two environment variables steer the others:
+
+* ``CNTK_PLUGINS=a,b`` loads, of the plugins of other distributions, only these (none when empty);
+* ``CNTK_STRICT_PLUGINS=1`` raises the error of a broken plugin instead of going on without it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import pluggy
+
+from . import hookspecs
+from .registry import Registry
+
+GROUP = "cntk"
+DISTRIBUTION = "opencntk"
+
+ops = Registry("op")
+kernels = Registry("kernel")
+backends = Registry("backend")
+learners = Registry("learner")
+progress_writers = Registry("progress writer")
+commands = Registry("command")
+
+REGISTRIES: dict[str, Registry] = {
+    "cntk_register_ops": ops,
+    "cntk_register_kernels": kernels,
+    "cntk_register_backends": backends,
+    "cntk_register_learners": learners,
+    "cntk_register_progress_writers": progress_writers,
+    "cntk_register_commands": commands,
+}
+
+
+@dataclass
+class PluginRecord:
+    """What became of one plugin.
+
+    Attributes:
+        name: name of its entry point.
+        distribution, version: the installed package it comes from.
+        value: the entry point's import string.
+        state: ``'loaded'``, ``'broken'`` or ``'blocked'`` (by ``CNTK_PLUGINS``).
+        error: what went wrong, for a broken one.
+        provides: names it registered, by hook.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    value: str
+    state: str
+    error: str = ""
+    provides: dict[str, list[str]] = field(default_factory=dict)
+
+
+records: list[PluginRecord] = []
+manager = pluggy.PluginManager("cntk")
+manager.add_hookspecs(hookspecs)
+
+
+def load_plugins(found: Iterable[EntryPoint] | None = None) -> None:
+    """Load the plugins of all installed distributions that are not loaded yet.
+
+    Args:
+        found: entry points to load instead of the installed ones.
+    """
+    points = entry_points(group=GROUP) if found is None else found
+    known = {(record.name, record.value) for record in records}
+    for point in sorted(points, key=lambda p: (_distribution(p)[0] != DISTRIBUTION, p.name)):
+        if (point.name, point.value) not in known:
+            known.add((point.name, point.value))
+            _load(point)
+
+
+def _load(point: EntryPoint) -> None:
+    distribution, version = _distribution(point)
+    record = PluginRecord(point.name, distribution, version, point.value, "loaded")
+    records.append(record)
+    if distribution != DISTRIBUTION and not _allowed(point.name):
+        record.state = "blocked"
+        return
+    try:
+        register_plugin(point.load(), point.name, record)
+    except Exception as error:
+        if os.environ.get("CNTK_STRICT_PLUGINS") == "1":
+            raise
+        record.state, record.error = "broken", f"{type(error).__name__}: {error}"
+        print(
+            f"cntk: plugin '{point.name}' of {distribution} {version} ({point.value}) is broken and left out: {record.error}; "
+            f"mend it, or remove it with: pip uninstall {distribution}",
+            file=sys.stderr,
+        )
+
+
+def register_plugin(plugin: Any, name: str, record: PluginRecord | None = None) -> None:
+    """Let *plugin* (a module or object with hook implementations) register what it has; all of it or, on error, nothing.
+
+    Raises:
+        ValueError: a name is taken, or an implementation matches no hook.
+    """
+    owner = name if record is None else f"{record.distribution}:{name}"
+    try:
+        manager.register(plugin, name=owner)
+        manager.check_pending()
+        for hook, registry in REGISTRIES.items():
+            provided: list[str] = []
+            for implementation in getattr(manager.hook, hook).get_hookimpls():
+                if implementation.plugin is plugin:
+                    implementation.function(_register_function(registry, owner, provided))
+            if provided and record is not None:
+                record.provides[hook] = provided
+    except Exception:
+        unregister_plugin(owner)
+        if record is not None:
+            record.provides.clear()
+        raise
+
+
+def unregister_plugin(owner: str) -> None:
+    """Take back everything the plugin called *owner* has registered."""
+    for registry in REGISTRIES.values():
+        registry.remove_all_of(owner)
+    if manager.has_plugin(owner):
+        manager.unregister(name=owner)
+
+
+def _register_function(registry: Registry, owner: str, provided: list[str]) -> Callable[..., None]:
+    def register(name: str, *where_and_target: Any) -> None:
+        *where, target = where_and_target
+        registry.add((name, *where) if where else name, target, owner)
+        provided.append(" on ".join((name, *where)))
+
+    return register
+
+
+def _distribution(point: EntryPoint) -> tuple[str, str]:
+    dist = point.dist
+    return (dist.name, dist.version) if dist is not None else ("unknown", "?")
+
+
+def _allowed(name: str) -> bool:
+    allowed = os.environ.get("CNTK_PLUGINS")
+    return allowed is None or name in [part.strip() for part in allowed.split(",")]

@@ -1,0 +1,100 @@
+"""Seeds, streams and sources of random numbers.
+
+Numbers come from a counter-based generator, Philox 4x64-10: a stream's seed and the number of the draw determine them, whatever
+the backend, the thread or the order of evaluation.
+
+Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import numpy as np
+
+AUTO_SEED = 2**64 - 3
+"""Seed argument that means: choose one (CNTK's ``SentinelValueForAutoSelectRandomSeed``)."""
+
+_lock = threading.Lock()
+_fixed = False
+_next_seed = 0
+
+
+def set_fixed_random_seed(seed: int) -> None:
+    """Choose *seed* wherever a seed is chosen from now on: parameters of one shape and initialiser become equal."""
+    global _fixed, _next_seed
+    with _lock:
+        _fixed, _next_seed = True, int(seed)
+
+
+def reset_random_seed(seed: int) -> None:
+    """Choose *seed* next and count up from there: what a program draws repeats from run to run."""
+    global _fixed, _next_seed
+    with _lock:
+        _fixed, _next_seed = False, int(seed)
+
+
+def get_random_seed() -> int:
+    """The seed that is chosen next."""
+    return _next_seed
+
+
+def is_random_seed_fixed() -> bool:
+    """Whether every choice gives the same seed, as after :func:`set_fixed_random_seed`."""
+    return _fixed
+
+
+def generate_random_seed() -> int:
+    """Choose a seed for an initialiser or a random op: the fixed one, else the next of a count from 0."""
+    global _next_seed
+    with _lock:
+        seed = _next_seed
+        if not _fixed:
+            _next_seed += 1
+        return seed
+
+
+def choose_seed(seed: int) -> int:
+    """Return *seed*, or a new one where it is :data:`AUTO_SEED`."""
+    return generate_random_seed() if seed == AUTO_SEED else int(seed)
+
+
+class Stream:
+    """The draws of one random op: ``stream.next()`` numbers them, also from several threads at once."""
+
+    __slots__ = ("_draws", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._draws = itertools.count()
+
+    def next(self) -> int:
+        """Number of the next draw."""
+        return next(self._draws)
+
+
+def philox_uniform(out: Any, seed: int, draw: int) -> None:
+    """Fill a NumPy array with uniform numbers in [0, 1), determined by *seed* and *draw*."""
+    bits = np.random.Philox(key=seed, counter=[0, draw, 0, 0])
+    flat = out.reshape(-1)
+    if out.dtype == np.float64:
+        flat[...] = (bits.random_raw(flat.size) >> np.uint64(11)) * 2.0**-53
+    else:
+        words = bits.random_raw((flat.size + 1) // 2).view(np.uint32)[: flat.size]
+        scale = 2.0**-24 if out.dtype == np.float32 else 2.0**-11
+        shift = np.uint32(8 if out.dtype == np.float32 else 21)
+        flat[...] = (words >> shift).astype(np.float32) * np.float32(scale)
+
+
+def philox_normal(out: Any, seed: int, draw: int) -> None:
+    """Fill a NumPy array with standard normal numbers, determined by *seed* and *draw* (Box-Muller transform)."""
+    half = (out.size + 1) // 2
+    u = np.empty(2 * half)
+    philox_uniform(u, seed, draw)
+    radius = np.sqrt(-2.0 * np.log1p(-u[:half]))
+    angle = 2.0 * np.pi * u[half:]
+    flat = out.reshape(-1)
+    flat[:half] = radius * np.cos(angle)
+    flat[half:] = (radius * np.sin(angle))[: flat.size - half]

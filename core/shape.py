@@ -1,0 +1,80 @@
+"""Static shapes: tuples of ints in Python (row-major) order, with two kinds of dimension still to be filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+InferredDimension = -1
+"""A dimension that the graph fills in when it learns it (``Parameter((-1, 10))``)."""
+
+UnknownDimension = -2
+"""What a placeholder, whose shape is not known at all, shows as its dimension."""
+
+FreeDimension = -3
+"""A dimension of an input that each minibatch decides; prints as ``*``."""
+
+
+def as_shape(shape: int | Iterable[int]) -> Shape:
+    """Return *shape* as a tuple of ints; an int is a shape of one axis."""
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    try:
+        dims = tuple(int(dim) for dim in shape)
+    except (TypeError, ValueError):
+        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r}") from None
+    for dim in dims:
+        if dim < 0 and dim not in (InferredDimension, FreeDimension):
+            raise ValueError(f"shape {dims}: {dim} is no dimension; use a size, InferredDimension (-1) or FreeDimension (-3)")
+    return dims
+
+
+def is_concrete(shape: Shape | None) -> bool:
+    """Tell whether every dimension is a number."""
+    return shape is not None and all(dim >= 0 for dim in shape)
+
+
+def size_of(shape: Sequence[int]) -> int:
+    """Number of elements of a concrete shape (1 for a scalar)."""
+    size = 1
+    for dim in shape:
+        size *= dim
+    return size
+
+
+def broadcast_dims(left: int, right: int) -> int | None:
+    """The dimension two aligned dimensions give, or None when they do not go together."""
+    if left == right or right == 1:
+        return left
+    if left == 1:
+        return right
+    if left < 0 and right < 0:
+        return max(left, right)
+    if left < 0 or right < 0:
+        return max(left, right)
+    return None
+
+
+def broadcast(*shapes: Shape) -> Shape | None:
+    """Broadcast shapes as NumPy does, aligned on trailing axes; None when they do not go together."""
+    result: Shape = ()
+    for shape in shapes:
+        rank = max(len(result), len(shape))
+        left = (1,) * (rank - len(result)) + result
+        right = (1,) * (rank - len(shape)) + shape
+        dims = [broadcast_dims(a, b) for a, b in zip(left, right, strict=True)]
+        if any(dim is None for dim in dims):
+            return None
+        result = tuple(dim for dim in dims if dim is not None)
+    return result
+
+
+def format_shape(shape: Shape | None) -> str:
+    """Print a shape the way CNTK does: ``[2 x 3]``, ``[* x ?]``, ``[???]``."""
+    if shape is None:
+        return "[???]"
+    marks = {InferredDimension: "?", FreeDimension: "*"}
+    return "[" + " x ".join(marks.get(dim, str(dim)) for dim in shape) + "]"

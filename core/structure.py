@@ -1,0 +1,47 @@
+"""Operators that programs insert by themselves: nothing a user calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .context import Context
+from .op import Op
+from .spec import Spec
+
+
+class Expand(Op):
+    """Repeat the value of each sequence along its steps: batch rows become sequence rows."""
+
+    op_name = "Expand"
+
+    def __init__(self, axes: Any) -> None:
+        super().__init__()
+        self.axes = axes
+
+    def infer(self, *inputs: Spec) -> Spec:
+        return inputs[0].but(axes=self.axes)
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        assert ctx.layout is not None
+        ctx.xp.take(inputs[0], ctx.layout.sequence_of_row, axis=0, out=out, mode="clip")
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        layout = ctx.layout
+        assert layout is not None and layout.lengths is not None
+        ends = layout.lengths.cumsum()
+        ctx.xp.add.reduceat(grad[layout.unpack_index], ends - layout.lengths, axis=0, out=grads[0])
+
+
+class Densify(Op):
+    """Make a sparse value dense, for an operator that takes no sparse operand there."""
+
+    op_name = "Densify"
+    sparse_inputs = (0,)
+    gradient_inputs = ()
+
+    def infer(self, *inputs: Spec) -> Spec:
+        return inputs[0].but(sparse=False)
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        inputs[0].to_dense(ctx.xp, out)

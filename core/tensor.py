@@ -1,0 +1,82 @@
+"""Python's operators on variables and functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import plugins
+
+
+def _op(name: str) -> Any:
+    return plugins.ops.get(name)
+
+
+class TensorOps:
+    """Arithmetic and indexing for everything that denotes one value of a graph."""
+
+    __array_ufunc__ = None  # so that `ndarray + variable` comes to us instead of becoming an array of objects
+
+    def __add__(self, other: Any) -> Any:
+        return _op("plus")(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _op("plus")(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _op("minus")(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _op("minus")(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _op("element_times")(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _op("element_times")(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _op("element_divide")(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _op("element_divide")(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _op("times")(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _op("times")(other, self)
+
+    def __neg__(self) -> Any:
+        return _op("negate")(self)
+
+    def __abs__(self) -> Any:
+        return _op("abs")(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Slice along static axes: an int keeps its axis with length 1, a list selects, ``...`` skips to the last axes."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        offset = 0
+        if Ellipsis in keys:
+            at = keys.index(Ellipsis)
+            keys, offset = keys[:at] + keys[at + 1 :], at
+            axes = [*range(at), *range(at - len(keys), 0)]
+        else:
+            axes = list(range(len(keys)))
+        result: Any = self
+        for axis, part in zip(axes, keys, strict=True):
+            result = _select(result, axis, part)
+        return result
+
+
+def _select(x: Any, axis: int, part: Any) -> Any:
+    if isinstance(part, slice):
+        start, stop, step = part.start or 0, part.stop or 0, part.step or 1
+        if (start, stop, step) == (0, 0, 1):
+            return x
+        return _op("slice")(x, axis, start, stop, step)
+    if isinstance(part, (list, tuple)):
+        picked = [_select(x, axis, index) for index in part]
+        return _op("splice")(*picked, axis=axis) if len(picked) > 1 else picked[0]
+    if isinstance(part, int):
+        return _op("slice")(x, axis, part, part + 1)
+    raise TypeError(f"index {part!r}: expected an int, a slice, a list of these, or ...")

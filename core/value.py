@@ -1,0 +1,379 @@
+"""Values: data as users hold it, a minibatch of samples or sequences with what is needed to tell them apart."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .device import DeviceDescriptor, use_default_device
+from .dtypes import as_dtype
+from .shape import Shape, as_shape, format_shape, size_of
+from .variable import Variable
+
+
+def is_csr(data: Any) -> bool:
+    """Whether *data* is a CSR matrix or array; tells without importing scipy."""
+    return getattr(data, "format", None) == "csr"
+
+
+class NDArrayView:
+    """An array on a device, dense or CSR.
+
+    Args:
+        shape: shape of an uninitialised dense array.
+        data_type: its element type.
+        device: where it lives.
+
+    >>> C.NDArrayView.from_dense(np.ones((2, 3), dtype=np.float32))
+    NDArrayView([2 x 3], CPU)
+    """
+
+    def __init__(self, shape: Any, data_type: Any, device: DeviceDescriptor | None = None) -> None:
+        self._set(np.empty(as_shape(shape), as_dtype(data_type)), as_shape(shape), device, False)
+
+    def _set(self, data: Any, shape: Shape, device: DeviceDescriptor | None, read_only: bool) -> None:
+        self._data, self._shape, self._read_only = data, shape, read_only
+        self._device = device or use_default_device()
+
+    @classmethod
+    def _of(cls, data: Any, shape: Shape, device: DeviceDescriptor | None, read_only: bool = False) -> NDArrayView:
+        made = cls.__new__(cls)
+        made._set(data, shape, device, read_only)
+        return made
+
+    @staticmethod
+    def from_dense(np_array: Any, device: DeviceDescriptor | None = None, read_only: bool = False, borrow: bool = False) -> NDArrayView:
+        """Take a NumPy array, copied unless *borrow*.
+
+        Raises:
+            TypeError: it is no NumPy array.
+            ValueError: its element type is not float16, float32 or float64.
+        """
+        if not isinstance(np_array, np.ndarray):
+            raise TypeError(f"NDArrayView.from_dense: expected a NumPy array, got {type(np_array).__name__}")
+        dtype = as_dtype(np_array.dtype)
+        if not np_array.flags.c_contiguous:
+            warnings.warn("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+            borrow = False
+        data = np_array if borrow else np.array(np_array, dtype=dtype, order="C")
+        return NDArrayView._of(data, data.shape, device, read_only)
+
+    @staticmethod
+    def from_csr(
+        csr_array: Any, device: DeviceDescriptor | None = None, read_only: bool = False, borrow: bool = False, shape: Any = None
+    ) -> NDArrayView:
+        """Take a CSR matrix; *shape* may split its rows into several axes.
+
+        Raises:
+            TypeError: it is no CSR matrix.
+            ValueError: *shape* does not go with it.
+        """
+        if not is_csr(csr_array):
+            raise TypeError(f"NDArrayView.from_csr: expected a scipy.sparse CSR matrix, got {type(csr_array).__name__}")
+        full = tuple(csr_array.shape) if shape is None else as_shape(shape)
+        if full[-1] != csr_array.shape[1] or size_of(full) != csr_array.shape[0] * csr_array.shape[1]:
+            raise ValueError(f"NDArrayView.from_csr: a CSR matrix of shape {csr_array.shape} cannot have the shape {full}")
+        return NDArrayView._of(csr_array if borrow else csr_array.copy(), full, device, read_only)
+
+    @staticmethod
+    def from_data(data: Any, device: DeviceDescriptor | None = None, read_only: bool = False, borrow: bool = False) -> NDArrayView:
+        """Take a NumPy array, a CSR matrix, or an NDArrayView, which is passed through."""
+        if isinstance(data, NDArrayView):
+            return data
+        if is_csr(data):
+            return NDArrayView.from_csr(data, device, read_only, borrow)
+        return NDArrayView.from_dense(data, device, read_only, borrow)
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the array."""
+        return self._shape
+
+    @property
+    def device(self) -> DeviceDescriptor:
+        """Where it lives."""
+        return self._device
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy type of the elements."""
+        return self._data.dtype.type
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it is held as CSR."""
+        return is_csr(self._data)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it refuses to be changed."""
+        return self._read_only
+
+    def asarray(self) -> Any:
+        """A copy: a NumPy array, or CSR for sparse data of rank 2 and less."""
+        if self.is_sparse and len(self._shape) > 2:
+            return self._data.toarray().reshape(self._shape)
+        return self._data.copy()
+
+    to_ndarray = asarray
+
+    def copy_from(self, source: Any) -> None:
+        """Take the contents of another view or array of the same shape.
+
+        Raises:
+            ValueError: the shape differs, or this view is read-only or sparse.
+        """
+        data = source.asarray() if isinstance(source, NDArrayView) else np.asarray(source)
+        if self._read_only or self.is_sparse:
+            raise ValueError(f"{self!r} cannot be changed: it is {'read-only' if self._read_only else 'sparse'}")
+        if data.shape != self._shape:
+            raise ValueError(f"{self!r} cannot take data of shape {data.shape}")
+        np.copyto(self._data, data, casting="same_kind")
+
+    set_value = copy_from
+
+    def deep_clone(self, read_only: bool = False) -> NDArrayView:
+        """A view of its own memory with the same contents."""
+        return NDArrayView._of(self._data.copy(), self._shape, self._device, read_only)
+
+    def alias(self, read_only: bool = False) -> NDArrayView:
+        """Another view of the same memory."""
+        return NDArrayView._of(self._data, self._shape, self._device, read_only or self._read_only)
+
+    def as_shape(self, shape: Any) -> NDArrayView:
+        """The same memory in another shape of as many elements."""
+        wanted = as_shape(shape)
+        if size_of(wanted) != size_of(self._shape):
+            raise ValueError(f"{self!r} cannot have the shape {wanted}")
+        return NDArrayView._of(self._data if self.is_sparse else self._data.reshape(wanted), wanted, self._device, self._read_only)
+
+    def change_device(self, device: DeviceDescriptor) -> None:
+        """Say that the data is to live elsewhere."""
+        self._device = device
+
+    def slice_view(self, start_offset: Sequence[int], extent: Sequence[int], read_only: bool = True) -> NDArrayView:
+        """A contiguous part, as a view: *extent* gives the trailing axes, leading ones are taken at *start_offset* and dropped.
+
+        Raises:
+            ValueError: the part lies outside or is not contiguous in memory.
+        """
+        offset, size = list(start_offset), list(extent)
+        dropped = len(offset) - len(size)
+        if self.is_sparse or len(offset) != len(self._shape) or dropped < 0:
+            raise ValueError(f"slice_view: {self!r} cannot be sliced at {tuple(offset)} to the extent {tuple(size)}")
+        index: list[Any] = offset[:dropped]
+        for start, count, dim in zip(offset[dropped:], size, self._shape[dropped:], strict=True):
+            if start + count > dim:
+                raise ValueError(f"slice_view: {tuple(offset)} to extent {tuple(size)} lies outside {self!r}")
+            index.append(slice(start, start + count))
+        part = self._data[tuple(index)]
+        if not part.flags.c_contiguous:
+            raise ValueError(f"slice_view: the part of {self!r} at {tuple(offset)} with extent {tuple(size)} is not contiguous in memory")
+        return NDArrayView._of(part, part.shape, self._device, read_only)
+
+    def __repr__(self) -> str:
+        return f"NDArrayView({format_shape(self._shape)}, {self._device})"
+
+    __str__ = __repr__
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+
+class Value:
+    """A minibatch: samples, or sequences padded to one length with a mask that tells their steps from padding.
+
+    Args:
+        batch: an array, CSR matrix or NDArrayView with a leading batch axis and, for sequences, a time axis.
+        seq_starts: for sequences, which of them are new and which continue those of the previous minibatch.
+        device: where it lives.
+
+    >>> C.Value(np.ones((2, 3), dtype=np.float32))
+    Value([2 x 3], CPU)
+    """
+
+    def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
+        if not isinstance(batch, NDArrayView):
+            batch = NDArrayView.from_data(batch if is_csr(batch) else np.ascontiguousarray(batch), device)
+        self._view = batch
+        self._lengths: list[int] | None = None
+        self._sequences: list[Any] | None = None
+        self.seq_starts = None if seq_starts is None else list(seq_starts)
+
+    @classmethod
+    def _of_sequences(cls, sequences: Sequence[Any], device: DeviceDescriptor | None, seq_starts: Sequence[bool] | None = None) -> Value:
+        """A value of several sequences, each an array or CSR matrix with a leading time axis."""
+        lengths = [part.shape[0] for part in sequences]
+        longest = max(lengths)
+        if is_csr(sequences[0]):
+            padded = _pad_csr(sequences, longest)
+            view = NDArrayView.from_csr(padded, device, borrow=True, shape=(len(lengths), longest, padded.shape[1]))
+        else:
+            dense = np.zeros((len(lengths), longest, *sequences[0].shape[1:]), sequences[0].dtype)
+            for row, part in zip(dense, sequences, strict=True):
+                row[: len(part)] = part
+            view = NDArrayView.from_dense(dense, device, borrow=True)
+        made = cls(view, seq_starts)
+        made._sequences = list(sequences)
+        made._lengths = lengths
+        return made
+
+    @staticmethod
+    def create(
+        var: Variable, data: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None, read_only: bool = False
+    ) -> Value:
+        """Convert data as users give it for the input *var*.
+
+        Raises:
+            ValueError: the data does not fit the variable.
+        """
+        from .feed import value_for
+
+        return value_for(var, data, seq_starts, device)
+
+    @staticmethod
+    def one_hot(batch: Any, num_classes: Any, dtype: Any = None, device: DeviceDescriptor | None = None) -> Value:
+        """One-hot vectors, sparse: of a list of class numbers one sample each, of a list of lists one sequence each.
+
+        Args:
+            batch: class numbers; :attr:`ONE_HOT_SKIP` stands for a vector of zeros.
+            num_classes: how many classes, or a sample shape whose last axis counts them.
+            dtype: element type, float32 by default.
+
+        Raises:
+            ValueError: *batch* is no such list, or a number is not a class.
+        """
+        shape = as_shape(num_classes)
+        if not isinstance(batch, list) or not batch:
+            raise ValueError(f"Value.one_hot: expected a list of class numbers, or of lists of these, got {batch!r:.80}")
+        nested = isinstance(batch[0], (list, tuple, np.ndarray))
+        sequences = [_one_hot_rows(np.asarray(part), shape[-1], dtype) for part in (batch if nested else [batch])]
+        per_step = size_of(shape[:-1])
+        if not nested:
+            rows = sequences[0]
+            return Value(NDArrayView.from_csr(rows, device, borrow=True, shape=(rows.shape[0] // per_step, *shape)))
+        if per_step != 1:
+            dense = [part.toarray().reshape(-1, *shape) for part in sequences]
+            return Value._of_sequences(dense, device)
+        return Value._of_sequences(sequences, device)
+
+    ONE_HOT_SKIP = 2**32 - 1
+
+    @property
+    def data(self) -> NDArrayView:
+        """The array behind it."""
+        return self._view
+
+    @property
+    def shape(self) -> Shape:
+        """Shape with batch and, for sequences, time axis."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy type of the elements."""
+        return self._view.dtype
+
+    @property
+    def device(self) -> DeviceDescriptor:
+        """Where it lives."""
+        return self._view.device
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it is held as CSR."""
+        return self._view.is_sparse
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it refuses to be changed."""
+        return self._view.is_read_only
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the contents are still there; values own their memory here, so always."""
+        return True
+
+    @property
+    def mask(self) -> Any:
+        """Array ``(sequences, longest)``: 2 at a sequence's start, 1 at its other steps, 0 for padding.
+
+        Raises:
+            AttributeError: all sequences are equally long, so that nothing is padded.
+        """
+        if self._lengths is None or (len(set(self._lengths)) == 1 and self.seq_starts is None):
+            raise AttributeError("this Value has no mask: none of its sequences is padded")
+        steps = np.arange(max(self._lengths))
+        mask = (steps < np.asarray(self._lengths)[:, None]).astype(np.int32)
+        mask[:, 0] += np.asarray(self.seq_starts if self.seq_starts is not None else True).astype(np.int32)
+        return mask
+
+    def as_sequences(self, variable: Variable | None = None) -> list[Any]:
+        """The sequences one by one, without padding.
+
+        Raises:
+            ValueError: the value is sparse and no *variable* says how.
+        """
+        if self.is_sparse and variable is None:
+            raise ValueError("as_sequences: for a sparse Value give the variable it is meant for")
+        if self._sequences is not None:
+            return list(self._sequences)
+        return list(self._view.asarray())
+
+    def asarray(self) -> Any:
+        """All data as one array, with padding where sequences differ in length."""
+        if self._lengths is not None and len(set(self._lengths)) > 1:
+            warnings.warn("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart", UserWarning, stacklevel=2)
+        return self._view.asarray()
+
+    def deep_clone(self, read_only: bool = False) -> Value:
+        """A value of its own memory with the same contents."""
+        made = Value(self._view.deep_clone(read_only), self.seq_starts)
+        made._lengths, made._sequences = self._lengths, self._sequences
+        return made
+
+    def copy_from(self, source: Value) -> None:
+        """Take the contents of another value of the same shape."""
+        self._view.copy_from(source.data)
+        self._lengths, self._sequences = source._lengths, source._sequences
+
+    def alias(self, read_only: bool = False) -> Value:
+        """Another value on the same memory."""
+        made = Value(self._view.alias(read_only), self.seq_starts)
+        made._lengths, made._sequences = self._lengths, self._sequences
+        return made
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else 1
+
+    def __repr__(self) -> str:
+        return f"Value({format_shape(self.shape)}, {self.device})"
+
+    __str__ = __repr__
+
+
+def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    if classes.dtype.kind not in "iu" or classes.ndim != 1:
+        raise ValueError(f"Value.one_hot: expected whole class numbers, got {classes!r:.80}")
+    real = classes != Value.ONE_HOT_SKIP
+    if ((classes < 0) | (classes >= count))[real].any():
+        raise ValueError(f"Value.one_hot: class numbers must lie in 0 … {count - 1}, got {classes[real].min()} … {classes[real].max()}")
+    starts = np.concatenate([[0], np.cumsum(real)])
+    return csr_matrix((np.ones(int(real.sum()), as_dtype(dtype or np.float32)), classes[real], starts), shape=(len(classes), count))
+
+
+def _pad_csr(sequences: Sequence[Any], longest: int) -> Any:
+    from scipy.sparse import csr_matrix, vstack
+
+    width = sequences[0].shape[1]
+    blocks: list[Any] = []
+    for part in sequences:
+        blocks.append(part)
+        if part.shape[0] < longest:
+            blocks.append(csr_matrix((longest - part.shape[0], width), dtype=part.dtype))
+    return csr_matrix(vstack(blocks))

@@ -1,0 +1,354 @@
+"""Variables: the values that flow along the edges of a graph, before there is data."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .axis import Axes, Axis, format_axes
+from .device import DeviceDescriptor, use_default_device
+from .dtypes import as_dtype
+from .options import option
+from .shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete
+from .spec import BATCH, Spec
+from .tensor import TensorOps
+from .types import VariableType, type_of
+
+if TYPE_CHECKING:
+    from .function import Primitive
+
+_numbers = itertools.count()
+
+
+def new_uid(kind: str) -> str:
+    """A name that no other node of this process has: the kind and a number that only grows."""
+    return f"{kind}{next(_numbers)}"
+
+
+class Variable(TensorOps):
+    """A value of a graph: an input, a placeholder, the output of a function, a parameter or a constant.
+
+    Attributes:
+        spec: what is known of it: shape, element type, dynamic axes, sparseness.
+        name: the user's name for it, or ``''``.
+        uid: a unique name.
+        needs_gradient: whether gradients are wanted here (inputs, parameters) or pass through here (outputs).
+    """
+
+    kind = "Output"
+
+    def __init__(self, spec: Spec, name: str = "", *, needs_gradient: bool = False, uid: str | None = None) -> None:
+        self.spec = spec
+        self.name = name
+        self.uid = uid or new_uid(self.kind)
+        self.needs_gradient = needs_gradient
+
+    @property
+    def shape(self) -> Shape:
+        """Static shape; -1 stands for an inferred and -3 for a free dimension, ``(-2,)`` for a shape not known at all."""
+        return (UnknownDimension,) if self.spec.shape is None else self.spec.shape
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy type of the elements; None while unknown."""
+        return self.spec.dtype
+
+    @property
+    def dynamic_axes(self) -> tuple[Axis, ...]:
+        """Batch axis, then sequence axis; empty for a value that is the same for every sample."""
+        return Axis.unknown_dynamic_axes() if self.spec.axes is None else self.spec.axes
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether data comes as CSR rows."""
+        return self.spec.sparse
+
+    @property
+    def is_input(self) -> bool:
+        """Whether data is fed here."""
+        return isinstance(self, Input)
+
+    @property
+    def is_output(self) -> bool:
+        """Whether a function computes it."""
+        return isinstance(self, Output)
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether learners change it."""
+        return isinstance(self, Parameter)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it holds a value that learners leave alone."""
+        return isinstance(self, Constant)
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it stands for a variable to be given later."""
+        return isinstance(self, Placeholder)
+
+    @property
+    def owner(self) -> Primitive:
+        """The function that computes it.
+
+        Raises:
+            RuntimeError: it is no output.
+        """
+        raise RuntimeError(f"{self!r} is not the output of a function and has no owner")
+
+    @property
+    def type(self) -> VariableType:
+        """The type as it prints: ``Tensor[2,3]``, ``SparseTensor[4]``, ``Sequence[Tensor[2]]``."""
+        return type_of(self.spec)
+
+    _type = type
+
+    def as_parameter(self) -> Parameter:
+        """This variable, where it is a parameter; TypeError otherwise."""
+        if isinstance(self, Parameter):
+            return self
+        raise TypeError(f"{self!r} is not a Parameter")
+
+    def as_constant(self) -> Constant:
+        """This variable, where it is a constant; TypeError otherwise."""
+        if isinstance(self, Constant):
+            return self
+        raise TypeError(f"{self!r} is not a Constant")
+
+    def __repr__(self) -> str:
+        return f"{self.kind}('{self.name or self.uid}', {format_axes(self.spec.axes)}, {format_shape(self.spec.shape)})"
+
+    __str__ = __repr__
+
+
+class Input(Variable):
+    """A variable that data is fed to."""
+
+    kind = "Input"
+
+
+class Placeholder(Variable):
+    """A variable that stands for another, given later by a call, ``replace_placeholders`` or ``clone``."""
+
+    kind = "Placeholder"
+
+
+class Output(Variable):
+    """A result of a function."""
+
+    def __init__(self, owner: Primitive, index: int, spec: Spec, name: str = "") -> None:
+        super().__init__(spec, name, uid=f"{owner.uid}_Output_{index}")
+        self._owner, self.index = owner, index
+
+    @property
+    def owner(self) -> Primitive:
+        return self._owner
+
+
+class _Holder(Variable):
+    """A variable that holds a value of its own: what parameters and constants have in common."""
+
+    def __init__(self, shape: Any, init: Any, dtype: Any, device: DeviceDescriptor | None, name: str, needs_gradient: bool) -> None:
+        self.device = device or use_default_device()
+        self.backend = self.device.backend
+        self._init: Any = None
+        self._array: Any = None
+        self._lock = threading.Lock()
+        if hasattr(init, "fill") and not isinstance(init, np.ndarray):
+            super().__init__(Spec(as_shape(() if shape is None else shape), dtype, ()), name, needs_gradient=needs_gradient)
+            self._init = init
+            return
+        given = np.asarray(init)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"{self.kind} '{name}': cannot take {type(init).__name__} {init!r} as its value; give a number, an array or an initializer")
+        wanted = given.shape if given.ndim or shape is None else as_shape(shape)
+        super().__init__(Spec(wanted, dtype, ()), name, needs_gradient=needs_gradient)
+        if is_concrete(wanted):
+            self._array = self.backend.asarray(np.broadcast_to(given, wanted), dtype)
+        else:
+            self._init = given
+
+    @property
+    def array(self) -> Any:
+        """The array that programs compute with and learners update: the same object for the variable's whole life.
+
+        Raises:
+            ValueError: the shape still has inferred dimensions.
+        """
+        if self._array is None:
+            with self._lock:
+                if self._array is None:
+                    self._array = self._initial_array()
+                    self._init = None
+        return self._array
+
+    def _initial_array(self) -> Any:
+        shape = self.spec.dims
+        if not is_concrete(shape):
+            raise ValueError(
+                f"{self!r} has dimensions that are not known yet; apply the function that uses it to an input of known shape first"
+            )
+        init = self._init
+        values = init.fill(shape, self.dtype) if hasattr(init, "fill") and not isinstance(init, np.ndarray) else np.broadcast_to(init, shape)
+        return self.backend.asarray(values, self.dtype)
+
+    def set_shape(self, shape: Shape) -> None:
+        """Fill in inferred dimensions; called by shape inference."""
+        self.spec = self.spec.but(shape=shape)
+
+    @property
+    def value(self) -> Any:
+        """The value as a NumPy array that is the caller's own; assigning an array of the same shape changes it."""
+        return self.backend.to_numpy(self.array)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        from .value import NDArrayView
+
+        if isinstance(value, NDArrayView):
+            value = value.asarray()
+        if not isinstance(value, (np.ndarray, np.generic)):
+            raise TypeError(f"value of {self!r}: expected a NumPy array or NDArrayView, got {type(value).__name__}")
+        if value.shape != self.array.shape:
+            raise RuntimeError(f"value of {self!r}: expected an array of shape {self.array.shape}, got {value.shape}")
+        self.backend.xp.copyto(self.array, self.backend.asarray(value, self.dtype))
+
+    def set_value(self, value: Any) -> None:
+        """Take the value of an NDArrayView or array: what user-written learners call."""
+        self.value = value
+
+    def asarray(self) -> Any:
+        """The value as a NumPy array of the caller's own."""
+        return self.value
+
+
+class Parameter(_Holder):
+    """A value that learners change.
+
+    Args:
+        shape: int or tuple of ints; -1 is filled in when the parameter is first used. Ignored where *init* is an array.
+        init: a number for all elements (default 0), an array or list, or an initializer.
+        dtype: float16, float32 (the default) or float64.
+        device: where it lives; the default device where None.
+        name: a name to find it by.
+
+    Raises:
+        TypeError: created while a Python function is being converted to a Function, or *init* is none of the above.
+
+    >>> p = C.Parameter((2, 3), init=1, name='W')
+    >>> p
+    Parameter('W', [], [2 x 3])
+    >>> p.value.sum()
+    np.float32(6.0)
+    """
+
+    kind = "Parameter"
+
+    def __init__(
+        self, shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
+    ) -> None:
+        if option("pure", False):
+            raise TypeError(
+                "Parameter: parameters cannot be created inside a Python function that becomes a Function, "
+                "for it runs once per conversion; create them outside and refer to them"
+            )
+        super().__init__(shape, 0 if init is None else init, as_dtype(dtype or option("dtype", np.float32)), device, name, True)
+
+
+class Constant(_Holder):
+    """A value that learners leave alone; assigning to ``value``, or ``assign``, changes it.
+
+    Args:
+        value: a number, array or list.
+        shape: shape to fill with a number *value*.
+        dtype: float16, float32 (the default) or float64.
+        device: where it lives; the default device where None.
+        name: a name to find it by.
+
+    >>> C.Constant(2, shape=(2,)).value
+    array([2., 2.], dtype=float32)
+    """
+
+    kind = "Constant"
+
+    def __init__(
+        self, value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
+    ) -> None:
+        super().__init__(shape, 0 if value is None else value, as_dtype(dtype or option("dtype", np.float32)), device, name, False)
+
+
+def input_variable(
+    shape: Any,
+    dtype: Any = None,
+    needs_gradient: bool = False,
+    is_sparse: bool = False,
+    dynamic_axes: Any = BATCH,
+    name: str = "",
+) -> Input:
+    """Declare an input: a place where data is fed.
+
+    Args:
+        shape: static shape of one sample, an int or tuple; ``()`` for scalars, ``C.FreeDimension`` for dimensions that each minibatch decides.
+        dtype: float32 (the default), float64 or float16.
+        needs_gradient: whether gradients with respect to it may be asked for.
+        is_sparse: whether it is fed CSR matrices.
+        dynamic_axes: ``[batch axis]`` by default; ``[]`` for a value without batch axis.
+        name: a name to feed and find it by.
+
+    Raises:
+        TypeError: *dynamic_axes* holds something that is no Axis.
+
+    >>> C.input_variable((2, 3), name='x')
+    Input('x', [#], [2 x 3])
+    """
+    if isinstance(dynamic_axes, Axis):
+        dynamic_axes = (dynamic_axes,)
+    axes: Axes = tuple(dynamic_axes)
+    for axis in axes:
+        if not isinstance(axis, Axis):
+            raise TypeError(f"input_variable: dynamic_axes must be Axis objects, got {axis!r}")
+    spec = Spec(as_shape(shape), as_dtype(dtype or option("dtype", np.float32)), axes, is_sparse)
+    return Input(spec, name, needs_gradient=needs_gradient)
+
+
+def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> Placeholder:
+    """Declare a placeholder: a variable that a call, ``replace_placeholders`` or ``clone`` binds later.
+
+    >>> C.placeholder(name='p')
+    Placeholder('p', [???], [???])
+    """
+    axes = None if dynamic_axes is None or tuple(dynamic_axes) == Axis.unknown_dynamic_axes() else tuple(dynamic_axes)
+    return Placeholder(Spec(None if shape is None else as_shape(shape), None, axes), name)
+
+
+def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Parameter:
+    """Create a :class:`Parameter`; an array given as *init* keeps its floating-point type where *dtype* is None.
+
+    >>> C.parameter(init=np.zeros((2, 2)), name='W').dtype
+    <class 'numpy.float64'>
+    """
+    return Parameter(shape, init, dtype or _float_type_of(init), device, name)
+
+
+def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Constant:
+    """Create a :class:`Constant`; an array given as *value* keeps its floating-point type where *dtype* is None.
+
+    >>> C.constant([1, 2]).value
+    array([1., 2.], dtype=float32)
+    """
+    return Constant(value, shape, dtype or _float_type_of(value), device, name)
+
+
+def _float_type_of(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.type if value.dtype.kind == "f" else np.float32
+    return None
+
+
+def has_inferred_dimensions(variable: Variable) -> bool:
+    """Whether the variable waits for shape inference to fill in a dimension."""
+    return variable.spec.shape is not None and InferredDimension in variable.spec.shape

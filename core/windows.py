@@ -1,0 +1,159 @@
+"""Windows: the geometry of what slides over the trailing axes of an array, for convolution and pooling.
+
+Along one axis of size d a window of k elements, s apart from the next, starts ``lower`` elements before the first one.  With
+automatic padding ``lower`` is half of what the window covers beside its centre, rounded down, whatever the stride is::
+
+    d = 6, k = 4, s = 2          . 0 1 2 3 4 5 . .
+    lower = 1, upper = 2         [-----]
+    out = ceil(d / s) = 3            [-----]
+                                         [-----]
+
+Dimensions that are not known yet (negative ones) stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .shape import Shape, size_of
+
+
+class Windows(NamedTuple):
+    """Windows of one size that slide over an array's trailing axes.
+
+    Attributes:
+        dims: sizes of the axes.
+        kernel: elements of a window along each axis.
+        strides: distance from a window to the next.
+        dilation: distance between the elements of a window.
+        lower, upper: padding before and behind each axis, as far as windows reach; 0 behind an axis that they do not fill.
+        out: number of windows along each axis.
+    """
+
+    dims: Shape
+    kernel: Shape
+    strides: Shape
+    dilation: Shape
+    lower: Shape
+    upper: Shape
+    out: Shape
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether some window reaches beyond the array."""
+        return any(self.lower) or any(self.upper)
+
+    @property
+    def padded(self) -> Shape:
+        """Sizes of the axes with their padding."""
+        return tuple(lower + dim + upper for lower, dim, upper in zip(self.lower, self.dims, self.upper, strict=True))
+
+    @property
+    def inside(self) -> tuple[slice, ...]:
+        """Where the array lies within its padding."""
+        return tuple(slice(lower, lower + dim) for lower, dim in zip(self.lower, self.dims, strict=True))
+
+
+def per_axis(values: Sequence[Any], rank: int, what: str) -> tuple[Any, ...]:
+    """One value for each of *rank* axes: a shorter list is filled up in front with its first value.
+
+    Raises:
+        ValueError: there are more values than axes, or none.
+    """
+    if not 0 < len(values) <= rank:
+        raise ValueError(f"{what} {tuple(values)} has {len(values)} values for {rank} axes; give one for each axis, or one for all")
+    return (values[0],) * (rank - len(values)) + tuple(values)
+
+
+def as_flags(values: bool | Sequence[bool]) -> tuple[bool, ...]:
+    """Flags for axes as a tuple; a single one is for all axes."""
+    return (values,) if isinstance(values, bool) else tuple(bool(value) for value in values)
+
+
+@lru_cache(maxsize=1024)
+def windows(dims: Shape, kernel: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], ceil: bool = False) -> Windows:
+    """Windows over axes of sizes *dims*; with *ceil* the last one may reach beyond the end.
+
+    Raises:
+        ValueError: a stride or dilation is not positive, or a window is larger than its axis.
+    """
+    if any(value < 1 for value in (*strides, *dilation)):
+        raise ValueError(f"strides {strides} and dilation {dilation} must be positive")
+    axes = [_along(*axis, ceil) for axis in zip(dims, kernel, strides, dilation, padding, strict=True)]
+    lower, upper, out = zip(*axes, strict=True)
+    return Windows(dims, kernel, strides, dilation, lower, upper, out)
+
+
+def _along(dim: int, kernel: int, stride: int, dilation: int, padded: bool, ceil: bool) -> tuple[int, int, int]:
+    """Padding before, padding behind and number of windows along one axis."""
+    if dim < 0:
+        return 0, 0, dim
+    span = (kernel - 1) * dilation + 1
+    if not 1 <= kernel <= dim or (span > dim and not padded):
+        raise ValueError(f"a window of {kernel} elements{f', {dilation} apart,' if dilation > 1 else ''} does not fit an axis of {dim}")
+    before = (span - 1) // 2 if padded else 0
+    room = dim - 1 if padded else dim - span
+    out = (room + stride - 1 if ceil else room) // stride + 1
+    return before, max((out - 1) * stride + span - before - dim, 0), out
+
+
+def unslide(out: int, kernel: int, stride: int, dilation: int, padded: bool) -> int:
+    """The smallest axis over which *out* windows slide: what a transposed convolution makes of an axis of size *out*."""
+    if out < 0:
+        return out
+    return (out - 1) * stride + (1 if padded else (kernel - 1) * dilation + 1)
+
+
+class Correlation(NamedTuple):
+    """Geometry of a convolution, with shapes brought to one form.
+
+    Where filters slide over the channels, rather than sum over them, the channels are one more axis of *windows*, the first,
+    and the operand counts as having one channel.
+
+    Attributes:
+        groups: how many parts the channels fall into, each with filters of its own.
+        channels: channels of the operand, which is (rows, channels, \*windows.dims).
+        maps: filters, and channels of the result, which is (rows, maps, \*windows.out).
+        windows: how the filters slide.
+        over_channels: whether they slide over the channels, too.
+    """
+
+    groups: int
+    channels: int
+    maps: int
+    windows: Windows
+    over_channels: bool
+
+    @property
+    def weights(self) -> Shape:
+        """Shape of the filters: groups, filters of a group, weights of a filter."""
+        return self.groups, self.maps // self.groups, self.channels // self.groups * size_of(self.windows.kernel)
+
+    @property
+    def shape(self) -> Shape:
+        """Static shape of the result, in which windows over channels are channels."""
+        out = self.windows.out
+        if not self.over_channels:
+            return self.maps, *out
+        return self.maps * out[0] if min(self.maps, out[0]) > 0 else min(self.maps, out[0]), *out[1:]
+
+
+@lru_cache(maxsize=1024)
+def correlation(maps: int, kernel: Shape, operand: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], groups: int) -> Correlation:
+    """Geometry of *maps* filters of shape *kernel* over an *operand*; the first axis of all is the channels.
+
+    Raises:
+        ValueError: the shapes do not go together.
+    """
+    channels = operand[0]
+    if groups < 1 or maps % groups:
+        raise ValueError(f"groups={groups} must be positive and divide the {maps} filters")
+    if groups > 1 and kernel[0] * groups != channels >= 0:
+        raise ValueError(f"{groups} groups of filters for {kernel[0]} channels do not make up the operand's {channels} channels")
+    summed = channels < 0 or kernel[0] * groups == channels
+    if summed and (channels == 1 or not padding[0]):
+        spatial = windows(operand[1:], kernel[1:], strides[1:], dilation[1:], padding[1:])
+        return Correlation(groups, channels, maps, spatial, False)
+    return Correlation(1, 1, maps, windows(operand, kernel, strides, dilation, padding), True)

@@ -1,0 +1,97 @@
+"""AdaDelta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .learner import Learner
+from .numerics import complement, positive
+from .options import LearnerOptions
+from .schedules import ScheduleLike, learning_parameter_schedule_per_sample
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+DEFAULT_LEARNING_RATE = learning_parameter_schedule_per_sample(1)
+
+
+class AdaDelta(Learner):
+    """Move by the gradient, scaled by the ratio of the sizes of past steps and past gradients."""
+
+    state_names = ("mean_square", "mean_square_step")
+    work_arrays = 1
+
+    def __init__(self, parameters: Iterable[Parameter], lr: ScheduleLike, rho: float, epsilon: float, options: LearnerOptions) -> None:
+        super().__init__(parameters, lr, options)
+        self._rho = rho
+        self._epsilon = epsilon
+
+    def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (squares, steps), t = states, work[0]
+        epsilon = positive(self._epsilon, w.dtype)
+        self._average(xp, squares, g, t)
+        xp.add(squares, epsilon, out=t)
+        xp.sqrt(t, out=t)
+        xp.divide(g, t, out=g)
+        xp.add(steps, epsilon, out=t)
+        xp.sqrt(t, out=t)
+        xp.multiply(g, t, out=g)
+        self._average(xp, steps, g, t)
+        xp.multiply(g, self.rate, out=g)
+        xp.subtract(w, g, out=w)
+
+    def _average(self, xp: Any, mean: Any, value: Any, t: Any) -> None:
+        xp.multiply(value, value, out=t)
+        xp.multiply(t, complement(self._rho, t.dtype), out=t)
+        xp.multiply(mean, self._rho, out=mean)
+        xp.add(mean, t, out=mean)
+
+
+def adadelta(
+    parameters: Iterable[Parameter],
+    lr: ScheduleLike = DEFAULT_LEARNING_RATE,
+    rho: float = 0.95,
+    epsilon: float = 1e-8,
+    l1_regularization_weight: float = 0.0,
+    l2_regularization_weight: float = 0.0,
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
+    gradient_clipping_threshold_per_sample: float = math.inf,
+    gradient_clipping_with_truncation: bool = True,
+    use_mean_gradient: bool | None = None,
+    minibatch_size: int | None = None,
+    epoch_size: int | None = None,
+) -> Learner:
+    """AdaDelta: a step is the gradient times the ratio of the root mean squares of past steps and past gradients.
+
+    ``a = rho * a + (1 - rho) * g**2; d = sqrt(x + epsilon) / sqrt(a + epsilon) * g; x = rho * x + (1 - rho) * d**2; w -= lr * d``.
+
+    Args:
+        lr: learning rate, 1 per sample if not given.
+        rho: decay of both mean squares, at each update.
+        epsilon: added to both mean squares; the size of the first steps follows from it.
+
+    The other arguments, and the errors, are those of :func:`sgd`.
+
+    Source: M. D. Zeiler: ADADELTA: An Adaptive Learning Rate Method, 2012, arXiv:1212.5701.
+
+    Example:
+        >>> w = C.parameter(2, init=1)
+        >>> learner = C.adadelta([w], rho=0.75, epsilon=0.25)
+        >>> learner.update({w: np.array([2, 4], dtype=np.float32)}, 4)
+        True
+        >>> w.value.round(3)
+        array([0.106, 0.03 ], dtype=float32)
+    """
+    options = LearnerOptions(
+        l1_regularization_weight,
+        l2_regularization_weight,
+        gaussian_noise_injection_std_dev,
+        gradient_clipping_threshold_per_sample,
+        gradient_clipping_with_truncation,
+        use_mean_gradient,
+        minibatch_size,
+        epoch_size,
+    )
+    return AdaDelta(parameters, lr, rho, epsilon, options)

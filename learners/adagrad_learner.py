@@ -1,0 +1,87 @@
+"""AdaGrad."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .learner import Learner
+from .numerics import positive
+from .options import LearnerOptions
+from .schedules import ScheduleLike
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+FLOOR = 1e-16
+"""Added to the sum of squares, so that its root can divide."""
+
+
+class AdaGrad(Learner):
+    """Move by the gradient over the root of the sum of all squares of gradients so far."""
+
+    state_names = ("sum_of_squares",)
+    work_arrays = 1
+    lazy = True
+
+    def __init__(self, parameters: Iterable[Parameter], lr: ScheduleLike, need_ave_multiplier: bool, options: LearnerOptions) -> None:
+        super().__init__(parameters, lr, options)
+        self._need_ave_multiplier = need_ave_multiplier
+
+    def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (squares,), multiplier = states, work[0]
+        xp.multiply(g, g, out=multiplier)
+        xp.add(squares, multiplier, out=squares)
+        xp.add(squares, positive(FLOOR, w.dtype), out=multiplier)
+        xp.sqrt(multiplier, out=multiplier)
+        xp.divide(1.0, multiplier, out=multiplier)
+        average = float(xp.mean(multiplier)) if self._need_ave_multiplier else 1.0
+        xp.multiply(g, multiplier, out=g)
+        xp.multiply(g, self.rate / average, out=g)
+        xp.subtract(w, g, out=w)
+
+
+def adagrad(
+    parameters: Iterable[Parameter],
+    lr: ScheduleLike,
+    need_ave_multiplier: bool = True,
+    l1_regularization_weight: float = 0.0,
+    l2_regularization_weight: float = 0.0,
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
+    gradient_clipping_threshold_per_sample: float = math.inf,
+    gradient_clipping_with_truncation: bool = True,
+    use_mean_gradient: bool | None = None,
+    minibatch_size: int | None = None,
+    epoch_size: int | None = None,
+) -> Learner:
+    """AdaGrad: ``a += g**2; w -= lr / average * g / sqrt(a)``.
+
+    Args:
+        need_ave_multiplier: True divides by the *average* of ``1 / sqrt(a)`` over the parameter (over the rows present, of a
+            row-sparse gradient), so that the step is about as large as plain descent would make it; an element that never had a
+            gradient then makes the others stand still.  False does not divide.
+
+    The other arguments, and the errors, are those of :func:`sgd`.
+
+    Source: J. Duchi, E. Hazan, Y. Singer: Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, JMLR 2011.
+
+    Example:
+        >>> w = C.parameter(2, init=1)
+        >>> learner = C.adagrad([w], lr=2, need_ave_multiplier=False)
+        >>> learner.update({w: np.array([2, 4], dtype=np.float32)}, 4)
+        True
+        >>> w.value
+        array([0.5, 0.5], dtype=float32)
+    """
+    options = LearnerOptions(
+        l1_regularization_weight,
+        l2_regularization_weight,
+        gaussian_noise_injection_std_dev,
+        gradient_clipping_threshold_per_sample,
+        gradient_clipping_with_truncation,
+        use_mean_gradient,
+        minibatch_size,
+        epoch_size,
+    )
+    return AdaGrad(parameters, lr, need_ave_multiplier, options)

@@ -1,0 +1,116 @@
+"""FSAdaGrad."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .learner import Learner
+from .numerics import complement
+from .options import LearnerOptions
+from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+LARGEST_SCALE = 10.0
+"""Bound on the factor by which a gradient is scaled."""
+
+
+class FSAdaGrad(Learner):
+    """Momentum over gradients that are scaled to the size a gradient of the minibatch would have, were all weights alike."""
+
+    state_names = ("mean_square", "velocity")
+    work_arrays = 1
+    counter_names = ("smoothed_count",)
+    smoothed_count: float
+
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        lr: ScheduleLike,
+        momentum: ScheduleLike,
+        unit_gain: bool,
+        variance_momentum: ScheduleLike,
+        options: LearnerOptions,
+    ) -> None:
+        super().__init__(parameters, lr, options)
+        self._momentum_schedule = options.schedule(momentum, "momentum")
+        self._variance_momentum_schedule = options.schedule(variance_momentum, "variance_momentum")
+        self._unit_gain = unit_gain
+        self.momentum = self.variance_momentum = 0.0
+
+    def begin(self, count: int) -> None:
+        super().begin(count)
+        self.momentum = self.momentum_of(self._momentum_schedule, count)
+        decay = self.variance_momentum = self.momentum_of(self._variance_momentum_schedule, count)
+        self.smoothed_count = decay * self.smoothed_count + (1.0 - decay) * count
+
+    def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (mean_square, v), t = states, work[0]
+        xp.multiply(g, g, out=t)
+        xp.multiply(t, complement(self.variance_momentum, w.dtype), out=t)
+        xp.multiply(mean_square, self.variance_momentum, out=mean_square)
+        xp.add(mean_square, t, out=mean_square)
+        xp.sqrt(mean_square, out=t)
+        xp.divide(math.sqrt(self.smoothed_count), t, out=t)
+        xp.minimum(t, LARGEST_SCALE, out=t)
+        xp.multiply(g, t, out=g)
+        if self._unit_gain:
+            xp.multiply(g, complement(self.momentum, w.dtype), out=g)
+        xp.multiply(v, self.momentum, out=v)
+        xp.add(v, g, out=v)
+        xp.multiply(v, self.rate, out=t)
+        xp.subtract(w, t, out=w)
+
+
+def fsadagrad(
+    parameters: Iterable[Parameter],
+    lr: ScheduleLike,
+    momentum: ScheduleLike,
+    unit_gain: bool = True,
+    variance_momentum: ScheduleLike = DEFAULT_VARIANCE_MOMENTUM,
+    l1_regularization_weight: float = 0.0,
+    l2_regularization_weight: float = 0.0,
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
+    gradient_clipping_threshold_per_sample: float = math.inf,
+    gradient_clipping_with_truncation: bool = True,
+    use_mean_gradient: bool | None = None,
+    minibatch_size: int | None = None,
+    epoch_size: int | None = None,
+) -> Learner:
+    """FSAdaGrad: momentum over scaled gradients, a relative of Adam that weighs minibatches by their number of samples.
+
+    With *m* the number of samples of the minibatch, ``n = variance_momentum * n + (1 - variance_momentum) * m``,
+    ``a = variance_momentum * a + (1 - variance_momentum) * g**2``, ``v = momentum * v + gain * min(sqrt(n / a), 10) * g``
+    and ``w -= lr * v``.
+
+    Args:
+        momentum: decay of the velocity: a number, a list or a schedule.
+        unit_gain: True weighs the new gradient by ``1 - momentum``, so that the sum of all weights is 1; False by 1.
+        variance_momentum: decay of the mean square.
+
+    The other arguments, and the errors, are those of :func:`sgd`.
+
+    Source: the learner is CNTK's own; it follows J. Duchi, E. Hazan, Y. Singer: Adaptive Subgradient Methods, JMLR 2011.
+
+    Example:
+        >>> w = C.parameter(2, init=1)
+        >>> learner = C.fsadagrad([w], lr=0.5, momentum=0.5, variance_momentum=0.75)
+        >>> learner.update({w: np.array([2, 4], dtype=np.float32)}, 4)
+        True
+        >>> w.value
+        array([0.875, 0.875], dtype=float32)
+    """
+    options = LearnerOptions(
+        l1_regularization_weight,
+        l2_regularization_weight,
+        gaussian_noise_injection_std_dev,
+        gradient_clipping_threshold_per_sample,
+        gradient_clipping_with_truncation,
+        use_mean_gradient,
+        minibatch_size,
+        epoch_size,
+    )
+    return FSAdaGrad(parameters, lr, momentum, unit_gain, variance_momentum, options)

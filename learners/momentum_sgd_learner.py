@@ -1,0 +1,90 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .learner import Learner
+from .numerics import complement
+from .options import LearnerOptions
+from .schedules import ScheduleLike
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+
+class MomentumSGD(Learner):
+    """Move by a velocity: a decaying sum of steps against the gradients."""
+
+    state_names = ("velocity",)
+    lazy = True
+
+    def __init__(
+        self, parameters: Iterable[Parameter], lr: ScheduleLike, momentum: ScheduleLike, unit_gain: bool, options: LearnerOptions
+    ) -> None:
+        super().__init__(parameters, lr, options)
+        self._momentum_schedule = options.schedule(momentum, "momentum")
+        self._unit_gain = unit_gain
+        self.momentum = 0.0
+
+    def begin(self, count: int) -> None:
+        super().begin(count)
+        self.announce("Momentum", self._momentum_schedule, self.current(self._momentum_schedule))
+        self.momentum = self.momentum_of(self._momentum_schedule, count)
+
+    def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (v,) = states
+        gain = complement(self.momentum, w.dtype) if self._unit_gain else 1.0
+        xp.multiply(g, gain * self.rate, out=g)
+        xp.multiply(v, self.momentum, out=v)
+        xp.add(v, g, out=v)
+        xp.subtract(w, v, out=w)
+
+
+def momentum_sgd(
+    parameters: Iterable[Parameter],
+    lr: ScheduleLike,
+    momentum: ScheduleLike,
+    unit_gain: bool = True,
+    l1_regularization_weight: float = 0.0,
+    l2_regularization_weight: float = 0.0,
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
+    gradient_clipping_threshold_per_sample: float = math.inf,
+    gradient_clipping_with_truncation: bool = True,
+    use_mean_gradient: bool | None = None,
+    minibatch_size: int | None = None,
+    epoch_size: int | None = None,
+) -> Learner:
+    """Stochastic gradient descent with momentum: ``v = momentum * v + gain * lr * g; w -= v``.
+
+    The learning rate is inside the velocity *v*: a new rate holds for new gradients only.  Of a row-sparse gradient only the rows
+    that are present move.
+
+    Args:
+        momentum: a number, a list or a schedule; of each minibatch, or of the number of samples its schedule refers to.
+        unit_gain: True weighs the new gradient by ``1 - momentum``, so that the sum of all weights is 1; False by 1.
+
+    The other arguments, and the errors, are those of :func:`sgd`.
+
+    Example:
+        >>> w = C.parameter(2, init=1)
+        >>> learner = C.momentum_sgd([w], lr=0.5, momentum=0.5)
+        >>> gradient = np.array([2, 4], dtype=np.float32)
+        >>> [learner.update({w: gradient}, 4) for i in range(2)]
+        [True, True]
+        >>> w.value
+        array([0.6875, 0.375 ], dtype=float32)
+    """
+    options = LearnerOptions(
+        l1_regularization_weight,
+        l2_regularization_weight,
+        gaussian_noise_injection_std_dev,
+        gradient_clipping_threshold_per_sample,
+        gradient_clipping_with_truncation,
+        use_mean_gradient,
+        minibatch_size,
+        epoch_size,
+    )
+    return MomentumSGD(parameters, lr, momentum, unit_gain, options)

@@ -1,0 +1,92 @@
+"""Stochastic gradient descent with Nesterov's accelerated gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .learner import Learner
+from .numerics import complement
+from .options import LearnerOptions
+from .schedules import ScheduleLike
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+
+class Nesterov(Learner):
+    """Move by the velocity as it will be after one more step."""
+
+    state_names = ("velocity",)
+    work_arrays = 1
+    lazy = True
+
+    def __init__(
+        self, parameters: Iterable[Parameter], lr: ScheduleLike, momentum: ScheduleLike, unit_gain: bool, options: LearnerOptions
+    ) -> None:
+        super().__init__(parameters, lr, options)
+        self._momentum_schedule = options.schedule(momentum, "momentum")
+        self._unit_gain = unit_gain
+        self.momentum = 0.0
+
+    def begin(self, count: int) -> None:
+        super().begin(count)
+        self.momentum = self.momentum_of(self._momentum_schedule, count)
+
+    def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (v,), ahead = states, work[0]
+        gain = complement(self.momentum, w.dtype) if self._unit_gain else 1.0
+        xp.multiply(g, gain * self.rate, out=g)
+        xp.multiply(v, self.momentum, out=v)
+        xp.add(v, g, out=v)
+        xp.multiply(v, self.momentum, out=ahead)
+        xp.subtract(w, ahead, out=w)
+        xp.subtract(w, g, out=w)
+
+
+def nesterov(
+    parameters: Iterable[Parameter],
+    lr: ScheduleLike,
+    momentum: ScheduleLike,
+    unit_gain: bool = True,
+    l1_regularization_weight: float = 0.0,
+    l2_regularization_weight: float = 0.0,
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
+    gradient_clipping_threshold_per_sample: float = math.inf,
+    gradient_clipping_with_truncation: bool = True,
+    use_mean_gradient: bool | None = None,
+    minibatch_size: int | None = None,
+    epoch_size: int | None = None,
+) -> Learner:
+    """Nesterov's accelerated gradient: ``s = gain * lr * g; v = momentum * v + s; w -= momentum * v + s``.
+
+    Of a row-sparse gradient only the rows that are present move.
+
+    Args:
+        momentum: a number, a list or a schedule; of each minibatch, or of the number of samples its schedule refers to.
+        unit_gain: True weighs the new gradient by ``1 - momentum``, so that the sum of all weights is 1; False by 1.
+
+    The other arguments, and the errors, are those of :func:`sgd`.
+
+    Source: I. Sutskever, J. Martens, G. Dahl, G. Hinton: On the importance of initialization and momentum in deep learning, ICML 2013.
+
+    Example:
+        >>> w = C.parameter(2, init=1)
+        >>> learner = C.nesterov([w], lr=0.5, momentum=0.5)
+        >>> learner.update({w: np.array([2, 4], dtype=np.float32)}, 4)
+        True
+        >>> w.value
+        array([0.8125, 0.625 ], dtype=float32)
+    """
+    options = LearnerOptions(
+        l1_regularization_weight,
+        l2_regularization_weight,
+        gaussian_noise_injection_std_dev,
+        gradient_clipping_threshold_per_sample,
+        gradient_clipping_with_truncation,
+        use_mean_gradient,
+        minibatch_size,
+        epoch_size,
+    )
+    return Nesterov(parameters, lr, momentum, unit_gain, options)

@@ -1,0 +1,153 @@
+"""What all learners have in common beside the learning rate: mean gradients, clipping, regularisation, noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule, learning_parameter_schedule, training_parameter_schedule
+
+_default_unit_gain = True
+
+
+def default_unit_gain_value() -> bool:
+    """The value that :func:`set_default_unit_gain_value` was given last; True at first.
+
+    Example:
+        >>> C.default_unit_gain_value()
+        True
+    """
+    return _default_unit_gain
+
+
+def set_default_unit_gain_value(value: bool) -> None:
+    """Remember *value*; as in CNTK the learners' own default of ``unit_gain`` stays True.
+
+    Example:
+        >>> C.set_default_unit_gain_value(True)
+    """
+    global _default_unit_gain
+    _default_unit_gain = bool(value)
+
+
+@dataclass(frozen=True)
+class LearnerOptions:
+    """The options that every built-in learner takes.
+
+    With *m* the number of samples of the minibatch, the gradient a learner sees is the sum over the minibatch, or its mean if
+    ``minibatch_size`` is ``IGNORE``.  In the first case what is said per sample is multiplied by *m*.
+
+    Attributes:
+        l1_regularization_weight: per sample; parameters move towards 0 by it, times the learning rate, and stop there.
+        l2_regularization_weight: per sample; multiples of the parameters that are added to the (clipped) gradient.
+        gaussian_noise_injection_std_dev: number, list or schedule; standard deviation of the noise added at each update.
+        gradient_clipping_threshold_per_sample: bound on each element, or on the norm, of a parameter's gradient per sample.
+        gradient_clipping_with_truncation: whether elements are clipped; if not, the gradient is scaled to the norm.
+        use_mean_gradient: legacy; True means ``minibatch_size=IGNORE``.
+        minibatch_size: number of samples that learning rate and momentum refer to where their schedules do not say.
+        epoch_size: number of samples of an epoch, for learning rates and momenta given as lists.
+
+    Raises:
+        ValueError: a weight, deviation, threshold or size is negative.
+    """
+
+    l1_regularization_weight: float = 0.0
+    l2_regularization_weight: float = 0.0
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0
+    gradient_clipping_threshold_per_sample: float = math.inf
+    gradient_clipping_with_truncation: bool = True
+    use_mean_gradient: bool | None = None
+    minibatch_size: int | None = None
+    epoch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("l1_regularization_weight", "l2_regularization_weight", "gradient_clipping_threshold_per_sample", "minibatch_size"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name}: expected 0 or more, got {value!r}")
+        noise = training_parameter_schedule(self.gaussian_noise_injection_std_dev)
+        if min(noise.values) < 0:
+            raise ValueError(f"gaussian_noise_injection_std_dev: expected 0 or more, got {self.gaussian_noise_injection_std_dev!r}")
+        object.__setattr__(self, "gaussian_noise_injection_std_dev", noise)
+
+    @property
+    def reference_minibatch_size(self) -> int | None:
+        """The learner's minibatch size: as given, ``IGNORE`` for the legacy mean gradient, or None."""
+        if self.minibatch_size is None and self.use_mean_gradient:
+            return IGNORE
+        return self.minibatch_size
+
+    @property
+    def clips(self) -> bool:
+        """Whether gradients are clipped."""
+        return self.gradient_clipping_threshold_per_sample != math.inf
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether noise is added at some time."""
+        return any(self.gaussian_noise_injection_std_dev.values)
+
+    @property
+    def needs_work_array(self) -> bool:
+        """Whether :meth:`prepare` or :meth:`finish` needs a temporary array."""
+        return bool(self.l1_regularization_weight or self.l2_regularization_weight or self.clips or self.has_noise)
+
+    def rate_schedule(self, lr: ScheduleLike) -> TrainingParameterSchedule[float]:
+        """The learning rate's schedule, with this learner's minibatch size where it has none of its own."""
+        schedule = self.schedule(lr, "lr")
+        if self.use_mean_gradient and schedule.minibatch_size == 1:
+            schedule.minibatch_size = IGNORE
+        return schedule
+
+    def schedule(self, value: ScheduleLike, what: str) -> TrainingParameterSchedule[float]:
+        """A schedule of the learner's own for the argument called *what*.
+
+        Raises:
+            ValueError: *value* is neither a schedule nor a number nor a list.
+        """
+        reference = self.reference_minibatch_size
+        if isinstance(value, TrainingParameterSchedule):
+            schedule = value.copy()
+            if reference is not None and not schedule.is_minibatch_size_explicitly_specified:
+                schedule.minibatch_size = reference
+            return schedule
+        if not isinstance(value, (int, float, list)):
+            raise ValueError(f"{what}: expected a number, a list or a schedule, got {type(value).__name__}")
+        epoch_size = self.epoch_size if isinstance(value, list) else None
+        return learning_parameter_schedule(value, reference or IGNORE, epoch_size)
+
+    def prepare(self, xp: Any, w: Any, g: Any, work: Any, count: int, mean: bool) -> None:
+        """Turn the minibatch's summed gradient *g* into the one the update sees, in place; *w* is the parameter."""
+        if mean and count != 1:
+            xp.multiply(g, 1.0 / count, out=g)
+        samples = 1 if mean else count
+        if self.clips:
+            self._clip(xp, g, work, self.gradient_clipping_threshold_per_sample * samples)
+        if self.l2_regularization_weight:
+            xp.multiply(w, self.l2_regularization_weight * samples, out=work)
+            xp.add(g, work, out=g)
+
+    def finish(self, backend: Any, w: Any, work: Any, shrinkage: float, deviation: float, seed: int, draw: int) -> None:
+        """Add noise to the updated parameter *w*, then move it by *shrinkage* towards 0 (L1), in place."""
+        xp = backend.xp
+        if deviation:
+            backend.normal(work, seed, draw)
+            xp.multiply(work, deviation, out=work)
+            xp.add(w, work, out=w)
+        if shrinkage:
+            xp.clip(w, -shrinkage, shrinkage, out=work)
+            xp.subtract(w, work, out=w)
+
+    def _clip(self, xp: Any, g: Any, work: Any, threshold: float) -> None:
+        if self.gradient_clipping_with_truncation:
+            xp.clip(g, -threshold, threshold, out=g)
+            return
+        peak = max(float(xp.max(g)), -float(xp.min(g)))
+        if peak == 0:
+            return
+        xp.multiply(g, 1.0 / peak, out=work)  # the squares of what is at most 1 do not overflow, not even in float16
+        xp.multiply(work, work, out=work)
+        norm = peak * math.sqrt(float(xp.sum(work, dtype=xp.float64)))
+        if norm > threshold:
+            xp.multiply(g, threshold / norm, out=g)

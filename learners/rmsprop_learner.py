@@ -1,0 +1,131 @@
+"""RMSProp with a step size per weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .learner import Learner
+from .numerics import complement, positive
+from .options import LearnerOptions
+from .schedules import ScheduleLike
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+FLOOR = 1e-6
+"""Added to the mean square, so that its root can divide."""
+
+FIRST_STEP = 0.02
+
+
+class RMSProp(Learner):
+    """Move by the gradient over the root of its mean square, times a step size that follows the agreement of signs."""
+
+    state_names = ("mean_square", "sign", "step_size")
+    work_arrays = 2
+    counter_names = ("updates",)
+    updates: int
+
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        lr: ScheduleLike,
+        gamma: float,
+        inc: float,
+        dec: float,
+        max: float,
+        min: float,
+        need_ave_multiplier: bool,
+        options: LearnerOptions,
+    ) -> None:
+        super().__init__(parameters, lr, options)
+        self._gamma, self._inc, self._dec, self._max, self._min = gamma, inc, dec, max, min
+        self._need_ave_multiplier = need_ave_multiplier
+
+    def begin(self, count: int) -> None:
+        super().begin(count)
+        self.updates += 1
+
+    def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (squares, sign, size), (t, new_sign) = states, work
+        xp.multiply(g, g, out=t)
+        if self.updates == 1:
+            squares[...] = t
+            size[...] = FIRST_STEP
+        xp.multiply(t, complement(self._gamma, w.dtype), out=t)
+        xp.multiply(squares, self._gamma, out=squares)
+        xp.add(squares, t, out=squares)
+        xp.sign(g, out=new_sign)
+        self._adapt(xp, size, sign, new_sign, t)
+        sign[...] = new_sign
+        xp.add(squares, positive(FLOOR, w.dtype), out=t)
+        xp.sqrt(t, out=t)
+        xp.divide(size, t, out=t)
+        average = float(xp.mean(t)) if self._need_ave_multiplier else 1.0
+        xp.multiply(g, t, out=g)
+        xp.multiply(g, self.rate / average, out=g)
+        xp.subtract(w, g, out=w)
+
+    def _adapt(self, xp: Any, size: Any, sign: Any, new_sign: Any, grown: Any) -> None:
+        xp.multiply(sign, new_sign, out=sign)
+        xp.multiply(size, self._inc, out=grown)
+        xp.minimum(grown, self._max, out=grown)
+        xp.multiply(size, self._dec, out=size)
+        xp.maximum(size, self._min, out=size)
+        xp.copyto(size, grown, where=sign > 0)
+
+
+def rmsprop(
+    parameters: Iterable[Parameter],
+    lr: ScheduleLike,
+    gamma: float,
+    inc: float,
+    dec: float,
+    max: float,
+    min: float,
+    need_ave_multiplier: bool = True,
+    l1_regularization_weight: float = 0.0,
+    l2_regularization_weight: float = 0.0,
+    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
+    gradient_clipping_threshold_per_sample: float = math.inf,
+    gradient_clipping_with_truncation: bool = True,
+    use_mean_gradient: bool | None = None,
+    minibatch_size: int | None = None,
+    epoch_size: int | None = None,
+) -> Learner:
+    """RMSProp with a step size *s* for each weight that grows while the gradient keeps its sign.
+
+    ``a = gamma * a + (1 - gamma) * g**2``, ``s = min(s * inc, max)`` where the sign is that of the update before and else
+    ``s = max(s * dec, min)``, ``w -= lr / average * g * s / sqrt(a)``.  The step sizes start at 0.02.
+
+    Args:
+        gamma: decay of the mean square, at each update.
+        inc, dec: factors of a step size that grows, and shrinks.
+        max, min: bounds of a step size that grows, and shrinks.
+        need_ave_multiplier: True divides by the *average* of ``s / sqrt(a)`` over the parameter; False does not.
+
+    The other arguments, and the errors, are those of :func:`sgd`.
+
+    Source: T. Tieleman, G. Hinton: Lecture 6.5 - rmsprop, COURSERA: Neural Networks for Machine Learning, 2012.
+
+    Example:
+        >>> w = C.parameter(2, init=1)
+        >>> learner = C.rmsprop([w], lr=0.5, gamma=0.9, inc=1.2, dec=0.5, max=10, min=1e-8)
+        >>> learner.update({w: np.array([2, 2], dtype=np.float32)}, 4)
+        True
+        >>> w.value
+        array([0.75, 0.75], dtype=float32)
+    """
+    options = LearnerOptions(
+        l1_regularization_weight,
+        l2_regularization_weight,
+        gaussian_noise_injection_std_dev,
+        gradient_clipping_threshold_per_sample,
+        gradient_clipping_with_truncation,
+        use_mean_gradient,
+        minibatch_size,
+        epoch_size,
+    )
+    return RMSProp(parameters, lr, gamma, inc, dec, max, min, need_ave_multiplier, options)

@@ -1,0 +1,95 @@
+"""Ops that turn the batch axis into a static one and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.function import Function
+from ...core.layout import Layout
+from ...core.op import Op, Operand, operator, sample
+from ...core.shape import FreeDimension, Shape
+from ...core.spec import BATCH, Spec
+
+
+class UnpackBatchAxis(Op):
+    """Makes the batch axis the first static axis."""
+
+    op_name = "UnpackBatchAxis"
+
+    def infer(self, x: Spec) -> Spec:
+        if x.axes is not None and len(x.axes) != 1:
+            raise RuntimeError("the operand must have a batch axis and no sequence axis")
+        return x.but(shape=(FreeDimension, *x.dims), axes=())
+
+    def array_shape(self, x: Shape) -> Shape:
+        """Shape of the result's array: the operand's, rows included."""
+        return x
+
+    def view(self, x: Any, out_shape: Shape) -> Any:
+        return x
+
+    def grad_view(self, grad: Any, in_shape: Shape) -> Any:
+        return grad
+
+
+class ToBatchAxis(Op):
+    """Makes the first static axis the batch axis."""
+
+    op_name = "ToBatchAxis"
+
+    def infer(self, x: Spec) -> Spec:
+        if x.axes:
+            raise RuntimeError("the operand must have no dynamic axes")
+        if not x.dims:
+            raise RuntimeError("the operand is a scalar; it needs a first axis to become the batch axis")
+        return x.but(shape=x.dims[1:], axes=BATCH)
+
+    def make_layout(self, x: Shape) -> Layout:
+        """Layout of the result: a sample for each element of the operand's first axis."""
+        return Layout(x[0])
+
+    def view(self, x: Any, out_shape: Shape) -> Any:
+        return x
+
+    def grad_view(self, grad: Any, in_shape: Shape) -> Any:
+        return grad
+
+
+@operator(sample((2, 3)), sample(()))
+def unpack_batch(x: Any, name: str = "") -> Function:
+    """Turn the batch axis into a first static axis of free dimension.
+
+    Args:
+        x: operand of static shape ``S`` with a batch axis and no sequence axis.
+        name: name of the function.
+
+    Returns:
+        Function of static shape ``(FreeDimension, *S)`` without dynamic axes.
+
+    Raises:
+        RuntimeError: the operand has no batch axis, or a sequence axis.
+
+    >>> C.unpack_batch(C.input_variable((2, 3))).shape
+    (-3, 2, 3)
+    """
+    return UnpackBatchAxis()(x, name=name)
+
+
+@operator(sample(Operand((4, 2), kind="parameter")), sample(Operand((4, 2), kind="static")))
+def to_batch(x: Any, name: str = "") -> Function:
+    """Turn the first static axis into the batch axis.
+
+    Args:
+        x: operand of static shape ``(N, *S)`` without dynamic axes.
+        name: name of the function.
+
+    Returns:
+        Function of static shape ``S`` with a batch axis of ``N`` samples.
+
+    Raises:
+        RuntimeError: the operand has dynamic axes, or is a scalar.
+
+    >>> C.to_batch(C.constant(np.zeros((4, 2), dtype=np.float32))).shape
+    (2,)
+    """
+    return ToBatchAxis()(x, name=name)

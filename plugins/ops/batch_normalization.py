@@ -1,0 +1,272 @@
+"""Batch normalisation."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import Op, Operand, operator, sample
+from ...core.shape import InferredDimension, Shape, size_of
+from ...core.spec import Spec, merge_dtypes
+from ...core.variable import Constant
+
+
+class BatchNormalization(Op):
+    """Each channel less its mean over the minibatch, divided by its deviation, then scaled and shifted."""
+
+    op_name = "BatchNormalization"
+    keep_inputs = (0, 1)
+    gradient_inputs = (0, 1, 2)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        operand, *vectors = inputs[:-1]
+        merge_dtypes(self.op_name, inputs[:3])
+        features = self._features(operand)
+        for spec, what in zip(vectors, ("scale", "bias", "running_mean", "running_inv_std"), strict=True):
+            if spec.is_concrete and features >= 0 and size_of(spec.dims) != features:
+                unit = "channel" if self.spatial else "element"
+                raise ValueError(f"{what} needs one number for each {unit} of the operand, {features} in all; got shape {spec.dims}")
+        return self.common(operand).but(shape=operand.shape)
+
+    def resolve(self, *inputs: Spec) -> Sequence[Shape]:
+        features = self._features(inputs[0])
+        return [inputs[0].dims, *(_fill(spec.dims, features, inputs[0].dims) for spec in inputs[1:])]
+
+    def _features(self, operand: Spec) -> int:
+        """How many numbers are normalised apart; -1 while unknown."""
+        if operand.rank == 0:
+            return 1
+        if self.spatial:
+            return operand.dims[0]
+        return size_of(operand.dims) if operand.is_concrete else InferredDimension
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        if ctx.training:
+            self._forward_training(ctx, out, *inputs[:3])
+        else:
+            self._forward_inference(ctx, out, *inputs[:5])
+
+    def _forward_training(self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any) -> None:
+        xp = ctx.xp
+        x, y = _by_feature(ctx, operand, scale.size), _by_feature(ctx, out, scale.size)
+        mean, variance, inverse = _statistics(ctx, x)
+        squares = ctx.scratch("wide", x.shape, mean.dtype)
+        x.mean(axis=(0, 2), dtype=mean.dtype, out=mean.reshape(-1))
+        xp.subtract(x, mean, out=y)
+        xp.multiply(y, y, out=squares, dtype=mean.dtype)
+        squares.mean(axis=(0, 2), out=variance.reshape(-1))
+        self._invert(xp, variance, inverse)
+        factor = ctx.scratch("factor", mean.shape, mean.dtype)
+        xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
+        xp.multiply(y, factor, out=y)
+        xp.add(y, bias.reshape(-1, 1), out=y)
+
+    def _forward_inference(
+        self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any, running_mean: Any, running_variance: Any
+    ) -> None:
+        xp = ctx.xp
+        x, y = _by_feature(ctx, operand, scale.size), _by_feature(ctx, out, scale.size)
+        mean, variance, inverse = _statistics(ctx, x)
+        xp.copyto(mean, running_mean.reshape(-1, 1))
+        xp.copyto(variance, running_variance.reshape(-1, 1))
+        self._invert(xp, variance, inverse)
+        factor = ctx.scratch("factor", mean.shape, mean.dtype)
+        shift = ctx.scratch("shift", mean.shape, mean.dtype)
+        xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
+        xp.multiply(mean, factor, out=shift)
+        xp.subtract(bias.reshape(-1, 1), shift, out=shift)
+        xp.multiply(x, factor, out=y)
+        xp.add(y, shift, out=y)
+
+    def _invert(self, xp: Any, variance: Any, inverse: Any) -> None:
+        xp.add(variance, self.epsilon, out=inverse)
+        xp.sqrt(inverse, out=inverse)
+        xp.divide(1, inverse, out=inverse)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        operand, scale, *_ = inputs
+        x, dy = _by_feature(ctx, operand, scale.size), _by_feature(ctx, grad, scale.size)
+        mean, _, inverse = _statistics(ctx, x)
+        normal = ctx.scratch("wide", x.shape, mean.dtype)
+        products = ctx.scratch("products", x.shape, mean.dtype)
+        slope = ctx.scratch("slope", mean.shape, mean.dtype)
+        offset = ctx.scratch("offset", mean.shape, mean.dtype)
+        xp.subtract(x, mean, out=normal)
+        xp.multiply(normal, inverse, out=normal)
+        xp.multiply(dy, normal, out=products)
+        products.sum(axis=(0, 2), out=slope.reshape(-1))
+        dy.sum(axis=(0, 2), dtype=mean.dtype, out=offset.reshape(-1))
+        dx, dscale, dbias, *_ = grads
+        if dscale is not None:
+            xp.copyto(dscale.reshape(-1, 1), slope, casting="same_kind")
+        if dbias is not None:
+            xp.copyto(dbias.reshape(-1, 1), offset, casting="same_kind")
+        if dx is None:
+            return
+        if ctx.training:  # the statistics depend on the operand too
+            count = x.shape[0] * x.shape[2]
+            xp.divide(slope, count, out=slope)
+            xp.divide(offset, count, out=offset)
+            xp.multiply(normal, slope, out=normal)
+            xp.subtract(dy, normal, out=normal)
+            xp.subtract(normal, offset, out=normal)
+        else:
+            xp.copyto(normal, dy)
+        factor = ctx.scratch("factor", mean.shape, mean.dtype)
+        xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
+        xp.multiply(normal, factor, out=_by_feature(ctx, dx, scale.size))
+
+    def finish(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        """Move the running statistics towards those of the minibatch."""
+        if not ctx.training:
+            return
+        operand, scale, _, running_mean, running_variance, running_count = inputs
+        x = _by_feature(ctx, operand, scale.size)
+        mean, variance, _ = _statistics(ctx, x)
+        samples = x.shape[0]
+        share = self._share(samples, float(running_count.reshape(-1)[0]))
+        values = samples * x.shape[2]
+        _approach(ctx, running_mean, mean, 1, share)
+        _approach(ctx, running_variance, variance, values / max(values - 1, 1), share)
+        ctx.xp.add(running_count, samples, out=running_count)
+
+    def _share(self, samples: int, seen: float) -> float:
+        """Weight of a minibatch in the running statistics."""
+        time_constant = self.normalization_time_constant
+        if seen == 0 or time_constant == 0:
+            return 1.0
+        if time_constant < 0:
+            return samples / (samples + seen)
+        return -math.expm1(-samples / time_constant)
+
+
+def _by_feature(ctx: Context, array: Any, features: int) -> Any:
+    """The array as ``(rows, features, places)``; without dynamic axes it is one row."""
+    rows, static = (1, array.shape) if ctx.layouts[0] is None else (array.shape[0], array.shape[1:])
+    return array.reshape(rows, features, size_of(static) // features)
+
+
+def _statistics(ctx: Context, x: Any) -> tuple[Any, Any, Any]:
+    """Mean, variance and inverse deviation of the features, ``(features, 1)`` each, in float32 at least."""
+    shape, dtype = (x.shape[1], 1), np.promote_types(x.dtype, np.float32)
+    return ctx.keep("mean", shape, dtype), ctx.keep("variance", shape, dtype), ctx.keep("inverse", shape, dtype)
+
+
+def _approach(ctx: Context, running: Any, statistic: Any, correction: float, share: float) -> None:
+    step = ctx.scratch("factor", running.shape, statistic.dtype)
+    ctx.xp.multiply(statistic.reshape(running.shape), correction, out=step)
+    ctx.xp.subtract(step, running, out=step)
+    ctx.xp.multiply(step, share, out=step)
+    ctx.xp.add(running, step, out=running)
+
+
+def _fill(dims: Shape, features: int, operand: Shape) -> Shape:
+    """Replace inferred dimensions of a vector of statistics."""
+    if InferredDimension not in dims or features < 0:
+        return dims
+    known = (features,) if len(dims) == 1 else operand
+    return tuple(given if dim == InferredDimension else dim for dim, given in zip(dims, known, strict=True))
+
+
+def _inference(epsilon: float, spatial: bool = True) -> Any:
+    def expected(x: Any, scale: Any, bias: Any) -> Any:
+        column = (-1, *(1,) * (x.ndim - 1)) if spatial else x.shape
+        factor = scale.reshape(column) / np.sqrt(_VARIANCE + epsilon)
+        return (x - _MEAN) * factor + bias.reshape(column)
+
+    return expected
+
+
+_MEAN, _VARIANCE = 0.25, 0.5
+
+
+def _call(features: int, spatial: bool, **attributes: Any) -> Any:
+    """A call with running statistics of its own, which training passes change."""
+
+    def call(function: Any, operand: Any, scale: Any, bias: Any) -> Any:
+        mean, variance = (Constant(value, shape=(features,), dtype=operand.dtype) for value in (_MEAN, _VARIANCE))
+        return function(operand, scale, bias, mean, variance, spatial, running_count=Constant(0.0), **attributes)
+
+    return call
+
+
+def _vector(features: int, low: float = -1.0) -> Operand:
+    return Operand((features,), low, kind="parameter")
+
+
+@operator(
+    sample((3,), _vector(3, 0.5), _vector(3), call=_call(3, True), expected=_inference(1e-5)),
+    sample((2, 2, 3), _vector(2, 0.5), _vector(2), call=_call(2, True), expected=_inference(1e-5)),
+    sample((2, 3), _vector(6, 0.5), _vector(6), call=_call(6, False, epsilon=0.5), expected=_inference(0.5, spatial=False)),
+)
+def batch_normalization(
+    operand: Any,
+    scale: Any,
+    bias: Any,
+    running_mean: Any,
+    running_inv_std: Any,
+    spatial: bool,
+    normalization_time_constant: float = 5000,
+    blend_time_constant: float = 0,
+    epsilon: float = 0.00001,
+    use_cudnn_engine: bool = False,
+    disable_regularization: bool = False,
+    name: str = "",
+    running_count: Any = None,
+) -> Function:
+    r"""Normalise each feature over the minibatch, then scale and shift it: :math:`s (x - \mu) / \sqrt{v + \epsilon} + b`.
+
+    In training, :math:`\mu` and :math:`v` are the mean and the (biased) variance of the minibatch, over its samples and, when
+    *spatial*, over all places of a channel.  Elsewhere they are the running statistics, which each training pass moves towards
+    its own by the share :math:`1 - e^{-n/T}` for n samples; the running variance takes the unbiased one.  (Ioffe and Szegedy,
+    "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift", 2015.)
+
+    Args:
+        operand: values of static shape (channels, ...).
+        scale, bias: parameters s and b with one number a feature; a dimension -1 is filled in.
+        running_mean: constant of the same size that holds the running mean.
+        running_inv_std: constant of the same size that holds, in spite of its name, the running *variance*.
+        spatial: whether the features are the channels, the operand's first static axis; if not, all its elements.
+        normalization_time_constant: T in samples; 0 takes the last minibatch, a negative one the average of all so far.
+        blend_time_constant: kept for old programs, without effect.
+        epsilon: added to the variance.
+        use_cudnn_engine: kept for old programs, without effect.
+        disable_regularization: tells learners to leave *scale* and *bias* out of regularisation.
+        name: name of the Function.
+        running_count: constant scalar that counts the samples seen; the first minibatch finds it 0 and is taken whole.  A new one
+            is made, with a warning, where it is missing.
+
+    Returns:
+        values of the operand's shape and dynamic axes.
+
+    Raises:
+        ValueError: the size of a parameter or statistic is not the number of features.
+
+    >>> x = C.input_variable(2)
+    >>> mean, variance = C.constant([1, 1]), C.constant([4, 4])
+    >>> y = C.batch_normalization(x, [1, 2], [0, 0], mean, variance, spatial=False, epsilon=0, running_count=C.constant(8))
+    >>> y.eval({x: np.array([[3, 3], [5, 5]], dtype=np.float32)})
+    array([[1., 2.],
+           [2., 4.]], dtype=float32)
+    """
+    if running_count is None:
+        warnings.warn(
+            "batch_normalization: running_count is missing; pass constant(0) to share and save the number of samples seen", stacklevel=2
+        )
+        running_count = Constant(0.0)
+    op = BatchNormalization(
+        spatial=bool(spatial),
+        normalization_time_constant=float(normalization_time_constant),
+        blend_time_constant=float(blend_time_constant),
+        epsilon=float(epsilon),
+        use_cu_d_n_n_engine=bool(use_cudnn_engine),  # shows as useCuDNNEngine
+        disable_regularization=bool(disable_regularization),
+    )
+    return op(operand, scale, bias, running_mean, running_inv_std, running_count, name=name)

@@ -1,0 +1,381 @@
+"""Convolution and its transpose, in one to three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import Op, Operand, operator, sample
+from ...core.shape import InferredDimension, Shape, as_shape, size_of
+from ...core.spec import Spec
+from ...core.windows import Correlation, as_flags, correlation, per_axis, unslide
+from .correlation import correlate, correlate_backward
+
+
+class Convolution(Op):
+    """Cross-correlation of filters with an operand."""
+
+    op_name = "Convolution"
+    keep_inputs = (0, 1)
+
+    def geometry(self, filters: Shape, operand: Shape) -> Correlation:
+        """How filters of this static shape slide over such an operand."""
+        return _geometry(filters, operand, self.strides, self.dilation, self.auto_padding, self.reduction_rank, self.groups)
+
+    def infer(self, filters: Spec, operand: Spec) -> Spec:
+        _check_filters(filters)
+        return self.common(filters, operand).but(shape=self.geometry(filters.dims, operand.dims).shape)
+
+    def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:
+        channels = operand.dims[0] // self.groups if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
+        return _with_channels(filters.dims, -operand.rank, channels), operand.dims
+
+    def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
+        g = self.geometry(filters.shape, _static_shape(ctx, operand))
+        correlate(ctx, _rows(out, g.maps, g.windows.out), filters, _rows(operand, g.channels, g.windows.dims), g)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> None:
+        g = self.geometry(filters.shape, _static_shape(ctx, operand))
+        filters_grad, operand_grad = grads
+        correlate_backward(
+            ctx,
+            _rows(grad, g.maps, g.windows.out),
+            filters_grad,
+            _rows(operand_grad, g.channels, g.windows.dims),
+            filters,
+            _rows(operand, g.channels, g.windows.dims),
+            g,
+        )
+
+
+class ConvolutionTranspose(Op):
+    """What the gradient of a convolution's operand is to the gradient of its result."""
+
+    op_name = "Convolution"
+    keep_inputs = (0, 1)
+
+    def geometry(self, filters: Shape, operand: Shape) -> Correlation:
+        """The convolution that is transposed: its operand has the shape of this op's result, its result that of the operand."""
+        return _transposed_geometry(filters, operand, self.strides, self.dilation, self.auto_padding, self.output_shape, self.reduction_rank)
+
+    def infer(self, filters: Spec, operand: Spec) -> Spec:
+        _check_filters(filters)
+        g = self.geometry(filters.dims, operand.dims)
+        return self.common(filters, operand).but(shape=(g.channels, *g.windows.dims))
+
+    def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:
+        channels = operand.dims[0] if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
+        return _with_channels(filters.dims, 0, channels), operand.dims
+
+    def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
+        g = self.geometry(filters.shape, _static_shape(ctx, operand))
+        grad, operand_grad = _rows(operand, g.maps, g.windows.out), _rows(out, g.channels, g.windows.dims)
+        correlate_backward(ctx, grad, None, operand_grad, filters, None, g)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> None:
+        g = self.geometry(filters.shape, _static_shape(ctx, operand))
+        filters_grad, operand_grad = grads
+        rows = _rows(grad, g.channels, g.windows.dims)
+        if filters_grad is not None:
+            correlate_backward(ctx, _rows(operand, g.maps, g.windows.out), filters_grad, None, filters, rows, g)
+        if operand_grad is not None:
+            correlate(ctx, _rows(operand_grad, g.maps, g.windows.out), filters, rows, g)
+
+
+@lru_cache(maxsize=1024)
+def _geometry(
+    filters: Shape, operand: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], reduction_rank: int, groups: int
+) -> Correlation:
+    filters, operand = _with_channel_axis(filters, operand, reduction_rank)
+    rank = len(operand)
+    maps = _count(filters[:-rank])
+    kernel = filters[-rank:]
+    return correlation(maps, kernel, operand, *_slides(strides, dilation, padding, rank, reduction_rank), groups)
+
+
+@lru_cache(maxsize=1024)
+def _transposed_geometry(
+    filters: Shape, operand: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], output_shape: Shape, reduction_rank: int
+) -> Correlation:
+    rank = len(operand) + 1 - reduction_rank
+    if reduction_rank == 0:
+        operand = (1, *operand)
+    filters = (1,) * (rank + 1 - len(filters)) + filters
+    if rank < 2 or len(filters) != rank + 1:
+        raise ValueError(f"filters of shape {filters} do not suit an operand of shape {operand}; expected (channels, maps, *kernel)")
+    maps, *kernel = filters
+    strides, dilation, (_, *padding) = _slides(strides, dilation, padding, rank, reduction_rank)
+    if output_shape == (0,):
+        axes = zip(operand[1:], kernel[1:], strides[1:], dilation[1:], padding, strict=True)
+        output_shape = (kernel[0], *(unslide(*axis) for axis in axes))
+    if len(output_shape) != rank or output_shape[0] != kernel[0]:
+        raise ValueError(f"output_shape={output_shape} is no shape of {rank} axes with {kernel[0]} channels first, as the filters make")
+    g = correlation(maps, tuple(kernel), output_shape, strides, dilation, (False, *padding), 1)
+    if any(known != dim for known, dim in zip(g.shape, operand, strict=True) if known >= 0 and dim >= 0):
+        raise ValueError(f"convolving an output of shape {output_shape} gives {g.shape}, not the operand's shape {operand}")
+    return g
+
+
+def _with_channel_axis(filters: Shape, operand: Shape, reduction_rank: int) -> tuple[Shape, Shape]:
+    """Give filters and operand without channels an axis for one."""
+    rank = len(operand)
+    if rank <= reduction_rank:
+        raise ValueError(f"an operand of shape {operand} has no axis to slide filters over; expected {'(channels, *axes)' if reduction_rank else 'one at least'}")
+    if len(filters) < rank:
+        raise ValueError(f"filters of shape {filters} have fewer axes than the operand, whose shape is {operand}; expected (maps, *kernel)")
+    if reduction_rank:
+        return filters, operand
+    if len(filters) > rank + 1:
+        raise ValueError(f"filters of shape {filters} have more axes than (maps, *kernel) for an operand of shape {operand} without channels")
+    return (*filters[:-rank], 1, *filters[-rank:]), (1, *operand)
+
+
+def _slides(
+    strides: Shape, dilation: Shape, padding: tuple[bool, ...], rank: int, reduction_rank: int
+) -> tuple[Shape, Shape, tuple[bool, ...]]:
+    """Strides, dilation and padding of all axes, channels first."""
+    if reduction_rank == 0:
+        spatial = rank - 1
+        return (
+            (1, *per_axis(strides, spatial, "strides")),
+            (1, *per_axis(dilation, spatial, "dilation")),
+            (False, *per_axis(padding, spatial, "auto_padding")),
+        )
+    # One dilation for all axes is meant for the window, not for the channels.
+    dilation = (1, *per_axis(dilation, rank - 1, "dilation")) if len(dilation) < rank else dilation
+    return per_axis(strides, rank, "strides"), dilation, per_axis(padding, rank, "auto_padding")
+
+
+def _count(dims: Shape) -> int:
+    return InferredDimension if any(dim < 0 for dim in dims) else size_of(dims)
+
+
+def _with_channels(filters: Shape, axis: int, channels: int) -> Shape:
+    """The filters' shape with its inferred number of channels, on *axis*, filled in."""
+    if not -len(filters) <= axis < len(filters) or filters[axis] != InferredDimension:
+        return filters
+    known = list(filters)
+    known[axis] = channels
+    return tuple(known)
+
+
+def _check_filters(filters: Spec) -> None:
+    if filters.axes:
+        raise ValueError("the convolution map has dynamic axes; filters are the same for every sample, so use a parameter or constant")
+
+
+def _static_shape(ctx: Context, operand: Any) -> Shape:
+    return operand.shape if ctx.layouts[1] is None else operand.shape[1:]
+
+
+def _rows(array: Any, channels: int, dims: Shape) -> Any:
+    """The array as (rows, channels, *dims); None remains None."""
+    return None if array is None else array.reshape(-1, channels, *dims)
+
+
+# ---- public operators ----
+
+
+def _direct(padding: bool = False, strides: int = 1, dilation: int = 1, groups: int = 1) -> Any:
+    """An independent convolution of one image, straight from the definition."""
+
+    def convolve(filters: Any, operand: Any) -> Any:
+        maps, channels, *kernel = filters.shape
+        spans = [(k - 1) * dilation + 1 for k in kernel]
+        lower = [(span - 1) // 2 if padding else 0 for span in spans]
+        upper = [span - 1 - before if padding else 0 for span, before in zip(spans, lower, strict=True)]
+        operand = np.pad(operand, [(0, 0), *zip(lower, upper, strict=True)])
+        out = [(dim - span) // strides + 1 for dim, span in zip(operand.shape[1:], spans, strict=True)]
+        result = np.zeros((maps, *out))
+        for place in np.ndindex(maps, *out):
+            first = place[0] // (maps // groups) * channels
+            window = [slice(at * strides, at * strides + span, dilation) for at, span in zip(place[1:], spans, strict=True)]
+            result[place] = np.sum(filters[place[0]] * operand[(slice(first, first + channels), *window)])
+        return result
+
+    return convolve
+
+
+def _scattered(strides: int = 1, lower: int = 0, output: Shape | None = None) -> Any:
+    """An independent transposed convolution of one image: each element adds its multiple of the filter to the output."""
+
+    def scatter(filters: Any, operand: Any) -> Any:
+        _, maps, *kernel = filters.shape
+        dims = operand.shape[1:]
+        full = np.zeros((maps, *(dim * strides + k + strides for dim, k in zip(dims, kernel, strict=True))))
+        for place in np.ndindex(operand.shape):
+            window = [slice(at * strides, at * strides + k) for at, k in zip(place[1:], kernel, strict=True)]
+            full[(slice(None), *window)] += operand[place] * filters[place[0]]
+        if output is None:
+            output_dims = [(dim - 1) * strides + (1 if lower else k) for dim, k in zip(dims, kernel, strict=True)]
+        else:
+            output_dims = list(output[1:])
+        return full[(slice(None), *(slice(lower, lower + dim) for dim in output_dims))]
+
+    return scatter
+
+
+FILTERS = Operand((2, 3, 3, 2), kind="parameter")
+SPATIAL = (False, True, True)
+
+
+@operator(
+    sample(FILTERS, (3, 5, 6), auto_padding=[False], expected=_direct()),
+    sample(FILTERS, (3, 5, 6), auto_padding=SPATIAL, expected=_direct(padding=True)),
+    sample(FILTERS, (3, 6, 7), auto_padding=SPATIAL, strides=2, expected=_direct(padding=True, strides=2)),
+    sample(FILTERS, (3, 6, 7), auto_padding=SPATIAL, dilation=2, expected=_direct(padding=True, dilation=2)),
+    sample(Operand((4, 2, 2, 2), kind="parameter"), (4, 3, 3), auto_padding=[False], groups=2, expected=_direct(groups=2)),
+    sample(Operand((2, 3, 4), kind="parameter"), (3, 7), auto_padding=(False, True), expected=_direct(padding=True)),
+    sample(Operand((2, 1, 2, 2, 2), kind="parameter"), (1, 3, 4, 3), auto_padding=[False], expected=_direct()),
+    sample(Operand((2, 2), kind="parameter"), (3, 4), reduction_rank=0, expected=lambda w, x: _direct(padding=True)(w[None, None], x[None])),
+    sample(Operand((2, 2, 2), kind="parameter"), (2, 3, 3), expected=lambda w, x: _direct(padding=True)(w[None, None], x[None])[0]),
+    sample(FILTERS, Operand((3, 4, 4), kind="static"), auto_padding=[False], expected=_direct()),
+)
+def convolution(
+    convolution_map: Any,
+    operand: Any,
+    strides: int | Sequence[int] = (1,),
+    sharing: Sequence[bool] = (True,),
+    auto_padding: bool | Sequence[bool] = (True,),
+    sequential: bool = False,
+    dilation: int | Sequence[int] = (1,),
+    reduction_rank: int = 1,
+    groups: int = 1,
+    max_temp_mem_size_in_samples: int = 0,
+    name: str = "",
+) -> Function:
+    """Slide filters over an image, a signal or a volume, and sum up the products at each place.
+
+    What is computed is the cross-correlation: filters are not flipped.
+
+    Args:
+        convolution_map: filters of shape (O, I, *k): O filters for I channels, with kernels of shape k.  A dimension I of -1 is
+            inferred.  Without the axis O there is one filter.
+        operand: input of shape (I, *d), with any dynamic axes.
+        strides: steps from one place to the next along each axis, channels included; a shorter list is filled up in front with its
+            first value.
+        sharing: only [True] is supported: filters are the same at all places.
+        auto_padding: for each axis, channels included, whether it is padded with zeros so that the result has ceil(d / stride)
+            places along it; a shorter list is filled up in front with its first value.  **The default pads the channels, too**: filters
+            then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.
+        sequential: must be False.
+        dilation: distance between the elements that a filter looks at, along each axis.
+        reduction_rank: 1 when filters sum over the channels; 0 when the operand has no axis of channels.
+        groups: number of parts that the channels and filters fall into, each convolved on its own: filters are (O, I / groups, *k).
+        max_temp_mem_size_in_samples: accepted and ignored; the memory used is bounded anyway.
+        name: name of the function.
+
+    Returns:
+        Function: shape (O, *places), the operand's dynamic axes.
+
+    Raises:
+        ValueError: shapes, strides or groups do not go together, a kernel is larger than the operand, or *sequential* is set.
+
+    Example:
+        >>> x = C.input_variable((1, 3, 4))
+        >>> edges = C.constant(np.array([[[[1, -1]]]], dtype=np.float32))
+        >>> C.convolution(edges, x, auto_padding=[False]).eval({x: np.array([[[[1, 1, 5, 5], [1, 1, 5, 5], [0, 2, 4, 6]]]])})
+        array([[[[ 0., -4.,  0.],
+                 [ 0., -4.,  0.],
+                 [-2., -2., -2.]]]], dtype=float32)
+    """
+    if sequential:
+        raise ValueError("Convolution: sequential=True (filters that slide over the sequence axis) is not supported; slide over static axes")
+    if reduction_rank not in (0, 1):
+        raise ValueError(f"Convolution: reduction_rank={reduction_rank} must be 1, or 0 for an operand without channels")
+    op = Convolution(
+        strides=as_shape(strides),
+        sharing=_shared("Convolution", sharing),
+        auto_padding=as_flags(auto_padding),
+        dilation=as_shape(dilation),
+        groups=groups,
+        output_shape=(0,),
+        transpose=False,
+        sequential=False,
+        max_temp_mem_size_in_samples=max_temp_mem_size_in_samples,
+        reduction_rank=reduction_rank,
+    )
+    return op(convolution_map, operand, name=name)
+
+
+TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")
+
+
+@operator(
+    sample(TRANSPOSED, (3, 2, 3), auto_padding=[False], expected=_scattered()),
+    sample(TRANSPOSED, (3, 2, 3), auto_padding=SPATIAL, strides=2, expected=_scattered(2, lower=1)),
+    sample(TRANSPOSED, (3, 2, 3), strides=2, output_shape=(2, 4, 6), expected=_scattered(2, lower=1, output=(2, 4, 6))),
+    sample(TRANSPOSED, (3, 2, 2), auto_padding=[False], strides=2, output_shape=(2, 6, 6), expected=_scattered(2, output=(2, 6, 6))),
+    sample(Operand((2, 1, 3), kind="parameter"), (2, 4), auto_padding=[False], expected=_scattered()),
+    sample(Operand((2, 2), kind="parameter"), (3, 4), auto_padding=[False], reduction_rank=0,
+           expected=lambda w, x: _scattered()(w[None, None], x[None])),
+)  # fmt: skip
+def convolution_transpose(
+    convolution_map: Any,
+    operand: Any,
+    strides: int | Sequence[int] = (1,),
+    sharing: Sequence[bool] = (True,),
+    auto_padding: bool | Sequence[bool] = (True,),
+    output_shape: int | Sequence[int] | None = None,
+    dilation: int | Sequence[int] = (1,),
+    reduction_rank: int = 1,
+    max_temp_mem_size_in_samples: int = 0,
+    name: str = "",
+) -> Function:
+    """Run a convolution backwards: each element of the operand adds its multiple of the filters to the result.
+
+    The result has the shape of an operand that :func:`convolution`, with the same filters and settings, brings to the shape of this
+    operand.  Where strides leave several such shapes the smallest is taken, unless *output_shape* names another.
+
+    Args:
+        convolution_map: filters of shape (I, O, *k) for an operand of I channels and a result of O.  A dimension I of -1 is inferred.
+        operand: input of shape (I, *d), with any dynamic axes.
+        strides: places in the result from one element of the operand to the next, channels included but without effect there; a shorter
+            list is filled up in front with its first value.
+        sharing: only [True] is supported: filters are the same at all places.
+        auto_padding: for each axis whether the convolution run backwards is padded; channels never are.  Along a padded axis the
+            result has (d - 1) * stride + 1 places, else (d - 1) * stride + k.
+        output_shape: shape (O, *places) of the result.
+        dilation: distance between the elements of a filter, along each axis.
+        reduction_rank: 1, or 0 when the operand has no axis of channels and filters are (O, *k).
+        max_temp_mem_size_in_samples: accepted and ignored; the memory used is bounded anyway.
+        name: name of the function.
+
+    Returns:
+        Function: shape (O, *places), the operand's dynamic axes.
+
+    Raises:
+        ValueError: shapes or strides do not go together, or convolving *output_shape* does not give the operand's shape.
+
+    Example:
+        >>> x = C.input_variable((1, 1, 3))
+        >>> filters = C.constant(np.array([[[[1, 2]]]], dtype=np.float32))
+        >>> C.convolution_transpose(filters, x, strides=2, auto_padding=[False]).eval({x: np.array([[[[1, 3, 5]]]])})
+        array([[[[ 1.,  2.,  3.,  6.,  5., 10.]]]], dtype=float32)
+    """
+    if reduction_rank not in (0, 1):
+        raise ValueError(f"ConvolutionTranspose: reduction_rank={reduction_rank} must be 1, or 0 for an operand without channels")
+    op = ConvolutionTranspose(
+        strides=as_shape(strides),
+        sharing=_shared("ConvolutionTranspose", sharing),
+        auto_padding=as_flags(auto_padding),
+        dilation=as_shape(dilation),
+        groups=1,
+        output_shape=(0,) if output_shape is None else as_shape(output_shape),
+        transpose=True,
+        sequential=False,
+        max_temp_mem_size_in_samples=max_temp_mem_size_in_samples,
+        reduction_rank=reduction_rank,
+    )
+    return op(convolution_map, operand, name=name)
+
+
+def _shared(op: str, sharing: Sequence[bool]) -> tuple[bool, ...]:
+    if not all(sharing):
+        raise ValueError(f"{op}: sharing={list(sharing)} asks for filters that differ from place to place; only [True] is supported")
+    return tuple(sharing)

@@ -1,0 +1,87 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.op import Elementwise, Operand, operator, sample
+from ...core.random import AUTO_SEED, Stream, choose_seed
+
+if TYPE_CHECKING:
+    from ...core.context import Context
+    from ...core.function import Function
+
+
+class Dropout(Elementwise):
+    """In training the operand times a random mask of 0 and ``1 / (1 - dropout_rate)``, otherwise the operand."""
+
+    op_name = "Dropout"
+    dropout_rate: float
+    rng_seed: int
+
+    def __init__(self, dropout_rate: float, rng_seed: int) -> None:
+        super().__init__(dropout_rate=_checked(dropout_rate), rng_seed=rng_seed)
+        self._stream = Stream(rng_seed)
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        super().set_attribute(name, _checked(value) if name == "dropoutRate" else value)
+        if name == "rngSeed":
+            self._stream = Stream(value)
+
+    def copy(self) -> Dropout:
+        return Dropout(self.dropout_rate, self.rng_seed)
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        if not ctx.training:
+            ctx.xp.copyto(y, x)
+            return
+        noise = ctx.scratch("noise", x.shape, np.float32)
+        mask = ctx.keep("mask", x.shape, x.dtype)
+        ctx.backend.uniform(noise, self._stream.seed, self._stream.next())
+        ctx.xp.greater_equal(noise, self.dropout_rate, out=mask)
+        ctx.xp.multiply(mask, 1 / (1 - self.dropout_rate), out=mask)
+        ctx.xp.multiply(x, mask, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        if ctx.training:
+            ctx.xp.multiply(dy, ctx.keep("mask", dy.shape, dy.dtype), out=dx)
+        else:
+            ctx.xp.copyto(dx, dy)
+
+
+def _checked(rate: float) -> float:
+    if not 0 <= rate < 1:
+        raise ValueError(f"dropout: expected a dropout rate in [0, 1), got {rate}")
+    return rate
+
+
+@operator(
+    sample((2, 3), expected=lambda x: x),
+    sample((), expected=lambda x: x),
+    sample(Operand((2, 3), gradient=False), dropout_rate=0.5, seed=1, expected=lambda x: x),
+)
+def dropout(x: Any, dropout_rate: float = 0.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """In training, set a random part of the elements to 0 and scale the others up so that the mean stays.
+
+    Passes that compute gradients are training; plain evaluation gives *x* unchanged.  Every training pass draws a new mask,
+    which its gradient is multiplied by too.
+
+    Args:
+        x: operand; the result's shape and dynamic axes are the same.
+        dropout_rate: probability in [0, 1) that an element is set to 0; the others are divided by ``1 - dropout_rate``.
+        seed: seed of the masks; by default one is chosen.
+        name: name of the Function.
+
+    Raises:
+        ValueError: the rate is outside [0, 1).
+
+    Source:
+        Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, *Dropout*, 2014.
+
+    Example:
+        >>> C.dropout([1, 2, 3], dropout_rate=0.5).eval()
+        array([1., 2., 3.], dtype=float32)
+    """
+    return Dropout(dropout_rate, choose_seed(seed))(x, name=name)

@@ -1,0 +1,220 @@
+"""Elementary functions of one operand: exponential, logarithm, root, rounding, clipping."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.op import ALL, Elementwise, Operand, operator, sample
+
+if TYPE_CHECKING:
+    from ...core.context import Context
+    from ...core.function import Function
+
+
+class Exp(Elementwise):
+    """Exponential."""
+
+    op_name = "Exp"
+    keep_output = True
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.exp(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(y, dy, out=dx)
+
+
+class Log(Elementwise):
+    """Natural logarithm, with the operand kept away from 0."""
+
+    op_name = "Log"
+    keep_inputs = ALL
+    smallest = -85.1
+    """The least value, near the logarithm of the least normal float32."""
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.maximum(x, 0, out=y)
+        ctx.xp.log(y, out=y)
+        ctx.xp.maximum(y, self.smallest, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        least = 2.0**-24 if dx.dtype == np.float16 else math.exp(self.smallest)
+        ctx.xp.maximum(inputs[0], least, out=dx)
+        ctx.xp.divide(dy, dx, out=dx)
+
+
+class Sqrt(Elementwise):
+    """Square root, 0 for negative numbers."""
+
+    op_name = "Sqrt"
+    keep_output = True
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.maximum(x, 0, out=y)
+        ctx.xp.sqrt(y, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(y, 2, out=dx)
+        ctx.xp.divide(dy, dx, out=dx)
+
+
+class Floor(Elementwise):
+    """Largest whole number that is not larger."""
+
+    op_name = "Floor"
+    gradient_inputs = ()
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.floor(x, out=y)
+
+
+class Ceil(Elementwise):
+    """Smallest whole number that is not smaller."""
+
+    op_name = "Ceil"
+    gradient_inputs = ()
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.ceil(x, out=y)
+
+
+class Round(Elementwise):
+    """Nearest whole number; halves go up."""
+
+    op_name = "Round"
+    gradient_inputs = ()
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.add(x, 0.5, out=y)
+        ctx.xp.floor(y, out=y)
+
+
+class Clip(Elementwise):
+    """The operand kept between two bounds, which get no gradient."""
+
+    op_name = "Clip"
+    keep_inputs = ALL
+    gradient_inputs = (0,)
+
+    def forward(self, ctx: Context, y: Any, x: Any, low: Any, high: Any) -> None:
+        ctx.xp.maximum(x, low, out=y)
+        ctx.xp.minimum(y, high, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        x, low, high = inputs
+        below_high = ctx.scratch("below_high", dx.shape, dx.dtype)
+        ctx.xp.greater_equal(x, low, out=dx)
+        ctx.xp.less_equal(x, high, out=below_high)
+        ctx.xp.multiply(dx, below_high, out=dx)
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+# ---- public operators ----------------------------------------------------------------------------
+
+
+@operator(sample((2, 3), expected=np.exp), sample((), expected=np.exp), sample(Operand((3,), kind="parameter"), expected=np.exp))
+def exp(x: Any, name: str = "") -> Function:
+    """Exponential of each element; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.exp([0, 1]).eval().round(4)
+        array([1.    , 2.7183], dtype=float32)
+    """
+    return Exp()(x, name=name)
+
+
+@operator(sample(Operand((2, 3), 0.2, 3), expected=np.log), sample(Operand((), 0.2, 3), expected=np.log))
+def log(x: Any, name: str = "") -> Function:
+    """Natural logarithm of each element; shape and dynamic axes are those of *x*.
+
+    Numbers that are not positive are taken for exp(-85.1), about 1.1e-37: the value there is -85.1 and the gradient finite
+    (9.09e36), not -inf or nan.  In float16, which holds no such numbers, the gradient there is inf.
+
+    Example:
+        >>> C.log([1, 2, 0]).eval().round(4)
+        array([  0.    ,   0.6931, -85.1   ], dtype=float32)
+    """
+    return Log()(x, name=name)
+
+
+@operator(sample(Operand((2, 3), 0.2, 3), expected=np.sqrt), sample(Operand((), 0.2, 3), expected=np.sqrt))
+def sqrt(x: Any, name: str = "") -> Function:
+    """Square root of each element, 0 for negative ones; shape and dynamic axes are those of *x*.
+
+    The gradient is inf where the root is 0.
+
+    Example:
+        >>> C.sqrt([4, 2, -1]).eval().round(4)
+        array([2.    , 1.4142, 0.    ], dtype=float32)
+    """
+    return Sqrt()(x, name=name)
+
+
+@operator(sample(Operand((2, 3), 0.1, 0.9), expected=np.floor), sample(Operand((3,), -2.9, -2.1), expected=np.floor))
+def floor(arg: Any, name: str = "") -> Function:
+    """Largest whole number not above each element; shape and dynamic axes are those of *arg*.  The gradient is 0.
+
+    Example:
+        >>> C.floor([0.2, 1.9, -0.5]).eval()
+        array([ 0.,  1., -1.], dtype=float32)
+    """
+    return Floor()(arg, name=name)
+
+
+@operator(sample(Operand((2, 3), 0.1, 0.9), expected=np.ceil), sample(Operand((3,), -2.9, -2.1), expected=np.ceil))
+def ceil(arg: Any, name: str = "") -> Function:
+    """Smallest whole number not below each element; shape and dynamic axes are those of *arg*.  The gradient is 0.
+
+    Example:
+        >>> C.ceil([0.2, 1.9, -1.5]).eval()
+        array([ 1.,  2., -1.], dtype=float32)
+    """
+    return Ceil()(arg, name=name)
+
+
+@operator(
+    sample(Operand((2, 3), 0.6, 1.4), expected=np.round),
+    sample(Operand(np.array([-2.5, -0.5, 0.5, 2.5]), gradient=False), expected=lambda x: np.floor(x + 0.5)),
+)
+def round(arg: Any, name: str = "") -> Function:
+    """Nearest whole number of each element; shape and dynamic axes are those of *arg*.  The gradient is 0.
+
+    Halves go up, to ``floor(arg + 0.5)``, unlike in NumPy where they go to the even neighbour.
+
+    Example:
+        >>> C.round([0.5, 1.4, 2.5, -1.5]).eval()
+        array([ 1.,  1.,  3., -1.], dtype=float32)
+    """
+    return Round()(arg, name=name)
+
+
+@operator(
+    sample(Operand((2, 3), -0.9, 0.9), call=lambda f, x: f(x, -1, 1), expected=lambda x: x),
+    sample(Operand((2, 3), 1.1, 2), min_value=-1, max_value=1, expected=np.ones_like),
+    sample(
+        Operand((2, 3), 0.6, 0.9),
+        Operand((3,), -1, 0.5, kind="parameter", gradient=False),
+        Operand((2, 1), 1, 2, kind="parameter", gradient=False),
+        expected=np.clip,
+    ),
+)
+def clip(x: Any, min_value: Any, max_value: Any, name: str = "") -> Function:
+    """Each element of *x*, or the bound that it is beyond.
+
+    Args:
+        x: operand.
+        min_value, max_value: the bounds: numbers, arrays or operands; shapes broadcast with that of *x*.  Where the lower
+            one is larger the result is the upper one.
+        name: name of the Function.
+
+    Returns:
+        Function of the broadcast shape.  The gradient goes to *x* alone, where it is inside the bounds or on them.
+
+    Example:
+        >>> C.clip([-3, 0.5, 3], -1, [2]).eval()
+        array([-1. ,  0.5,  2. ], dtype=float32)
+    """
+    return Clip()(x, min_value, max_value, name=name)

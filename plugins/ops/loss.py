@@ -1,0 +1,292 @@
+"""Losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.axis import Axis
+from ...core.context import Context
+from ...core.function import Function
+from ...core.layout import Layout
+from ...core.op import ALL, Elementwise, Op, Operand, operator, sample
+from ...core.shape import broadcast
+from ...core.spec import Spec
+from .axes import kept_shape, with_dim
+from .targets import class_axis, common_shape, dense, is_one_hot
+
+
+class CrossEntropyWithSoftmax(Op):
+    """log Σ exp(z) − Σ z·y along an axis, for logits z and a target y that may be sparse."""
+
+    op_name = "CrossEntropyWithSoftmax"
+    keep_inputs = ALL
+    sparse_inputs = (1,)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        shape, axis = common_shape(*inputs, self.axis, self.op_name)
+        return self.common(*inputs).but(shape=kept_shape(shape, (axis,)))
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        z, y = inputs
+        axis = class_axis(ctx, z, self.axis, self.op_name)
+        powers, total = _kept_softmax(ctx, z, axis)
+        edge = ctx.scratch("edge", total.shape, z.dtype)
+        level = ctx.scratch("level", total.shape, z.dtype)
+        z.max(axis=axis, out=edge, keepdims=True)
+        xp.subtract(z, edge, out=powers)
+        xp.exp(powers, out=powers)
+        powers.sum(axis=axis, out=total, keepdims=True)
+        xp.log(total, out=level)
+        xp.add(level, edge, out=level)
+        if axis == -1 and is_one_hot(y, z):
+            picked = out.reshape(-1)
+            z.reshape(-1).take(_places(ctx, y), out=picked, mode="clip")
+            xp.multiply(picked, y.data, out=picked)
+        else:
+            products = ctx.scratch("products", with_dim(out.shape, axis, z.shape[axis]), z.dtype)
+            xp.multiply(z, dense(ctx, y), out=products)
+            products.sum(axis=axis, out=out, keepdims=True)
+        xp.subtract(level, out, out=out)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        z, y = inputs
+        dz, dy = grads
+        axis = class_axis(ctx, z, self.axis, self.op_name)
+        full = with_dim(grad.shape, axis, z.shape[axis])
+        if dz is not None:
+            slope = dz if dz.shape == full else ctx.scratch("slope", full, z.dtype)
+            powers, total = _kept_softmax(ctx, z, axis)
+            scale = ctx.scratch("level", grad.shape, grad.dtype)
+            ctx.xp.divide(grad, total, out=scale)
+            ctx.xp.multiply(powers, scale, out=slope)
+            self._subtract_target(ctx, slope, grad, y, axis)
+            if slope is not dz:
+                ctx.sum_to(slope, dz)
+        if dy is not None:
+            products = ctx.scratch("products", full, z.dtype)
+            ctx.xp.multiply(z, grad, out=products)
+            ctx.xp.negative(products, out=products)
+            ctx.sum_to(products, dy)
+
+    def _subtract_target(self, ctx: Context, slope: Any, grad: Any, y: Any, axis: int) -> None:
+        if axis == -1 and is_one_hot(y, slope):
+            flat = slope.reshape(-1)
+            flat[_places(ctx, y)] -= y.data * grad.reshape(-1)
+        else:
+            products = ctx.scratch("products", slope.shape, slope.dtype)
+            ctx.xp.multiply(dense(ctx, y), grad, out=products)
+            ctx.xp.subtract(slope, products, out=slope)
+
+
+def _kept_softmax(ctx: Context, z: Any, axis: int) -> tuple[Any, Any]:
+    """Exponentials of the logits and their sum, whose ratio is the softmax: forward's numbers that backward needs."""
+    return ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", with_dim(z.shape, axis, 1), z.dtype)
+
+
+def _places(ctx: Context, one_hot: Any) -> Any:
+    """Where the ones of a one-hot target lie in the flattened array."""
+    classes = one_hot.shape[-1]
+    count = len(one_hot.indices)
+    places = ctx.scratch("places", (count,), np.intp)
+    return ctx.xp.add(ctx.xp.arange(0, count * classes, classes), one_hot.indices, out=places)
+
+
+class SquaredError(Op):
+    """Sum of the squared differences over all static axes."""
+
+    op_name = "SquaredError"
+    keep_inputs = ALL
+
+    def infer(self, *inputs: Spec) -> Spec:
+        if broadcast(*(spec.dims for spec in inputs)) is None:
+            raise ValueError("shapes do not broadcast; aligned on the last axis, dimensions must be equal or 1")
+        return self.common(*inputs)
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        difference = self._difference(ctx, inputs)
+        ctx.xp.multiply(difference, difference, out=difference)
+        difference.sum(axis=tuple(range(out.ndim, difference.ndim)), out=out)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        difference = self._difference(ctx, inputs)
+        rank = difference.ndim - grad.ndim
+        ctx.xp.multiply(difference, 2, out=difference)
+        ctx.xp.multiply(difference, grad.reshape(grad.shape + (1,) * rank), out=difference)
+        for i, dx in enumerate(grads):
+            if i == 1:
+                ctx.xp.negative(difference, out=difference)
+            if dx is not None:
+                ctx.sum_to(difference, _line_up(dx, ctx.layouts[i], rank))
+
+    def _difference(self, ctx: Context, inputs: Sequence[Any]) -> Any:
+        rank = max(array.ndim - (layout is not None) for array, layout in zip(inputs, ctx.layouts, strict=True))
+        left, right = (_line_up(array, layout, rank) for array, layout in zip(inputs, ctx.layouts, strict=True))
+        shape = left.shape if left.shape == right.shape else np.broadcast_shapes(left.shape, right.shape)
+        difference = ctx.scratch("difference", shape, left.dtype)
+        return ctx.xp.subtract(left, right, out=difference)
+
+
+def _line_up(array: Any, layout: Layout | None, rank: int) -> Any:
+    """The array with ones put between its rows and its static axes, so that these number *rank*."""
+    if layout is None or array.ndim == rank + 1:
+        return array
+    return array.reshape((len(array), *(1,) * (rank + 1 - array.ndim), *array.shape[1:]))
+
+
+_EPSILON = 1e-6
+"""Keeps logarithms of the binary cross entropy finite."""
+
+
+class BinaryCrossEntropy(Elementwise):
+    """−y log p − (1 − y) log(1 − p), with a small number added under the logarithms."""
+
+    op_name = "BinaryCrossEntropy"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        p, y = inputs
+        yes, no = self._chances(ctx, out, p)
+        xp.log(yes, out=yes)
+        xp.log(no, out=no)
+        xp.subtract(no, yes, out=yes)
+        xp.multiply(yes, y, out=yes)
+        xp.subtract(yes, no, out=out)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        p, target = inputs
+        yes, no = self._chances(ctx, dx, p)
+        if i == 0:
+            xp.divide(target, yes, out=yes)
+            xp.subtract(1, target, out=dx)
+            xp.divide(dx, no, out=dx)
+            xp.subtract(dx, yes, out=dx)
+        else:
+            xp.log(yes, out=yes)
+            xp.log(no, out=no)
+            xp.subtract(no, yes, out=dx)
+        xp.multiply(dx, dy, out=dx)
+
+    def _chances(self, ctx: Context, like: Any, p: Any) -> tuple[Any, Any]:
+        """p and 1 − p at the result's shape, kept off zero."""
+        yes = ctx.scratch("yes", like.shape, like.dtype)
+        no = ctx.scratch("no", like.shape, like.dtype)
+        ctx.xp.add(p, _EPSILON, out=yes)
+        ctx.xp.subtract(1, p, out=no)
+        ctx.xp.add(no, _EPSILON, out=no)
+        ctx.xp.maximum(yes, _EPSILON, out=yes)
+        ctx.xp.maximum(no, _EPSILON, out=no)
+        return yes, no
+
+
+def _cross_entropy(axis: int = -1) -> Any:
+    def expected(z: Any, y: Any) -> Any:
+        return np.log(np.exp(z).sum(axis=axis, keepdims=True)) - (z * y).sum(axis=axis, keepdims=True)
+
+    return expected
+
+
+def _squared_error(a: Any, b: Any) -> Any:
+    return ((a - b) ** 2).sum()
+
+
+def _binary_cross_entropy(p: Any, y: Any) -> Any:
+    return -y * np.log(p + _EPSILON) - (1 - y) * np.log(1 - p + _EPSILON)
+
+
+@operator(
+    sample((3,), Operand((3,), 0, 1), expected=_cross_entropy()),
+    sample((3,), Operand((3,), sparse=True, gradient=False), expected=_cross_entropy()),
+    sample((2, 3), Operand((2, 3), sparse=True, gradient=False), expected=_cross_entropy()),
+    sample((2, 3), Operand((2, 3), sparse=True, gradient=False), axis=0, expected=_cross_entropy(0)),
+    sample((2, 3), Operand((2, 3), 0, 1), axis=-2, expected=_cross_entropy(0)),
+    sample((2, 3), (2, 3), axis=Axis(1), expected=_cross_entropy()),
+    sample((3,), Operand((3,), kind="parameter"), expected=_cross_entropy()),
+    sample(Operand((3,), kind="parameter"), Operand((3,), 0, 1), expected=_cross_entropy()),
+    sample(Operand((3,), kind="parameter"), Operand((3,), sparse=True, gradient=False), expected=_cross_entropy()),
+)
+def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: int | Axis = -1, name: str = "") -> Function:
+    r"""Cross entropy between a target distribution y and the softmax of logits z: :math:`\log\sum_i e^{z_i} - \sum_i z_i y_i`.
+
+    The target is best given sparse, one class a row: then no row of zeros is looked at.  A target that does not sum to 1 is
+    not normalised, and weights only the second term.
+
+    Args:
+        output_vector: logits z; not probabilities.
+        target_vector: target y of the same static shape, dense or sparse.
+        axis: static axis of the classes; the last one unless told.
+        name: name of the Function.
+
+    Returns:
+        the loss in nats of each sample (and step), with *axis* kept as 1: shape (1,) for vectors, (1, n) for (m, n) with
+        ``axis=0``.
+
+    Raises:
+        ValueError: the static shapes differ, or the axis is outside them.
+
+    >>> C.cross_entropy_with_softmax([[1, 2, 3], [3, 3, 0]], [[0, 0, 1], [0, 1, 0]]).eval().round(4)
+    array([[0.4076],
+           [0.7177]], dtype=float32)
+    """
+    return CrossEntropyWithSoftmax(axis=axis)(output_vector, target_vector, name=name)
+
+
+@operator(
+    sample((3,), (3,), expected=_squared_error),
+    sample((2, 3), (2, 3), expected=_squared_error),
+    sample((), (), expected=_squared_error),
+    sample((2, 3), (3,), expected=_squared_error),
+    sample((2, 1), (2, 3), expected=_squared_error),
+    sample((3,), Operand((2, 3), kind="parameter"), expected=_squared_error),
+    sample(Operand((3,), kind="parameter"), Operand((1,), kind="parameter"), expected=_squared_error),
+)
+def squared_error(output: Any, target: Any, name: str = "") -> Function:
+    r"""Sum of squared differences, :math:`\sum_i (o_i - t_i)^2` over all static axes; there is no factor 1/2.
+
+    Args:
+        output: prediction o.
+        target: target t, of a static shape that broadcasts with the output's.
+        name: name of the Function.
+
+    Returns:
+        one number, shape (), for each sample (and step), in the square of the operands' unit.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> C.squared_error([1, 2, 3], [3, 2, 0]).eval()
+    array(13., dtype=float32)
+    """
+    return SquaredError()(output, target, name=name)
+
+
+@operator(
+    sample(Operand((3,), 0.1, 0.9), Operand((3,), 0, 1), expected=_binary_cross_entropy),
+    sample(Operand((2, 3), 0.1, 0.9), Operand((3,), 0, 1, kind="parameter"), expected=_binary_cross_entropy),
+    sample(Operand((), 0.1, 0.9), Operand((2,), 0, 1), expected=_binary_cross_entropy),
+)
+def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
+    r"""Cross entropy of yes-or-no answers, :math:`-y \log(p + \epsilon) - (1 - y) \log(1 - p + \epsilon)`, each on its own.
+
+    Here :math:`\epsilon = 10^{-6}` keeps certain but wrong answers at 13.8 instead of infinity.
+
+    Args:
+        output: probability p in [0, 1], as a sigmoid gives it.
+        target: target y in [0, 1], of a static shape that broadcasts with the output's.
+        name: name of the Function.
+
+    Returns:
+        losses in nats at the operands' common shape: nothing is summed.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> C.binary_cross_entropy([0.9, 0.5, 0.1], [1, 1, 1]).eval().round(4)
+    array([0.1054, 0.6931, 2.3026], dtype=float32)
+    """
+    return BinaryCrossEntropy()(output, target, name=name)

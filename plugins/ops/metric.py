@@ -1,0 +1,146 @@
+"""Metrics that count misclassified samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.axis import Axis
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import Op, Operand, operator, sample
+from ...core.spec import Spec
+from .axes import kept_shape, with_dim
+from .targets import class_axis, common_shape, dense, is_one_hot
+
+_LAST = -1
+
+
+class ClassificationError(Op):
+    """One minus the target at the largest output; the target may be sparse."""
+
+    op_name = "ClassificationError"
+    gradient_inputs = ()
+    sparse_inputs = (1,)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        shape, axis = common_shape(*inputs, _LAST, self.op_name)
+        return self.common(*inputs).but(shape=kept_shape(shape, (axis,)))
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        z, y = inputs
+        guess = ctx.scratch("guess", with_dim(z.shape, _LAST, 1), np.intp)
+        z.argmax(axis=_LAST, out=guess, keepdims=True)
+        if is_one_hot(y, z):
+            hit = out.reshape(-1)
+            xp.equal(guess.reshape(-1), y.indices, out=hit)
+            xp.multiply(hit, y.data, out=hit)
+        else:
+            products = ctx.scratch("products", with_dim(out.shape, _LAST, z.shape[_LAST]), z.dtype)
+            chosen = ctx.scratch("chosen", z.shape, np.bool_)
+            xp.equal(xp.arange(z.shape[_LAST]), guess, out=chosen)
+            xp.multiply(chosen, dense(ctx, y), out=products)
+            products.sum(axis=_LAST, out=out, keepdims=True)
+        xp.subtract(1, out, out=out)
+
+
+class MeanClassificationError(Op):
+    """Share of the places on the other axes where output and target are largest in different classes."""
+
+    op_name = "ClassificationError"
+    gradient_inputs = ()
+
+    def infer(self, *inputs: Spec) -> Spec:
+        common_shape(*inputs, self.axis, self.op_name)
+        return self.common(*inputs)
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        z, y = inputs
+        axis = class_axis(ctx, z, self.axis, self.op_name)
+        wrong = z.argmax(axis=axis) != y.argmax(axis=axis)
+        wrong.reshape((*out.shape, -1)).mean(axis=-1, out=out)
+
+
+class TopNClassificationError(Op):
+    """Number of samples in the minibatch whose class is not among the n largest outputs."""
+
+    op_name = "ClassificationError"
+    gradient_inputs = ()
+
+    def infer(self, *inputs: Spec) -> Spec:
+        shape, axis = common_shape(*inputs, _LAST, self.op_name)
+        if 0 <= shape[axis] < self.top_n:
+            raise ValueError(f"cannot look among the {self.top_n} largest of {shape[axis]} outputs; lower topN")
+        return self.common(*inputs).but(axes=())
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        z, y = xp.broadcast_arrays(*inputs)
+        label = y.argmax(axis=_LAST, keepdims=True)
+        at_label = xp.take_along_axis(z, label, _LAST)
+        ahead = (z > at_label) | ((z == at_label) & (xp.arange(z.shape[_LAST]) < label))
+        out[...] = (ahead.sum(axis=_LAST) >= self.top_n).sum()
+
+
+def _error(z: Any, y: Any) -> Any:
+    return 1 - np.take_along_axis(y, z.argmax(-1, keepdims=True), -1)
+
+
+def _mean_error(axis: int) -> Any:
+    return lambda z, y: np.mean(z.argmax(axis) != y.argmax(axis), dtype=z.dtype)
+
+
+_flat = Operand((3,), gradient=False)
+_square = Operand((2, 3), gradient=False)
+_target = Operand((3,), 0, 1, gradient=False)
+_classes = Operand((3,), sparse=True, gradient=False)
+
+
+@operator(
+    sample(_flat, _target, expected=_error),
+    sample(_flat, _classes, expected=_error),
+    sample(_square, _square, expected=_error),
+    sample(_square, Operand((2, 3), sparse=True, gradient=False), expected=_error),
+    sample(_flat, Operand((3,), kind="parameter", gradient=False), expected=_error),
+    sample(Operand((3,), kind="parameter", gradient=False), _classes, expected=_error),
+    sample(_square, _square, axis=0, expected=_mean_error(0)),
+    sample(_square, _square, axis=1, expected=_mean_error(1)),
+    sample(_flat, _classes, axis=0, expected=_mean_error(0)),
+    sample(_flat, _classes, topN=2),
+    sample(_flat, _target, topN=3),
+)
+def classification_error(output_vector: Any, target_vector: Any, axis: int | Axis = -1, topN: int = 1, name: str = "") -> Function:
+    """Whether the largest output is not at the target's class.  No gradient flows through it.
+
+    Args:
+        output_vector: one number for each class; the first of equal ones counts as the largest.
+        target_vector: target of the same static shape, dense or sparse, with a 1 at the right class.
+        axis: static axis of the classes.  For the default, -1, the result is 1 minus the target at the largest output; for
+            any other number, 0 included, the share of wrong places on the remaining axes.
+        topN: if more than 1, the class counts as found when it is among so many largest outputs; only with ``axis=-1``.
+        name: name of the Function.
+
+    Returns:
+        for each sample (and step) 1 or 0 with the last axis kept as 1, so shape (1,) for vectors; with another *axis* a share,
+        shape (); with *topN* above 1 the number of wrong samples in the minibatch, shape () without dynamic axes.
+
+    Raises:
+        ValueError: the static shapes differ, or *axis* or *topN* is outside its range.
+
+    >>> C.classification_error([[1, 2, 3], [3, 3, 0]], [[0, 0, 1], [0, 1, 0]]).eval()
+    array([[0.],
+           [1.]], dtype=float32)
+    >>> C.classification_error([[1, 2, 3], [3, 3, 0]], [[0, 0, 1], [0, 1, 0]], topN=2).eval()
+    array(0., dtype=float32)
+    """
+    if topN < 1:
+        raise ValueError(f"classification_error: expected topN of 1 or more, got {topN}")
+    if axis == _LAST:
+        op = ClassificationError() if topN == 1 else TopNClassificationError(top_n=int(topN))
+    elif topN == 1:
+        op = MeanClassificationError(axis=axis)
+    else:
+        raise ValueError(f"classification_error: topN={topN} goes with axis=-1 only, got axis={axis!r}")
+    return op(output_vector, target_vector, name=name)

@@ -1,0 +1,293 @@
+"""Matrix products: times and times_transpose, of dense operands and of a sparse left one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import ALL, Op, Operand, operator, sample
+from ...core.shape import InferredDimension, Shape, format_shape, size_of
+from ...core.sparse import RowSparse, SparseRows
+from ...core.spec import Spec
+from . import csr
+
+NO_INFERRED_RANK = -1
+
+
+class Times(Op):
+    """Tensor product that contracts the last axes of the left operand with the first of the right one."""
+
+    op_name = "Times"
+    keep_inputs = ALL
+    sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
+    reversed_operands = True
+    output_rank: int
+    infer_input_rank_to_map: int = NO_INFERRED_RANK
+
+    # ---- types ----
+
+    def infer(self, left: Spec, right: Spec) -> Spec:
+        if self.output_rank > right.rank:
+            raise ValueError(f"output_rank is {self.output_rank}, but the right operand has only {right.rank} axes")
+        a, b = self.resolve(left, right)
+        if left.sparse and len(b) - self.output_rank > 1 and self.infer_input_rank_to_map < 0:
+            raise RuntimeError(f"the right operand {format_shape(b)} sums over several axes; a sparse left operand allows only its last")
+        return self.common(left, right).but(shape=contract(a, b, self.output_rank))
+
+    def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
+        return fill(left.dims, self._spread(left.dims, right.dims), self.output_rank)
+
+    def _spread(self, a: Shape, b: Shape) -> Shape:
+        """Let a first inferred axis of the right operand stand for as many as leave the wanted number unsummed."""
+        mapped = self.infer_input_rank_to_map
+        reduced = len(b) - self.output_rank
+        if mapped < 0 or reduced < 1 or b[0] != InferredDimension:
+            return b
+        if mapped >= len(a):
+            raise ValueError(f"infer_input_rank_to_map is {mapped}, but the left operand has only {len(a)} axes")
+        return (InferredDimension,) * (len(a) - mapped - reduced) + b
+
+    # ---- values ----
+
+    def right_matrix(self, ctx: Context, right: Any) -> Any:
+        """View the right operand, or its gradient, as a matrix (summed, output), or as one such for each row."""
+        rows = right.shape[:1] if ctx.layouts[1] is not None else ()
+        if right.ndim == len(rows) + 2 and self.output_rank == 1:
+            return right
+        static = right.shape[len(rows) :]
+        split = len(static) - self.output_rank
+        return right.reshape(*rows, size_of(static[:split]), size_of(static[split:]))
+
+    def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
+        w = self.right_matrix(ctx, right)
+        if isinstance(left, SparseRows):
+            if w.ndim == 2:
+                csr.multiply(ctx.xp, flat_rows(ctx.xp, left, len(w)), w, flat(out, w.shape[1]))
+                return
+            left = dense(ctx, left)
+        x, y = matrices(ctx, left, w, out)
+        ctx.xp.matmul(x, w, out=y)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
+        w = self.right_matrix(ctx, right)
+        dleft, dright = grads
+        if dright is not None and isinstance(left, SparseRows) and w.ndim == 2:
+            self._sparse_gradient(ctx, flat(grad, w.shape[1]), dright, left, len(w))
+        elif dright is not None:
+            x, dy = matrices(ctx, dense(ctx, left), w, grad)
+            ctx.xp.matmul(x.swapaxes(-1, -2), dy, out=self.right_matrix(ctx, dright))
+        if dleft is not None:
+            left_gradient(ctx, dleft, w, grad)
+
+    def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
+        left, right = inputs
+        return index == 1 and left.sparse and right.axes == () and right.rank - self.output_rank == 1
+
+    def _sparse_gradient(self, ctx: Context, dy: Any, dright: Any, left: SparseRows, columns: int) -> None:
+        present, transposed = csr.transpose(ctx.xp, flat_rows(ctx.xp, left, columns))
+        values = ctx.backend.empty((len(present), dy.shape[1]), dy.dtype)
+        csr.multiply(ctx.xp, transposed, dy, values)
+        if isinstance(dright, RowSparse):
+            dright.set(present, values.reshape(len(present), *dright.shape[1:]))
+        else:
+            dright.fill(0)
+            self.right_matrix(ctx, dright)[present] = values
+
+
+class TransposeTimes(Times):
+    """Product of the left operand with the transposed right one, over the last axis of each."""
+
+    op_name = "TransposeTimes"
+    sparse_inputs = ()
+
+    def infer(self, left: Spec, right: Spec) -> Spec:
+        if right.rank not in (1, 2):
+            raise RuntimeError(f"the right operand must have 1 or 2 axes, it has {right.rank}")
+        a, b = self.resolve(left, right)
+        return self.common(left, right).but(shape=contract(a, _turned(b), 1))
+
+    def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
+        a, b = fill(left.dims, _turned(right.dims), 1)
+        return a, b[::-1][-right.rank :]
+
+    def right_matrix(self, ctx: Context, right: Any) -> Any:
+        rows = right.shape[:1] if ctx.layouts[1] is not None else ()
+        matrix = right if right.ndim == len(rows) + 2 else right.reshape(*rows, 1, right.shape[-1])
+        return matrix.swapaxes(-1, -2)
+
+
+# ---- shapes --------------------------------------------------------------------------------------
+
+
+def fill(a: Shape, b: Shape, output_rank: int) -> tuple[Shape, Shape]:
+    """Fill in the inferred dimensions that the two shapes of a product tell each other."""
+    reduced = len(b) - output_rank
+    if not 0 < reduced <= len(a):
+        return a, b
+    split = len(a) - reduced
+    tail = tuple(y if x == InferredDimension and y >= 0 else x for x, y in zip(a[split:], b[:reduced], strict=True))
+    head = tuple(x if y == InferredDimension and x >= 0 else y for x, y in zip(a[split:], b[:reduced], strict=True))
+    return a[:split] + tail, head + b[reduced:]
+
+
+def contract(a: Shape, b: Shape, output_rank: int) -> Shape:
+    """Shape of a product.
+
+    Raises:
+        RuntimeError: the left shape has fewer axes than are summed over.
+        ValueError: the axes to sum over differ.
+    """
+    reduced = len(b) - output_rank
+    if reduced > len(a):
+        raise RuntimeError(f"the product sums over {reduced} axes, but the left operand has only {len(a)}")
+    tail, head = a[len(a) - reduced :], b[:reduced]
+    if any(x != y for x, y in zip(tail, head, strict=True) if x >= 0 and y >= 0):
+        raise ValueError(f"the product sums over {format_shape(tail)} on the left, but {format_shape(head)} on the right; they must agree")
+    return a[: len(a) - reduced] + b[reduced:]
+
+
+def _turned(right: Shape) -> Shape:
+    """The transposed shape of a matrix, or of a vector taken as a row."""
+    return right[::-1] if len(right) == 2 else (*right, 1)
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def flat(array: Any, columns: int) -> Any:
+    """View an array as a matrix of *columns* columns."""
+    return array if array.ndim == 2 and array.shape[1] == columns else array.reshape(-1, columns)
+
+
+def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
+    """View the left operand and the result so that ``result = left @ w``, in one product or one for each row."""
+    k, n = w.shape[-2:]
+    if w.ndim == 2:
+        return flat(left, k), flat(out, n)
+    rows = len(w)
+    m = size_of(out.shape[1:]) // n
+    return flat(left, k) if ctx.layouts[0] is None else left.reshape(rows, m, k), out.reshape(rows, m, n)
+
+
+def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
+    """Write the gradient of the left operand: the result's gradient times the transposed right operand."""
+    dx, dy = matrices(ctx, dleft, w, grad)
+    if dx.ndim == w.ndim:
+        ctx.xp.matmul(dy, w.swapaxes(-1, -2), out=dx)
+        return
+    rows, m, n = dy.shape
+    k = dx.shape[1]
+    side_by_side = ctx.scratch("dy", (m, rows, n), dy.dtype)
+    ctx.xp.copyto(side_by_side, dy.swapaxes(0, 1))
+    columns = ctx.scratch("w", (k, rows, n), dy.dtype)
+    ctx.xp.copyto(columns, w.swapaxes(0, 1))
+    ctx.xp.matmul(side_by_side.reshape(m, rows * n), columns.reshape(k, rows * n).T, out=dx)
+
+
+def dense(ctx: Context, value: Any) -> Any:
+    """The value as an array: scratch space for a sparse one."""
+    if not isinstance(value, SparseRows):
+        return value
+    array = ctx.scratch("dense", value.shape, value.dtype)
+    value.to_dense(ctx.xp, array)
+    return array
+
+
+def flat_rows(xp: Any, sparse: SparseRows, columns: int) -> csr.Csr:
+    """CSR arrays of a sparse operand with as many of its last axes laid side by side as make *columns* columns."""
+    width = sparse.shape[-1]
+    beside = columns // width
+    if beside == 1:
+        return sparse.data, sparse.indices, sparse.indptr
+    return sparse.data, sparse.indices + width * (sparse.row_numbers(xp) % beside), sparse.indptr[::beside]
+
+
+# ---- public functions ----------------------------------------------------------------------------
+
+
+@operator(
+    sample((2,), Operand((2, 2), kind="parameter"), expected=np.dot),
+    sample((3, 4), Operand((4, 5), kind="parameter"), expected=np.dot),
+    sample((2, 3), Operand((2, 3, 4), kind="parameter"), expected=lambda x, w: np.tensordot(x, w, 2)),
+    sample((3,), Operand((3, 4, 5), kind="parameter"), output_rank=2, expected=lambda x, w: np.tensordot(x, w, 1)),
+    sample((2, 3), (3, 4), expected=np.dot),
+    sample((2, 3, 4), (4, 3, 2), output_rank=2, expected=lambda x, y: np.tensordot(x, y, 1)),
+    sample(Operand((2, 3), kind="parameter"), (3, 4), expected=np.dot),
+    sample(Operand((2, 3), kind="parameter"), (3, 1), expected=np.dot),
+    sample(Operand((2, 3), kind="parameter"), Operand((3, 4), kind="parameter"), expected=np.dot),
+    sample((3,), Operand((4,), kind="parameter"), expected=np.outer),
+    sample((), (4,), expected=np.multiply),
+    sample(Operand((6,), sparse=True, gradient=False), Operand((6, 4), kind="parameter"), expected=np.dot),
+    sample(Operand((2, 6), sparse=True, gradient=False), Operand((6, 4), kind="parameter"), expected=np.dot),
+    sample(Operand((6,), sparse=True, gradient=False), Operand((6, 2, 3), kind="parameter"), output_rank=2,
+           expected=lambda x, w: np.tensordot(x, w, 1)),
+    sample(Operand((2, 3), sparse=True, gradient=False), (3, 4), expected=np.dot),
+)
+def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: int = NO_INFERRED_RANK, name: str = "") -> Function:
+    """Matrix or tensor product: sums over the last axes of *left* and the first axes of *right*.
+
+    Args:
+        left: operand of static shape ``(*M, *K)``; may be sparse, if only its last axis is summed over.
+        right: operand of static shape ``(*K, *N)``.  Dimensions of a parameter given as -1 are taken from *left*.
+        output_rank: number of axes in ``N``; the others of *right* are summed over.  A vector is therefore a row, ``(N,)``.
+        infer_input_rank_to_map: when the first dimension of a parameter *right* is -1: how many leading axes of *left* are not
+            summed over; the -1 then stands for all the others.  With -1 it stands for a single axis.
+        name: name of the function.
+
+    Returns:
+        Function of static shape ``(*M, *N)`` on the merged dynamic axes of the operands.
+
+    Raises:
+        ValueError: ``K`` differs between the operands, or *output_rank* is not between 1 and the rank of *right*.
+        RuntimeError: *left* has fewer axes than are summed over, or a sparse *left* would be summed over several.
+
+    >>> x = C.input_variable(3)
+    >>> W = C.parameter(init=np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
+    >>> C.times(x, W).eval({x: np.array([[1, 0, 2]], dtype=np.float32)})
+    array([[11., 14.]], dtype=float32)
+    >>> W = C.parameter((-1, 5))
+    >>> C.times(C.input_variable((3, 4)), W, infer_input_rank_to_map=0).shape, W.shape
+    ((5,), (3, 4, 5))
+    """
+    if output_rank < 1:
+        raise ValueError(f"times: output_rank must be at least 1, got {output_rank}")
+    if infer_input_rank_to_map < NO_INFERRED_RANK:
+        raise ValueError(
+            f"times: infer_input_rank_to_map must be -1 (keep) or a number of axes, got {infer_input_rank_to_map}; "
+            "to sum over a sequence apply sequence.reduce_sum to the product"
+        )
+    return Times(output_rank=output_rank, infer_input_rank_to_map=infer_input_rank_to_map)(left, right, name=name)
+
+
+@operator(
+    sample((3, 4), Operand((5, 4), kind="parameter"), expected=lambda x, w: x @ w.T),
+    sample((2, 3, 4), Operand((5, 4), kind="parameter"), expected=lambda x, w: x @ w.T),
+    sample((3,), Operand((3,), kind="parameter"), expected=lambda x, w: x[None] @ w),
+    sample((2, 3), (4, 3), expected=lambda x, y: x @ y.T),
+    sample((3,), (3,), expected=lambda x, y: x[None] @ y),
+    sample(Operand((5, 3), kind="parameter"), (3,), expected=lambda w, x: w @ x[:, None]),
+)
+def times_transpose(left: Any, right: Any, name: str = "") -> Function:
+    """Product with the transposed matrix *right*: sums over the last axis of both operands.
+
+    Args:
+        left: operand of static shape ``(*M, K)``.
+        right: operand of static shape ``(N, K)``, or ``(K,)``, which stands for ``(1, K)``.
+        name: name of the function.
+
+    Returns:
+        Function of static shape ``(*M, N)`` on the merged dynamic axes of the operands.
+
+    Raises:
+        ValueError: the last dimensions differ.
+        RuntimeError: *right* has more than two axes.
+
+    >>> C.times_transpose(np.float32([[1, 2], [3, 4]]), np.float32([[1, 0], [1, 1], [0, 1]])).eval()
+    array([[1., 3., 2.],
+           [3., 7., 4.]], dtype=float32)
+    """
+    return TransposeTimes(output_rank=1)(left, right, name=name)

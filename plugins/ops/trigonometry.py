@@ -1,0 +1,279 @@
+"""Circular and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.op import ALL, Elementwise, Operand, operator, sample
+
+if TYPE_CHECKING:
+    from ...core.context import Context
+    from ...core.function import Function
+
+
+class Sin(Elementwise):
+    """Sine."""
+
+    op_name = "Sin"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.sin(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.cos(inputs[0], out=dx)
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+class Cos(Elementwise):
+    """Cosine."""
+
+    op_name = "Cos"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.cos(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.sin(inputs[0], out=dx)
+        ctx.xp.negative(dx, out=dx)
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+class Tan(Elementwise):
+    """Tangent; its derivative is 1 + tan²."""
+
+    op_name = "Tan"
+    keep_output = True
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.tan(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(y, y, out=dx)
+        ctx.xp.add(dx, 1, out=dx)
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+class Asin(Elementwise):
+    """Inverse sine; its derivative is 1 / √(1 - x²)."""
+
+    op_name = "Asin"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.arcsin(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
+        ctx.xp.subtract(1, dx, out=dx)
+        ctx.xp.sqrt(dx, out=dx)
+        ctx.xp.divide(dy, dx, out=dx)
+
+
+class Acos(Asin):
+    """Inverse cosine; its derivative is that of the inverse sine, negated."""
+
+    op_name = "Acos"
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.arccos(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        super().gradient(i, ctx, dx, dy, y, *inputs)
+        ctx.xp.negative(dx, out=dx)
+
+
+class Atan(Elementwise):
+    """Inverse tangent; its derivative is 1 / (1 + x²)."""
+
+    op_name = "Atan"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.arctan(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
+        ctx.xp.add(dx, 1, out=dx)
+        ctx.xp.divide(dy, dx, out=dx)
+
+
+class Sinh(Elementwise):
+    """Hyperbolic sine."""
+
+    op_name = "Sinh"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.sinh(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.cosh(inputs[0], out=dx)
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+class Cosh(Elementwise):
+    """Hyperbolic cosine."""
+
+    op_name = "Cosh"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.cosh(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.sinh(inputs[0], out=dx)
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+class Asinh(Elementwise):
+    """Inverse hyperbolic sine; its derivative is 1 / √(1 + x²)."""
+
+    op_name = "Asinh"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.arcsinh(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
+        ctx.xp.add(dx, 1, out=dx)
+        ctx.xp.sqrt(dx, out=dx)
+        ctx.xp.divide(dy, dx, out=dx)
+
+
+class Atanh(Elementwise):
+    """Inverse hyperbolic tangent; its derivative is 1 / (1 - x²)."""
+
+    op_name = "Atanh"
+    keep_inputs = ALL
+
+    def forward(self, ctx: Context, y: Any, x: Any) -> None:
+        ctx.xp.arctanh(x, out=y)
+
+    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
+        ctx.xp.subtract(1, dx, out=dx)
+        ctx.xp.divide(dy, dx, out=dx)
+
+
+# ---- public operators ----------------------------------------------------------------------------
+
+
+@operator(sample((2, 3), expected=np.sin), sample((), expected=np.sin))
+def sin(x: Any, name: str = "") -> Function:
+    """Sine of each element, in radians; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.sin([0, 1]).eval().round(4)
+        array([0.    , 0.8415], dtype=float32)
+    """
+    return Sin()(x, name=name)
+
+
+@operator(sample((2, 3), expected=np.cos), sample((), expected=np.cos))
+def cos(x: Any, name: str = "") -> Function:
+    """Cosine of each element, in radians; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.cos([0, 1]).eval().round(4)
+        array([1.    , 0.5403], dtype=float32)
+    """
+    return Cos()(x, name=name)
+
+
+@operator(sample((2, 3), expected=np.tan), sample((), expected=np.tan))
+def tan(x: Any, name: str = "") -> Function:
+    """Tangent of each element, in radians; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.tan([0, 1]).eval().round(4)
+        array([0.    , 1.5574], dtype=float32)
+    """
+    return Tan()(x, name=name)
+
+
+@operator(sample(Operand((2, 3), -0.9, 0.9), expected=np.arcsin), sample(Operand((), -0.9, 0.9), expected=np.arcsin))
+def asin(x: Any, name: str = "") -> Function:
+    """Inverse sine of each element, in radians; shape and dynamic axes are those of *x*.
+
+    The value is nan outside [-1, 1]; the gradient is inf at the ends.
+
+    Example:
+        >>> C.asin([0, 1]).eval().round(4)
+        array([0.    , 1.5708], dtype=float32)
+    """
+    return Asin()(x, name=name)
+
+
+@operator(sample(Operand((2, 3), -0.9, 0.9), expected=np.arccos), sample(Operand((), -0.9, 0.9), expected=np.arccos))
+def acos(x: Any, name: str = "") -> Function:
+    """Inverse cosine of each element, in radians; shape and dynamic axes are those of *x*.
+
+    The value is nan outside [-1, 1]; the gradient is -inf at the ends.
+
+    Example:
+        >>> C.acos([0, 1]).eval().round(4)
+        array([1.5708, 0.    ], dtype=float32)
+    """
+    return Acos()(x, name=name)
+
+
+@operator(sample((2, 3), expected=np.arctan), sample((), expected=np.arctan))
+def atan(x: Any, name: str = "") -> Function:
+    """Inverse tangent of each element, in radians; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.atan([0, 1]).eval().round(4)
+        array([0.    , 0.7854], dtype=float32)
+    """
+    return Atan()(x, name=name)
+
+
+@operator(sample((2, 3), expected=np.sinh), sample((), expected=np.sinh))
+def sinh(x: Any, name: str = "") -> Function:
+    """Hyperbolic sine of each element; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.sinh([0, 1]).eval().round(4)
+        array([0.    , 1.1752], dtype=float32)
+    """
+    return Sinh()(x, name=name)
+
+
+@operator(sample((2, 3), expected=np.cosh), sample((), expected=np.cosh))
+def cosh(x: Any, name: str = "") -> Function:
+    """Hyperbolic cosine of each element; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.cosh([0, 1]).eval().round(4)
+        array([1.    , 1.5431], dtype=float32)
+    """
+    return Cosh()(x, name=name)
+
+
+@operator(sample((2, 3), expected=np.arcsinh), sample((), expected=np.arcsinh))
+def asinh(x: Any, name: str = "") -> Function:
+    """Inverse hyperbolic sine of each element; shape and dynamic axes are those of *x*.
+
+    Example:
+        >>> C.asinh([0, 1]).eval().round(4)
+        array([0.    , 0.8814], dtype=float32)
+    """
+    return Asinh()(x, name=name)
+
+
+@operator(sample(Operand((2, 3), -0.9, 0.9), expected=np.arctanh), sample(Operand((), -0.9, 0.9), expected=np.arctanh))
+def atanh(x: Any, name: str = "") -> Function:
+    """Inverse hyperbolic tangent of each element; shape and dynamic axes are those of *x*.
+
+    The value is nan outside [-1, 1] and ±inf at the ends, where the gradient is inf.
+
+    Example:
+        >>> C.atanh([0, 0.5]).eval().round(4)
+        array([0.    , 0.5493], dtype=float32)
+    """
+    return Atanh()(x, name=name)

@@ -1,0 +1,1 @@
+"""Readers: where minibatches come from."""

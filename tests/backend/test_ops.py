@@ -1,0 +1,36 @@
+"""Every registered operator, on every backend, is checked on the samples that it carries."""
+
+from __future__ import annotations
+
+import pytest
+
+from cntk.core import plugins
+from cntk.core.device import DeviceDescriptor
+from cntk.core.op import Sample
+from cntk.testing.gradients import check_gradients
+from cntk.testing.ops import check_documented, check_rows, check_values, samples_of, types_of
+from cntk.testing.samples import describe
+
+SAMPLES = [(name, sample) for name in plugins.ops for sample in samples_of(plugins.ops.get(name))]
+of_each_sample = pytest.mark.parametrize(("name", "sample"), SAMPLES, ids=[describe(plugins.ops.get(name), s) for name, s in SAMPLES])
+
+
+@pytest.mark.parametrize("name", plugins.ops.names())
+def test_it_carries_samples_and_an_example(name: str) -> None:
+    check_documented(plugins.ops.get(name))
+
+
+@of_each_sample
+def test_values(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    for dtype in types_of(sample):
+        check_values(plugins.ops.get(name), sample, dtype, device)
+
+
+@of_each_sample
+def test_gradients(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_gradients(plugins.ops.get(name), sample, device)
+
+
+@of_each_sample
+def test_rows_do_not_depend_on_each_other(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_rows(plugins.ops.get(name), sample, device)

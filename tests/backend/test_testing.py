@@ -1,0 +1,159 @@
+"""The conformance kit finds what is wrong: each part here breaks its contract in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.op import Elementwise, operator, sample
+from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer
+
+
+class Double(Elementwise):
+    """Twice the operand: right, but for what a subclass breaks."""
+
+    op_name = "Double"
+    factor = 2
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(inputs[0], 2, out=out)
+
+    def gradient(self, i: int, ctx: Any, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(dy, self.factor, out=dx)
+
+
+class WrongGradient(Double):
+    factor = 2.001
+
+
+class DependentRows(Double):
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        super().forward(ctx, out, *inputs)
+        out -= out.mean(axis=0)
+
+
+class AlwaysSingle(Double):
+    def infer(self, *inputs: Any) -> Any:
+        return super().infer(*inputs).but(dtype=np.float32)
+
+
+def public(op: type[Double], expected: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    @operator(sample((3, 2), expected=expected))
+    def double(x: Any, name: str = "") -> Any:
+        """Twice the operand.
+
+        >>> double(1.0).eval()
+        """
+        return op()(x, name=name)
+
+    return double
+
+
+def test_a_conforming_operator_passes() -> None:
+    check_op(public(Double, lambda x: 2 * x))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (public(Double, lambda x: 2.001 * x), r"double\(\(3, 2\)\) in float"),
+        (public(WrongGradient), r"double\(\(3, 2\)\): gradient of operand 0 along"),
+        (public(DependentRows), "row 0 alone gives another result than among 3 rows"),
+        (public(AlwaysSingle), "the result is of type float32"),
+        (abs, "abs carries no sample"),
+    ],
+    ids=["values", "gradient", "rows", "element type", "no sample"],
+)
+def test_what_is_wrong_with_an_operator_is_found(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_op(function)
+
+
+def test_an_operator_without_example_is_found() -> None:
+    function = public(Double)
+    function.__doc__ = "Twice the operand."
+    with pytest.raises(AssertionError, match="no example"):
+        check_op(function)
+
+
+@pytest.mark.parametrize("name", [name for name in C.core.plugins.learners if name != "fsadagrad"])
+def test_learners_conform(name: str) -> None:
+    momentum = C.momentum_schedule(0.5)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "adam": (momentum,),
+        "momentum_sgd": (momentum,),
+        "nesterov": (momentum,),
+        "rmsprop": (0.9, 1.2, 0.7, 10.0, 1e-3),
+    }
+    check_learner(lambda parameters, lr: getattr(C.learners, name)(parameters, lr, *arguments.get(name, ())))
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (lambda parameters, lr: C.sgd(parameters, C.learning_parameter_schedule(-0.02)), "learning_rate"),
+        (lambda parameters, lr: C.sgd([C.parameter(3)], lr), "parameters are not those"),
+    ],
+)
+def test_what_is_wrong_with_a_learner_is_found(factory: Callable[..., Any], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_learner(factory)
+
+
+def test_a_learner_that_does_not_learn_is_found() -> None:
+    class Lazy(C.learners.Learner):  # type: ignore[name-defined,misc]
+        def step(self, xp: Any, w: Any, g: Any, states: Any, work: Any) -> None:
+            """Do nothing."""
+
+    from cntk.learners.options import LearnerOptions
+
+    with pytest.raises(AssertionError, match="after 60 steps"):
+        check_learner(lambda parameters, lr: Lazy(parameters, lr, LearnerOptions()))
+
+
+def test_what_is_no_progress_writer_is_found() -> None:
+    with pytest.raises(AssertionError, match="this is a list"):
+        check_progress_writer(list)
+
+
+@pytest.mark.parametrize("name", C.core.plugins.progress_writers.names())
+def test_progress_writers_conform(name: str) -> None:
+    arguments = {"TrainingSummaryProgressCallback": (4, lambda *summary: None)}
+    check_progress_writer(lambda: C.core.plugins.progress_writers.get(name)(*arguments.get(name, ())))
+
+
+def test_a_conforming_backend_passes() -> None:
+    check_backend(NumpyBackend)
+
+
+class Forgetful(NumpyBackend):
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        super().uniform(out, seed, 0)
+
+
+class Sharing(NumpyBackend):
+    def to_numpy(self, array: Any) -> Any:
+        return array
+
+
+class Absent(NumpyBackend):
+    def unavailable(self) -> str:
+        return "no driver; install one"
+
+
+@pytest.mark.parametrize(
+    ("backend", "message"), [(Forgetful, "the same for two draws"), (Sharing, "shares memory"), (Absent, "no driver; install one")]
+)
+def test_what_is_wrong_with_a_backend_is_found(backend: type[NumpyBackend], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_backend(backend)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(AssertionError, match="got an array of shape"):
+        assert_close(np.ones((2, 1)), np.ones((2,)), "here")

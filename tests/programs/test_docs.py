@@ -1,0 +1,82 @@
+"""The docs are true: every example in them and in docstrings runs, and nothing that is registered is missing from them."""
+
+from __future__ import annotations
+
+import doctest
+import pkgutil
+import re
+import runpy
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.core import hookspecs, plugins
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "cntk-extras" / "README.md"]
+PARTS = ("cntk", "cntk.core", "cntk.plugins", "cntk.backends", "cntk.readers", "cntk.learners")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+HOOKS = [name for name in vars(hookspecs) if name.startswith("cntk_register_")]
+
+
+def modules() -> Iterator[str]:
+    for part in PARTS:
+        yield part
+        for module in pkgutil.walk_packages(import_module(part).__path__, f"{part}."):
+            if not module.name.endswith("__main__"):
+                yield module.name
+
+
+def run(test: doctest.DocTest) -> None:
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=report.append)
+    if report:
+        pytest.fail("".join(report), pytrace=False)
+
+
+@pytest.mark.parametrize("name", sorted(set(modules())))
+def test_docstrings(name: str) -> None:
+    for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name), extraglobs={"C": C, "np": np}):
+        run(test)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages(page: Path) -> None:
+    text = re.sub("^```.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    run(doctest.DocTestParser().get_doctest(text, {"C": C, "np": np}, page.name, str(page), 0))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_the_table_of_operators_is_up_to_date() -> None:
+    maker = runpy.run_path(str(ROOT / "docs" / "operators.py"))
+    assert maker["PAGE"].read_text(encoding="utf-8") == maker["page"](), "run python docs/operators.py"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_in_the_tutorial(hook: str) -> None:
+    assert f"### `{hook}(register)`" in (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+
+
+def test_every_hook_has_a_registry() -> None:
+    assert sorted(HOOKS) == sorted(plugins.REGISTRIES)
+
+
+@pytest.mark.parametrize("command", plugins.commands.names())
+def test_every_command_is_in_the_docs(command: str) -> None:
+    assert f"`cntk {command}" in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("part", [plugins.learners, plugins.progress_writers, plugins.backends], ids=lambda registry: registry.kind)
+def test_every_other_name_is_in_the_docs(part: plugins.Registry) -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [name for name in part if f"`{name}`" not in pages] == []

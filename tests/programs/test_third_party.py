@@ -1,0 +1,147 @@
+"""Packages of others: really built, really installed beside the wheel in an environment of its own, and used by name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+REQUIREMENTS = ("numpy>=2.0", "pluggy>=1.5")
+SOURCES = ("api", "core", "plugins", "backends", "readers", "learners", "pyproject.toml", "README.md", "LICENSE")
+
+TRAINING = """
+import sys
+import numpy as np
+import cntk as C
+
+C.cntk_py.set_fixed_random_seed(1)
+x, y = C.input_variable(2), C.input_variable(1)
+w, b = C.parameter((2, 1), init=0.1), C.parameter((1,))
+model = C.swish(C.times(x, w) + b)
+learner = C.learners.lion(model.parameters, C.learning_parameter_schedule(0.02))
+trainer = C.Trainer(model, C.squared_error(model, y), [learner], [C.logging.CSVWriter(sys.argv[1], freq=10)])
+data = np.random.default_rng(1).normal(size=(32, 2)).astype(np.float32)
+for _ in range(50):
+    trainer.train_minibatch({x: data, y: np.maximum(data[:, :1], 0)})
+print("trained", C.ops.swish is C.swish)
+"""
+
+USE_WITHOUT = "import cntk as C; print(C.relu([-1.0, 2.0]).eval())"
+
+
+class Environment:
+    """A virtual environment that holds opencntk's wheel and what it needs to run, and nothing of the checkout."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+        venv.create(folder, with_pip=True)
+
+    def run(self, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run Python, kept away from the checkout and from the settings of the tests' own plugins."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CNTK_", "PYTHONPATH"))}
+        return subprocess.run(
+            [self.python, *arguments], capture_output=True, text=True, check=False, env=kept | variables, cwd=self.python.parent
+        )
+
+    def pip(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return self.run("-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def succeeded(done: subprocess.CompletedProcess[str]) -> str:
+    """Standard output of a program that must have ended well."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def fetched(done: subprocess.CompletedProcess[str]) -> None:
+    """Skip where packages cannot be fetched; in CI, which sets CNTK_CI, that is a failure."""
+    if done.returncode != 0 and not os.environ.get("CNTK_CI"):
+        pytest.skip(f"packages cannot be fetched here: {done.stderr.strip().splitlines()[-1]}")
+    succeeded(done)
+
+
+@pytest.fixture(scope="module")
+def build(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Builds the wheel of a project folder, from a copy so that nothing is left in the checkout."""
+
+    def build(project: Path) -> Path:
+        copy, wheels = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheels")
+        for source in SOURCES if project == root else [path.name for path in project.iterdir()]:
+            path = project / source
+            if path.is_dir():
+                shutil.copytree(path, copy / source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+            else:
+                shutil.copy(path, copy)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(copy)]
+        fetched(subprocess.run(command, capture_output=True, text=True, check=False))
+        return next(wheels.glob("*.whl"))
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def environment(root: Path, build: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    made = Environment(tmp_path_factory.mktemp("environment"))
+    fetched(made.pip("install", *REQUIREMENTS))
+    succeeded(made.pip("install", "--no-deps", build(root)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def with_extras(root: Path, build: Callable[[Path], Path], environment: Environment) -> Environment:
+    succeeded(environment.pip("install", "--no-deps", build(root / "examples" / "cntk-extras")))
+    return environment
+
+
+def test_the_tutorial_plugin_is_used_by_name(with_extras: Environment, tmp_path: Path) -> None:
+    environment, log = with_extras, tmp_path / "progress.csv"
+    assert succeeded(environment.run("-c", TRAINING, log)) == "trained True\n"
+    header, *lines = log.read_text(encoding="utf-8").splitlines()
+    assert header == "minibatch,samples,loss,metric"
+    assert [line.split(",")[:2] for line in lines] == [[str(number), "320"] for number in (10, 20, 30, 40, 50)]
+    losses = [float(line.split(",")[2]) for line in lines]
+    assert losses[-1] < losses[0] / 2
+
+    listed = succeeded(environment.run("-m", "cntk", "plugins"))
+    assert "extras (cntk-extras 0.1.0, cntk_extras): loaded" in listed
+    for provided in ("ops: swish", "learners: lion", "progress writers: CSVWriter"):
+        assert f"    {provided}\n" in listed
+
+    conformance = "import cntk as C; from cntk.testing import check_op; check_op(C.swish); print('conforms')"
+    assert succeeded(environment.run("-c", conformance)) == "conforms\n"
+
+
+def test_a_plugin_can_be_left_out(with_extras: Environment) -> None:
+    program = "import cntk; print(hasattr(cntk, 'swish'))"
+    assert succeeded(with_extras.run("-c", program)) == "True\n"
+    assert succeeded(with_extras.run("-c", program, CNTK_PLUGINS="")) == "False\n"
+
+
+def test_a_broken_plugin_is_reported_and_left_out(root: Path, build: Callable[[Path], Path], environment: Environment) -> None:
+    succeeded(environment.pip("install", "--no-deps", build(root / "tests" / "data" / "broken_plugin")))
+    try:
+        done = environment.run("-c", USE_WITHOUT)
+        assert succeeded(done) == "[0. 2.]\n"
+        (line,) = done.stderr.splitlines()
+        for part in ("'broken'", "cntk-broken 0.2.0", "RuntimeError: this plugin is broken on purpose"):
+            assert part in line
+
+        listed = environment.run("-m", "cntk", "plugins", "--broken")
+        assert listed.returncode == 1
+        assert listed.stdout.startswith("broken (cntk-broken 0.2.0, cntk_broken): broken\n")
+
+        strict = environment.run("-c", USE_WITHOUT, CNTK_STRICT_PLUGINS="1")
+        assert strict.returncode != 0
+        assert "RuntimeError: this plugin is broken on purpose" in strict.stderr
+
+        assert environment.run("-c", USE_WITHOUT, CNTK_PLUGINS="extras").stderr == ""
+    finally:
+        succeeded(environment.pip("uninstall", "--yes", "cntk-broken"))

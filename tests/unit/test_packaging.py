@@ -1,0 +1,41 @@
+"""What pyproject.toml says of the package agrees with the folders and with what is installed."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> dict[str, Any]:
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def packages_in(root: Path, folders: dict[str, str]) -> set[str]:
+    """Import names of all folders with an ``__init__.py`` below the mapped *folders*."""
+    found = set()
+    for name, folder in folders.items():
+        for init in (root / folder).rglob("__init__.py"):
+            found.add(".".join((name, *init.parent.relative_to(root / folder).parts)))
+    return found
+
+
+def test_every_package_is_listed(project: dict[str, Any], root: Path) -> None:
+    setuptools = project["tool"]["setuptools"]
+    assert packages_in(root, setuptools["package-dir"]) == set(setuptools["packages"])
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (files("cntk") / "py.typed").is_file()
+
+
+def test_installed_entry_points_are_those_of_the_project(project: dict[str, Any]) -> None:
+    installed = {point.name: point for point in entry_points(group="cntk") if point.dist is not None and point.dist.name == "opencntk"}
+    assert {name: point.value for name, point in installed.items()} == project["project"]["entry-points"]["cntk"]
+    for point in installed.values():
+        point.load()

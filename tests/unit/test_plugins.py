@@ -1,0 +1,182 @@
+"""The plugin manager: what it loads, what it leaves out, and what it says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import pytest
+
+from cntk.core import plugins
+from cntk.core.hookspecs import Register, hookimpl
+
+
+class FakeDistribution:
+    """As much of an installed distribution as the manager asks for."""
+
+    def __init__(self, name: str, version: str = "1.0") -> None:
+        self.name, self.version = name, version
+
+
+def entry_point(name: str, value: str, distribution: str = "third-party") -> EntryPoint:
+    point = EntryPoint(name, value, plugins.GROUP)
+    vars(point)["dist"] = FakeDistribution(distribution)
+    return point
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    """Take back what a test has loaded."""
+    before = list(plugins.records)
+    yield
+    for record in plugins.records[len(before) :]:
+        plugins.unregister_plugin(f"{record.distribution}:{record.name}")
+    plugins.records[:] = before
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """An importable module called ``third_party``, to which a test adds hook implementations."""
+    made = ModuleType("third_party")
+    monkeypatch.setitem(sys.modules, "third_party", made)
+    return made
+
+
+def providing(*names: str) -> object:
+    @hookimpl
+    def cntk_register_ops(register: Register) -> None:
+        for name in names:
+            register(name, "third_party:function")
+
+    return cntk_register_ops
+
+
+def last() -> plugins.PluginRecord:
+    return plugins.records[-1]
+
+
+def test_a_plugin_registers_names(module: ModuleType) -> None:
+    module.cntk_register_ops = providing("third_party_op")
+    module.function = abs
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert last().state == "loaded"
+    assert (last().distribution, last().version, last().provides) == ("third-party", "1.0", {"cntk_register_ops": ["third_party_op"]})
+    assert plugins.ops.get("third_party_op") is abs
+    assert plugins.ops.owner("third_party_op") == "third-party:extras"
+
+
+def test_a_plugin_is_loaded_once(module: ModuleType) -> None:
+    module.cntk_register_ops = providing("third_party_op")
+    point = entry_point("extras", "third_party")
+    plugins.load_plugins([point, point])
+    plugins.load_plugins([point])
+    assert [record.name for record in plugins.records].count("extras") == 1
+
+
+def test_an_object_registers_what_it_has_at_hand() -> None:
+    class Plugin:
+        @hookimpl
+        def cntk_register_ops(self, register: Register) -> None:
+            register("third_party_op", len)
+
+    plugins.register_plugin(Plugin(), "at hand")
+    try:
+        assert plugins.ops.get("third_party_op") is len
+    finally:
+        plugins.unregister_plugin("at hand")
+    assert "third_party_op" not in plugins.ops
+
+
+def test_a_plugin_that_does_not_import_is_recorded_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    plugins.load_plugins([entry_point("extras", "no_such_module")])
+    assert last().state == "broken"
+    assert "no_such_module" in last().error
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    for part in ("third-party", "extras", "no_such_module", "ModuleNotFoundError"):
+        assert part in lines[0]
+
+
+def test_a_plugin_that_fails_half_way_is_rolled_back(module: ModuleType) -> None:
+    @hookimpl
+    def cntk_register_ops(register: Register) -> None:
+        register("third_party_op", "third_party:function")
+        raise RuntimeError("half way")
+
+    module.cntk_register_ops = cntk_register_ops
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert (last().state, last().error, last().provides) == ("broken", "RuntimeError: half way", {})
+    assert "third_party_op" not in plugins.ops
+    assert not plugins.manager.has_plugin("third-party:extras")
+
+
+def test_what_a_failing_plugin_registered_by_an_earlier_hook_is_rolled_back_too(module: ModuleType) -> None:
+    @hookimpl
+    def cntk_register_learners(register: Register) -> None:
+        raise RuntimeError("later hook")
+
+    module.cntk_register_ops = providing("third_party_op")
+    module.cntk_register_learners = cntk_register_learners
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert (last().state, last().provides) == ("broken", {})
+    assert "third_party_op" not in plugins.ops
+
+
+def test_a_name_clash_names_both_plugins(module: ModuleType) -> None:
+    module.cntk_register_ops = providing("third_party_op", "relu")
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert last().state == "broken"
+    for part in ("'relu'", "opencntk:ops", "third-party:extras"):
+        assert part in last().error
+    assert "third_party_op" not in plugins.ops
+    assert plugins.ops.owner("relu") == "opencntk:ops"
+
+
+def test_an_unknown_hook_is_an_error(module: ModuleType) -> None:
+    @hookimpl
+    def cntk_register_opps(register: Register) -> None:
+        """Misspelt."""
+
+    module.cntk_register_opps = cntk_register_opps
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert last().state == "broken"
+    assert "cntk_register_opps" in last().error
+
+
+def test_a_target_that_is_no_import_string_is_an_error(module: ModuleType) -> None:
+    @hookimpl
+    def cntk_register_ops(register: Register) -> None:
+        register("third_party_op", "third_party.function")
+
+    module.cntk_register_ops = cntk_register_ops
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert "module:object" in last().error
+
+
+def test_strict_plugins_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CNTK_STRICT_PLUGINS", "1")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        plugins.load_plugins([entry_point("extras", "no_such_module")])
+
+
+@pytest.mark.parametrize(("allowed", "state"), [("extras", "loaded"), ("other, extras", "loaded"), ("other", "blocked"), ("", "blocked")])
+def test_cntk_plugins_allows_only_those_it_names(module: ModuleType, monkeypatch: pytest.MonkeyPatch, allowed: str, state: str) -> None:
+    monkeypatch.setenv("CNTK_PLUGINS", allowed)
+    module.cntk_register_ops = providing("third_party_op")
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert last().state == state
+    assert ("third_party_op" in plugins.ops) == (state == "loaded")
+
+
+def test_built_in_parts_are_never_blocked(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CNTK_PLUGINS", "")
+    module.cntk_register_ops = providing("third_party_op")
+    plugins.load_plugins([entry_point("more", "third_party", plugins.DISTRIBUTION)])
+    assert last().state == "loaded"
+
+
+def test_a_missing_name_lists_those_there_are() -> None:
+    with pytest.raises(KeyError, match=r"no backend is called 'abacus'; registered are .*numpy"):
+        plugins.backends.get("abacus")
