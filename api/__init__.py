@@ -29,7 +29,6 @@ from cntk.device import *  # noqa: E402, F403
 from cntk.eval import Evaluator  # noqa: E402
 from cntk.initializer import *  # noqa: E402, F403
 from cntk.learners import IGNORE, UnitType  # noqa: E402
-from cntk.ops import MAX_POOLING, AVG_POOLING, MAX_UNPOOLING, CONSTANT_PAD, REFLECT_PAD, SYMMETRIC_PAD  # noqa: E402, F401
 from cntk.ops.functions import BlockFunction, CloneMethod, Function  # noqa: E402
 from cntk.train import *  # noqa: E402, F403
 from cntk.variables import Constant, Parameter, Record, Variable  # noqa: E402

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cntk.core.initializer import (
     INFER_RANK,
-    Initializer,
     bilinear,
     glorot_normal,
     glorot_uniform,
@@ -29,7 +28,6 @@ SentinelValueForAutoSelectRandomSeed = AUTO_SEED
 
 __all__ = [
     "DefaultParamInitScale",
-    "Initializer",
     "SentinelValueForAutoSelectRandomSeed",
     "SentinelValueForInferParamInitRank",
     "bilinear",

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import plugins
+from .dtypes import as_dtype
+from .op import ALL, Op, Which, includes
+from .options import option
 from .shape import is_concrete
 from .spec import Spec
+from .types import VariableType
 from .variable import Constant, Parameter, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .function import Composite, Primitive
-    from .op import Op
 
 
 def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
@@ -25,13 +29,29 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
     """
     from .function import Composite, Primitive
 
-    return Composite(Primitive(op, as_variables(op.op_name, operands), name))
+    return Composite(Primitive(op, as_variables(op.op_name, operands, op.uniform_inputs), name))
 
 
-def as_variables(op_name: str, operands: Sequence[Any]) -> list[Variable]:
-    """Turn operands into variables; numbers and arrays become constants of the other operands' element type."""
-    dtype = next((v.dtype for v in map(_variable_of, operands) if v is not None and v.dtype is not None), None)
-    return [as_variable(operand, dtype, op_name) for operand in operands]
+def as_variables(op_name: str, operands: Sequence[Any], uniform: Which = ALL) -> list[Variable]:
+    """Turn operands into variables; numbers, arrays and the *uniform* constants take the element type of the other operands."""
+    variables = [_variable_of(operand) for operand in operands]
+    dtype = _common_dtype(operands, variables)
+    found = [as_variable(operand, dtype, op_name) for operand in operands]
+    return [
+        _cast(v, dtype) if isinstance(v, Constant) and v.dtype is not dtype and includes(uniform, i) else v for i, v in enumerate(found)
+    ]
+
+
+def _common_dtype(operands: Sequence[Any], variables: Sequence[Variable | None]) -> Any:
+    """Element type of the first operand that has one: variables count before constants, constants before arrays."""
+    typed = [v for v in variables if v is not None and v.dtype is not None]
+    fixed = [v.dtype for v in typed if not isinstance(v, Constant)] or [v.dtype for v in typed]
+    arrays = [x.dtype.type for x in operands if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind == "f"]
+    return (fixed or arrays or [as_dtype(option("dtype", np.float32))])[0]
+
+
+def _cast(constant: Constant, dtype: Any) -> Variable:
+    return plugins.ops.get("cast")(constant, dtype).output  # type: ignore[no-any-return]
 
 
 def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Variable:
@@ -50,6 +70,8 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
                 f"{op_name}: an array operand must hold floating-point numbers, got dtype {operand.dtype}; convert it with .astype(np.float32)"
             )
         return Constant(operand, dtype=dtype or operand.dtype.type)
+    if isinstance(operand, VariableType):
+        raise ValueError(f"{op_name}: the operand is a type object, {operand}; did you mean to pass 'input_variable(**{operand})'?")
     if isinstance(operand, (bool, int, float)):
         return Constant(operand, dtype=dtype)
     if isinstance(operand, (list, tuple)):

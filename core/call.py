@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .types import VariableType
+from .types import as_type
 from .variable import Input, Variable, input_variable
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def input_of_type(given: Any, name: str) -> Input:
     """
     if isinstance(given, (int, tuple)):
         return input_variable(given, name=name)
-    if isinstance(given, VariableType):
-        return input_variable(**given, name=name)
+    known = as_type(given)
+    if known is not None:
+        return input_variable(**known, name=name)
     raise TypeError(f"argument '{name}': expected an int, a shape or a type such as Tensor[3], got {given!r}")

@@ -68,8 +68,8 @@ def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
         if method is CloneMethod.share:
             return leaf
         if method is CloneMethod.clone and isinstance(leaf, Parameter):
-            return Parameter(None, leaf.value, leaf.dtype, leaf.device, leaf.name)
-        return Constant(leaf.value, None, leaf.dtype, leaf.device, leaf.name)
+            return Parameter(leaf.shape, leaf.initial, leaf.dtype, leaf.device, leaf.name)
+        return Constant(leaf.initial, leaf.shape, leaf.dtype, leaf.device, leaf.name)
     kind_of = Input if isinstance(leaf, Input) else Placeholder
     return kind_of(leaf.spec, leaf.name, needs_gradient=leaf.needs_gradient)
 

@@ -70,11 +70,12 @@ def forward(
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
     run = program.start(feeds_for(program, _by_argument(function, program, arguments)))
     try:
-        run.forward()
-        values = {root: _read(run, root, run.value(root), device, as_numpy) for root in roots}
-        if kept:
-            return State(run, kept), values
-        run.finish()
+        with run.guard():
+            run.forward()
+            values = {root: _read(run, root, run.value(root), device, as_numpy) for root in roots}
+            if kept:
+                return State(run, kept), values
+            run.finish()
     except BaseException:
         run.close()
         raise
@@ -96,10 +97,11 @@ def backward(function: Function, state: Any, root_gradients: Any, variables: Ite
         for root in seeds:
             if root not in state.roots:
                 raise ValueError(f"backward: {root!r} was not in keep_for_backward of the forward pass")
-        run.backward(seeds)
         wanted = _as_outputs(variables)
-        result = {variable: _read(run, variable, _gradient(run, variable), None, as_numpy) for variable in wanted}
-        run.finish()
+        with run.guard():
+            run.backward(seeds)
+            result = {variable: _read(run, variable, _gradient(run, variable), None, as_numpy) for variable in wanted}
+            run.finish()
         return result
     finally:
         run.close()
@@ -115,11 +117,12 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     program = program_for(function, list(dict.fromkeys([root, *extra])), device, by, [root], training=True)
     run = program.start(feeds_for(program, _by_argument(function, program, at)))
     try:
-        run.forward()
-        values = {output: _read(run, output, run.value(output), device, as_numpy) for output in extra}
-        run.backward()
-        gradients = {variable: _read(run, variable, _gradient(run, variable), device, as_numpy) for variable in by}
-        run.finish()
+        with run.guard():
+            run.forward()
+            values = {output: _read(run, output, run.value(output), device, as_numpy) for output in extra}
+            run.backward()
+            gradients = {variable: _read(run, variable, _gradient(run, variable), device, as_numpy) for variable in by}
+            run.finish()
     finally:
         run.close()
     result = gradients[by[0]] if len(by) == 1 else gradients

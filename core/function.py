@@ -71,6 +71,23 @@ class Function(TensorOps, metaclass=_FunctionType):
         train: Callable[..., Any]
         test: Callable[..., Any]
 
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    @staticmethod
+    def with_signature(*types: Any, **named_types: Any) -> Callable[[Callable[..., Any]], Function]:
+        """Decorator: convert a Python function whose arguments have these types; see :func:`cntk.layers.typing.Signature`.
+
+        >>> from cntk.layers.typing import Tensor
+        >>> @C.Function.with_signature(Tensor[2])
+        ... def f(x):
+        ...     return x * x
+        >>> print(f)
+        ElementTimes(x: Tensor[2]) -> Tensor[2]
+        """
+        from .python_function import Signature, function_from_python
+
+        return lambda f: function_from_python(Signature(*types, **named_types)(f))
+
     # ---- what it is made of ----
 
     @property

@@ -77,6 +77,8 @@ class Op:
     """Whether operands on the batch axis alone are expanded to the rows of operands on a sequence axis."""
     reversed_operands: ClassVar[bool] = False
     """Whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters."""
+    uniform_inputs: ClassVar[Which] = ALL
+    """Operands of one element type: constants among them are cast to it, the others are taken as they are."""
     aligned: ClassVar[bool] = False
     """Whether operands arrive reshaped so that their static axes line up with the result's for broadcasting."""
 
@@ -145,8 +147,8 @@ class Op:
     #
     # view(self, x, out_shape) -> array            the result shares memory with the first operand: no forward step runs
     # grad_view(self, grad, in_shape) -> array     the first operand's gradient shares memory with the result's: no backward step
-    # finish(self, ctx, out, *inputs)              runs after the pass, backward included (assignments, running statistics)
-    # array_shape(self, *in_shapes) -> shape       full shape of the result's array, where it depends on the number of rows
+    # finish(self, ctx, out, *inputs)              runs after the pass, backward included (assignments)
+    # array_shape(self, *in_shapes) -> shape       static shape of the result, where it depends on the number of rows
     # make_layout(self, *in_shapes) -> Layout      how the result's rows lie, where they are not those of an input
 
     # ---- building graphs ----

@@ -44,8 +44,8 @@ class OptionsScope:
 def default_options(**kwargs: Any) -> OptionsScope:
     """Set default options inside a ``with`` block.
 
-    They stand in for arguments that are left out of calls to layers, initialisers of which the signature shows an overridable
-    default, and for the ``dtype`` of parameters, constants and inputs.
+    They stand in for arguments left out of calls to layers, and to any function whose signature shows an overridable default,
+    and for the ``dtype`` of parameters, constants and inputs.
 
     Args:
         kwargs: options by argument name.

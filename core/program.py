@@ -383,15 +383,18 @@ class _Differentiator:
                 term = self.program._add(self.slots[target].spec, COMPUTED, self.slots[slot].variable, like=slot)
                 sums.append((target, term))
                 target = term
-            elif expected[slot] == 1 and instruction.op.row_sparse(i, [self.slots[s].spec for s in instruction.inputs]):
+            elif expected[slot] == 1 and self.slots[slot].kind == HELD and self._is_row_sparse(instruction, i):
                 self.slots[target].kind = ROWS
             grads.append(target)
         instruction.grads, instruction.sums, instruction.passed = tuple(grads), tuple(sums), tuple(passed)
 
+    def _is_row_sparse(self, instruction: Instruction, i: int) -> bool:
+        return instruction.op.row_sparse(i, [self.slots[slot].spec for slot in instruction.inputs])
+
     def _passes(self, instruction: Instruction, i: int) -> bool:
         """Whether the gradient of operand *i* is that of the result, in the same memory."""
-        if instruction.inputs[i] in self.wrt:
-            return False
+        if isinstance(self.wrt.get(instruction.inputs[i]), Parameter):
+            return False  # learners write into the gradients of parameters
         if hasattr(instruction.op, "grad_view"):
             return True
         op, before, after = instruction.op, self.slots[instruction.inputs[i]].spec, self.slots[instruction.outputs[0]].spec

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from . import plugins
 from .call import input_of_type
@@ -15,6 +15,7 @@ from .options import default_options
 from .types import as_type
 from .variable import Variable, placeholder
 
+F = TypeVar("F", bound=Callable[..., Any])
 _under_construction: ContextVar[frozenset[Variable]] = ContextVar("under_construction", default=frozenset())
 
 
@@ -62,6 +63,39 @@ def BlockFunction(op_name: str, name: str) -> Callable[[Callable[..., Any]], Fun
         return as_block(result, list(zip(inner, outer, strict=True)), op_name, name)
 
     return convert
+
+
+def Signature(*args: Any, **kwargs: Any) -> Callable[[F], F]:
+    """Decorator: annotate the arguments of a Python function with types, for ``@Function`` to read.
+
+    Args:
+        args: types of the first arguments.
+        kwargs: types of the others, by name.
+
+    Raises:
+        TypeError: the types do not match the function's arguments.
+        ValueError: the function has annotations already.
+
+    >>> from cntk.layers.typing import Signature, Tensor
+    >>> @C.Function
+    ... @Signature(Tensor[13])
+    ... def f(x):
+    ...     return x * x
+    >>> print(f)
+    ElementTimes(x: Tensor[13]) -> Tensor[13]
+    """
+
+    def annotate(function: F) -> F:
+        names = list(inspect.signature(function).parameters)
+        if function.__annotations__:
+            raise ValueError(f"Signature: the function '{function.__name__}' has annotations already; remove them or the decorator")
+        types = dict(zip(names, args, strict=False)) | kwargs
+        if len(args) + len(kwargs) != len(names) or set(types) != set(names):
+            raise TypeError(f"Signature: '{function.__name__}' takes the arguments {names}, got types for {list(types)}")
+        function.__annotations__ = types
+        return function
+
+    return annotate
 
 
 def _arguments_of(f: Callable[..., Any]) -> list[Variable]:

@@ -18,26 +18,27 @@ class SparseRows:
         dtype: element type of the values.
     """
 
-    __slots__ = ("data", "dtype", "indices", "indptr", "shape")
+    __slots__ = ("_one_hot", "data", "dtype", "indices", "indptr", "shape")
 
     def __init__(self, shape: Shape, dtype: Any) -> None:
         self.shape, self.dtype = shape, dtype
         self.data: Any = None
         self.indices: Any = None
         self.indptr: Any = None
+        self._one_hot: bool | None = None
 
     def set(self, data: Any, indices: Any, indptr: Any) -> None:
         """Refer to the arrays of the current minibatch."""
         self.data, self.indices, self.indptr = data, indices, indptr
+        self._one_hot = None
 
     @property
     def is_one_hot(self) -> bool:
-        """Whether every matrix row holds exactly one value."""
-        n = len(self.indices)
-        if len(self.indptr) - 1 != n:
-            return False
-        starts = self.indptr
-        return bool((starts[1:] - starts[:-1] == 1).all())
+        """Whether every matrix row holds exactly one value; found out once a minibatch."""
+        if self._one_hot is None:
+            starts = self.indptr
+            self._one_hot = len(starts) - 1 == len(self.indices) and bool((starts[1:] > starts[:-1]).all())
+        return self._one_hot
 
     def to_dense(self, xp: Any, out: Any) -> None:
         """Write the dense array into *out*; repeated entries add up."""

@@ -11,6 +11,8 @@ import numpy as np
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import as_dtype
+from .initializer import Initializer
+from .initializer import constant as constant_initializer
 from .options import option
 from .shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete
 from .spec import BATCH, Spec
@@ -155,12 +157,12 @@ class _Holder(Variable):
     def __init__(self, shape: Any, init: Any, dtype: Any, device: DeviceDescriptor | None, name: str, needs_gradient: bool) -> None:
         self.device = device or use_default_device()
         self.backend = self.device.backend
-        self._init: Any = None
+        self._init: Initializer | None = None
         self._array: Any = None
         self._lock = threading.Lock()
-        if hasattr(init, "fill") and not isinstance(init, np.ndarray):
+        if isinstance(init, Initializer):
             super().__init__(Spec(as_shape(() if shape is None else shape), dtype, ()), name, needs_gradient=needs_gradient)
-            self._init = init
+            self._init = init.seeded()
             return
         given = np.asarray(init)
         if given.dtype.kind not in "fiub":
@@ -170,7 +172,7 @@ class _Holder(Variable):
         if is_concrete(wanted):
             self._array = self.backend.asarray(np.broadcast_to(given, wanted), dtype)
         else:
-            self._init = given
+            self._init = constant_initializer(given.item())
 
     @property
     def array(self) -> Any:
@@ -192,9 +194,13 @@ class _Holder(Variable):
             raise ValueError(
                 f"{self!r} has dimensions that are not known yet; apply the function that uses it to an input of known shape first"
             )
-        init = self._init
-        values = init.fill(shape, self.dtype) if hasattr(init, "fill") and not isinstance(init, np.ndarray) else np.broadcast_to(init, shape)
-        return self.backend.asarray(values, self.dtype)
+        assert self._init is not None
+        return self.backend.asarray(self._init.fill(shape, self.dtype), self.dtype)
+
+    @property
+    def initial(self) -> Any:
+        """What a copy begins with: the value, or the initialiser while dimensions are not known."""
+        return self.value if is_concrete(self.spec.shape) else self._init
 
     def set_shape(self, shape: Shape) -> None:
         """Fill in inferred dimensions; called by shape inference."""
@@ -311,7 +317,7 @@ def input_variable(
     for axis in axes:
         if not isinstance(axis, Axis):
             raise TypeError(f"input_variable: dynamic_axes must be Axis objects, got {axis!r}")
-    spec = Spec(as_shape(shape), as_dtype(dtype or option("dtype", np.float32)), axes, is_sparse)
+    spec = Spec(_shape_or_unknown(shape), as_dtype(dtype or option("dtype", np.float32)), axes, is_sparse)
     return Input(spec, name, needs_gradient=needs_gradient)
 
 
@@ -322,7 +328,11 @@ def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> 
     Placeholder('p', [???], [???])
     """
     axes = None if dynamic_axes is None or tuple(dynamic_axes) == Axis.unknown_dynamic_axes() else tuple(dynamic_axes)
-    return Placeholder(Spec(None if shape is None else as_shape(shape), None, axes), name)
+    return Placeholder(Spec(_shape_or_unknown(shape), None, axes), name)
+
+
+def _shape_or_unknown(shape: Any) -> Shape | None:
+    return None if shape is None or shape == (UnknownDimension,) else as_shape(shape)
 
 
 def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Parameter:

@@ -1,12 +1,14 @@
 """Windows: the geometry of what slides over the trailing axes of an array, for convolution and pooling.
 
-Along one axis of size d a window of k elements, s apart from the next, starts ``lower`` elements before the first one.  With
-automatic padding ``lower`` is half of what the window covers beside its centre, rounded down, whatever the stride is::
+Along one axis of size d a window of k elements, s apart from the next, starts ``lower`` elements before the first one.  Automatic
+padding gives ceil(d / s) windows, whose centres (the left one of two) lie in the middle of the axis::
 
     d = 6, k = 4, s = 2          . 0 1 2 3 4 5 . .
-    lower = 1, upper = 2         [-----]
-    out = ceil(d / s) = 3            [-----]
-                                         [-----]
+    lower = 1, upper = 2         [-+---]
+                                     [-+---]
+                                         [-+---]
+
+Large strides may leave so many elements beside the centres that windows start behind the first one: ``lower`` is negative.
 
 Dimensions that are not known yet (negative ones) stay what they are.
 """
@@ -28,7 +30,8 @@ class Windows(NamedTuple):
         kernel: elements of a window along each axis.
         strides: distance from a window to the next.
         dilation: distance between the elements of a window.
-        lower, upper: padding before and behind each axis, as far as windows reach; 0 behind an axis that they do not fill.
+        lower: padding before each axis; negative where windows leave out first elements.
+        upper: padding behind each axis, as far as windows reach; 0 where they do not reach the end.
         out: number of windows along each axis.
     """
 
@@ -42,7 +45,7 @@ class Windows(NamedTuple):
 
     @property
     def is_padded(self) -> bool:
-        """Whether some window reaches beyond the array."""
+        """Whether windows range over something else than the array."""
         return any(self.lower) or any(self.upper)
 
     @property
@@ -53,7 +56,12 @@ class Windows(NamedTuple):
     @property
     def inside(self) -> tuple[slice, ...]:
         """Where the array lies within its padding."""
-        return tuple(slice(lower, lower + dim) for lower, dim in zip(self.lower, self.dims, strict=True))
+        return tuple(slice(max(lower, 0), lower + dim) for lower, dim in zip(self.lower, self.dims, strict=True))
+
+    @property
+    def seen(self) -> tuple[slice, ...]:
+        """The part of the array that lies within its padding: all, unless windows leave out first elements."""
+        return tuple(slice(max(-lower, 0), dim) for lower, dim in zip(self.lower, self.dims, strict=True))
 
 
 def per_axis(values: Sequence[Any], rank: int, what: str) -> tuple[Any, ...]:
@@ -93,9 +101,10 @@ def _along(dim: int, kernel: int, stride: int, dilation: int, padded: bool, ceil
     span = (kernel - 1) * dilation + 1
     if not 1 <= kernel <= dim or (span > dim and not padded):
         raise ValueError(f"a window of {kernel} elements{f', {dilation} apart,' if dilation > 1 else ''} does not fit an axis of {dim}")
-    before = (span - 1) // 2 if padded else 0
     room = dim - 1 if padded else dim - span
     out = (room + stride - 1 if ceil else room) // stride + 1
+    beside = dim - 1 - (out - 1) * stride
+    before = (span - 1) // 2 - int(beside / 2) if padded else 0
     return before, max((out - 1) * stride + span - before - dim, 0), out
 
 
@@ -114,8 +123,8 @@ class Correlation(NamedTuple):
 
     Attributes:
         groups: how many parts the channels fall into, each with filters of its own.
-        channels: channels of the operand, which is (rows, channels, \*windows.dims).
-        maps: filters, and channels of the result, which is (rows, maps, \*windows.out).
+        channels: channels of the operand, which is (rows, channels, *windows.dims).
+        maps: filters, and channels of the result, which is (rows, maps, *windows.out).
         windows: how the filters slide.
         over_channels: whether they slide over the channels, too.
     """
@@ -141,7 +150,9 @@ class Correlation(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def correlation(maps: int, kernel: Shape, operand: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], groups: int) -> Correlation:
+def correlation(
+    maps: int, kernel: Shape, operand: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], groups: int
+) -> Correlation:
     """Geometry of *maps* filters of shape *kernel* over an *operand*; the first axis of all is the channels.
 
     Raises:

@@ -16,6 +16,7 @@ from .axis import Axes
 from .build import explained
 from .context import Context
 from .layout import Layout
+from .op import includes
 from .shape import Shape
 from .sparse import RowSparse, SparseRows
 from .spec import Spec
@@ -103,9 +104,7 @@ class Binding:
         self._nodes: dict[int, Primitive] = {}
         self._add_batch_layout()
         self.specs = self._concrete_specs(shapes)
-        self.shapes: list[Shape] = [()] * len(self.specs)
-        for instruction_shapes in self._full_shapes():
-            self.shapes[instruction_shapes[0]] = instruction_shapes[1]
+        self.shapes = [self._with_rows(spec) for spec in self.specs]
         self.arrays: list[Any] = self._place(workspace)
         self.forward_steps: list[Step] = []
         self.backward_steps: list[Step] = []
@@ -140,41 +139,33 @@ class Binding:
     # ---- sizes ----
 
     def _concrete_specs(self, shapes: Sequence[Shape]) -> list[Spec]:
+        """Types of all slots for the sizes at hand; layouts that ops make are entered on the way."""
         slots = self.program.slots
         specs = [slot.spec for slot in slots]
-        if self.program.is_static:
-            return specs
         for index, shape in zip(self.program.inputs, shapes, strict=True):
             specs[index] = specs[index].but(shape=shape, sparse=specs[index].sparse)
         for instruction in self.program.instructions:
-            try:
-                made = instruction.op.infer(*(specs[i] for i in instruction.inputs))
-            except (ValueError, TypeError) as error:
-                raise explained(error, instruction.node) from None
-            for index, spec in zip(instruction.outputs, made if isinstance(made, tuple) else (made,), strict=True):
-                specs[index] = spec
+            op, operands = instruction.op, [specs[i] for i in instruction.inputs]
+            if not self.program.is_static:
+                for index, spec in zip(instruction.outputs, self._infer(instruction, operands), strict=True):
+                    specs[index] = spec
+            if hasattr(op, "make_layout"):
+                self.layouts[specs[instruction.outputs[0]].axes or ()] = op.make_layout(*map(self._with_rows, operands))
         for index, slot in enumerate(slots):
             if slot.like is not None:
                 specs[index] = specs[slot.like]
         return specs
 
-    def _full_shapes(self) -> Iterable[tuple[int, Shape]]:
-        """Shape of every slot's array, rows included, in an order in which operands come first."""
-        slots = self.program.slots
-        computed = {index for instruction in self.program.instructions for index in instruction.outputs}
-        for index, slot in enumerate(slots):
-            if index not in computed and slot.like is None:
-                yield index, self._with_rows(self.specs[index])
-        for instruction in self.program.instructions:
-            operands = [self.shapes[i] for i in instruction.inputs]
-            op = instruction.op
-            if hasattr(op, "make_layout"):
-                self.layouts[self.specs[instruction.outputs[0]].axes or ()] = op.make_layout(*operands)
-            for index in instruction.outputs:
-                yield index, op.array_shape(*operands) if hasattr(op, "array_shape") else self._with_rows(self.specs[index])
-        for index, slot in enumerate(slots):
-            if slot.like is not None:
-                yield index, self.shapes[slot.like]
+    def _infer(self, instruction: Instruction, operands: Sequence[Spec]) -> tuple[Spec, ...]:
+        op = instruction.op
+        try:
+            made = op.infer(*operands)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise explained(error, instruction.node) from None
+        if hasattr(op, "array_shape"):
+            assert isinstance(made, Spec)
+            made = made.but(shape=op.array_shape(*map(self._with_rows, operands)))
+        return made if isinstance(made, tuple) else (made,)
 
     def _with_rows(self, spec: Spec) -> Shape:
         return (self.layouts[spec.axes].rows, *spec.dims) if spec.axes else spec.dims
@@ -255,9 +246,10 @@ class Binding:
             self._append(self.backward_steps, (_add, (self.backend.xp, arrays[total], arrays[term])), instruction)
 
     def _backward_step(self, instruction: Instruction, context: Context, grad: tuple[Any, ...]) -> Step:
-        from .op import includes
-
         op = instruction.op
+        if hasattr(op, "grad_view"):
+            target = self.arrays[instruction.grads[0]]  # type: ignore[index]
+            return self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape))
         operands = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self._operands(instruction))]
         result = self._result(instruction) if op.keep_output else None
         grads = [None if i is None else self.arrays[i] for i in instruction.grads]
@@ -305,10 +297,13 @@ class Run:
     def __init__(self, workspace: Workspace, binding: Binding) -> None:
         self.workspace, self.binding = workspace, binding
 
+    def guard(self) -> Any:
+        """Context in which to make the passes: the backend's floating-point warnings are silent."""
+        return self.binding.backend.guard()
+
     def forward(self) -> None:
         """Compute the roots."""
-        with self.binding.backend.guard():
-            self.binding.run(self.binding.forward_steps)
+        self.binding.run(self.binding.forward_steps)
 
     def backward(self, seeds: dict[Variable, Any] | None = None) -> None:
         """Compute the gradients.
@@ -319,14 +314,11 @@ class Run:
         binding = self.binding
         for root, slot in binding.program.seed_slots.items():
             binding.arrays[slot][...] = 1 if seeds is None else seeds.get(root, 0)
-        with binding.backend.guard():
-            binding.run(binding.backward_steps)
+        binding.run(binding.backward_steps)
 
     def finish(self) -> None:
-        """Carry out what waits for the end of the pass: assignments, running statistics."""
-        if self.binding.finish_steps:
-            with self.binding.backend.guard():
-                self.binding.run(self.binding.finish_steps)
+        """Carry out what waits for the end of the pass: assignments."""
+        self.binding.run(self.binding.finish_steps)
 
     def value(self, root: Variable) -> Any:
         """Array of a root, in the workspace's memory."""

@@ -12,7 +12,7 @@ PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Operators
 
 Every operator is both `cntk.<name>` and `cntk.ops.<name>`. `help(cntk.<name>)` tells its arguments, shapes and source, with an
-example. This page is made by `python docs/operators.py` from the first line of each docstring.
+example. This page is made by `python docs/operators.py` from the beginning of each docstring.
 
 | operator | what it computes |
 | --- | --- |
@@ -22,12 +22,12 @@ example. This page is made by `python docs/operators.py` from the first line of 
 def page() -> str:
     """The page as it should be: the operators of this distribution, those of installed plugins left out."""
     names = [name for name in ops if ops.owner(name).startswith(f"{DISTRIBUTION}:")]
-    return HEAD + "".join(f"| `{name}` | {_first_sentence(ops.get(name).__doc__)} |\n" for name in names)
+    return HEAD + "".join(f"| `{name}` | {_first_paragraph(ops.get(name).__doc__)} |\n" for name in names)
 
 
-def _first_sentence(docstring: str) -> str:
+def _first_paragraph(docstring: str) -> str:
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())
-    return paragraph.replace("|", "\\|")
+    return paragraph.replace(":math:", "").replace("|", "\\|")
 
 
 if __name__ == "__main__":

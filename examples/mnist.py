@@ -61,15 +61,15 @@ def mnist(folder: Path, part: str) -> Digits:
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """The file of this name, gzipped or not."""
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.exists()), None)
+    """The file whose name ends like this, gzipped or not."""
+    return next((path for ending in ("", ".gz") for path in sorted(folder.glob(f"*{name}{ending}"))), None)
 
 
 def required(folder: Path, name: str) -> Path:
     """The same, where it must be there."""
     found = find(folder, name)
     if found is None:
-        raise FileNotFoundError(f"{folder} holds neither {name} nor {name}.gz")
+        raise FileNotFoundError(f"{folder} holds no file called {name} or {name}.gz")
     return found
 
 
@@ -112,7 +112,7 @@ def train(data: Digits, epochs: int, minibatch_size: int) -> tuple[Any, Any]:
     model = create_model()(x)
     criterion = C.combine([C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)])
     learner = C.momentum_sgd(model.parameters, C.learning_parameter_schedule(0.1), C.momentum_schedule(0.9))
-    printer = C.logging.ProgressPrinter(freq=50, num_epochs=epochs)
+    printer = C.logging.ProgressPrinter(freq=20, num_epochs=epochs)
     criterion.train(data, minibatch_size=minibatch_size, max_epochs=epochs, parameter_learners=[learner], callbacks=[printer])
     return model, criterion
 
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser = argparse.ArgumentParser(description="Train a network that recognises handwritten digits.")
     parser.add_argument("--data", help="folder with MNIST's files; scikit-learn's digits where left out")
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--minibatch-size", type=int, default=64)
+    parser.add_argument("--minibatch-size", type=int, default=32)
     parser.add_argument("--output", type=Path, default=Path("demo-output/digits.png"), help="where the picture goes")
     options = parser.parse_args(arguments)
 

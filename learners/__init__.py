@@ -53,11 +53,11 @@ def cntk_register_learners(register: Register) -> None:
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return __dir__()
+        return sorted([*_OWN_NAMES, *plugins.learners])
     if name in plugins.learners:
         return plugins.learners.get(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; learners are {', '.join(plugins.learners)}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_OWN_NAMES, *plugins.learners])
+    return sorted({*globals(), *plugins.learners})

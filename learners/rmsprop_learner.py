@@ -64,8 +64,11 @@ class RMSProp(Learner):
         xp.sqrt(t, out=t)
         xp.divide(size, t, out=t)
         average = float(xp.mean(t)) if self._need_ave_multiplier else 1.0
+        rate = self.rate / average
+        if rate == 0:  # a step size that has overflowed makes the average infinite: nothing moves
+            return
         xp.multiply(g, t, out=g)
-        xp.multiply(g, self.rate / average, out=g)
+        xp.multiply(g, rate, out=g)
         xp.subtract(w, g, out=w)
 
     def _adapt(self, xp: Any, size: Any, sign: Any, new_sign: Any, grown: Any) -> None:

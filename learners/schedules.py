@@ -65,7 +65,7 @@ class TrainingParameterSchedule(Generic[Number]):
         if not schedule:
             raise ValueError("schedule: expected at least one value, got an empty list")
         self.counts = [_natural(count, "schedule: number of epochs of a value", 1) for count, _ in schedule]
-        self.values = [value for _, value in schedule]
+        self.values: list[Number] = [value for _, value in schedule]
         self.epoch_size = _natural(epoch_size, "schedule: epoch_size")
         self.minibatch_size = _natural(minibatch_size, "schedule: minibatch_size")
         self.is_minibatch_size_explicitly_specified = is_minibatch_size_explicitly_specified

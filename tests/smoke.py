@@ -23,7 +23,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def test_arithmetic() -> None:
     x = C.input_variable(2, name="x")
-    np.testing.assert_allclose((2 * x + 1).eval({x: [[1, 2], [3, 4]]}), [[3, 5], [7, 9]])
+    np.testing.assert_allclose((2 * x + 1).eval({x: np.array([[1, 2], [3, 4]], np.float32)}), [[3, 5], [7, 9]])
 
 
 def test_gradients() -> None:
@@ -55,7 +55,7 @@ def learners(parameters: object) -> Iterator[object]:
     rate, momentum = C.learning_parameter_schedule(0.1), C.momentum_schedule(0.9)
     yield C.sgd(parameters, rate)
     yield C.momentum_sgd(parameters, rate, momentum)
-    yield C.adam(parameters, rate, momentum)
+    yield C.adam(parameters, C.learning_parameter_schedule_per_sample(0.1), momentum)
 
 
 def test_training() -> None:
@@ -91,13 +91,13 @@ def test_training_of_a_criterion_with_progress() -> None:
 
 
 def test_mistakes_are_explained() -> None:
+    message = ""
     try:
         C.times(C.input_variable(3), C.parameter((2, 2)))
     except ValueError as error:
-        assert "Times" in str(error)
-        assert "smoke.py" in str(error)
-    else:
-        raise AssertionError("a product of shapes that do not go together was accepted")
+        message = str(error)
+    assert "Times" in message
+    assert "smoke.py" in message
 
 
 def test_the_program() -> None:

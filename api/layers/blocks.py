@@ -95,7 +95,7 @@ def named(function: Any, name: str) -> Function:
     if not isinstance(function, Function):
         function = Function(function)
     if not name:
-        return function  # type: ignore[no-any-return]
+        return function
     outputs = function.outputs
     return ops.alias(function, name=name) if len(outputs) == 1 else ops.combine(outputs, name=name)
 

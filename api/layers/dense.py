@@ -103,7 +103,7 @@ def Embedding(shape: Any = None, init: Any = default_override_or(glorot_uniform(
     if weights is None:
         if shape is None:
             raise ValueError("Embedding: give the shape of the vectors, or the vectors as weights")
-        E = Parameter(INFERRED + as_tuple(shape), init=get_default_override(Embedding, init=init), name="E")
+        E: Parameter | Constant = Parameter(INFERRED + as_tuple(shape), init=get_default_override(Embedding, init=init), name="E")
     else:
         if shape is not None or not is_default_override(init):
             raise ValueError("Embedding: weights are given, which tell shape and values; leave shape and init out")

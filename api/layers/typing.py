@@ -5,18 +5,16 @@ They annotate the arguments of a ``@Function``, go to ``update_signature``, and 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from cntk.axis import Axis
 from cntk.core.axis import Axes
 from cntk.core.dtypes import FLOAT_TYPES
+from cntk.core.python_function import Signature
 from cntk.core.shape import as_shape
 from cntk.core.types import UNKNOWN_SHAPE, VariableType, as_type
 
 _BATCH: Axes = (Axis.default_batch_axis(),)
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class TensorMeta(type):
@@ -110,39 +108,6 @@ class SequenceOver(metaclass=SequenceOverMeta):
     >>> print(SourceSequence[Tensor[2]])
     SequenceOver[source][Tensor[2]]
     """
-
-
-def Signature(*args: Any, **kwargs: Any) -> Callable[[_F], _F]:
-    """Decorator: annotate the arguments of a Python function with types, for ``@Function`` to read.
-
-    Args:
-        args: types of the first arguments.
-        kwargs: types of the others, by name.
-
-    Raises:
-        TypeError: the types do not match the function's arguments.
-        ValueError: the function has annotations already.
-
-    >>> from cntk.layers.typing import Signature, Tensor
-    >>> @C.Function
-    ... @Signature(Tensor[13])
-    ... def f(x):
-    ...     return x * x
-    >>> print(f)
-    ElementTimes(x: Tensor[13]) -> Tensor[13]
-    """
-
-    def annotate(function: _F) -> _F:
-        names = list(inspect.signature(function).parameters)
-        if function.__annotations__:
-            raise ValueError(f"Signature: the function '{function.__name__}' has annotations already; remove them or the decorator")
-        types = dict(zip(names, args, strict=False)) | kwargs
-        if len(args) + len(kwargs) != len(names) or set(types) != set(names):
-            raise TypeError(f"Signature: '{function.__name__}' takes the arguments {names}, got types for {list(types)}")
-        function.__annotations__ = types
-        return function
-
-    return annotate
 
 
 __all__ = ["ParameterTensor", "Sequence", "SequenceOver", "SequenceOverMeta", "Signature", "SparseTensor", "Tensor", "tensor"]

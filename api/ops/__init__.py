@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from cntk.core import plugins
 from cntk.core.function import as_block, as_composite, combine
 from cntk.core.variable import constant, input_variable, parameter, placeholder
-from cntk.ops import functions
+from cntk.ops import functions, sequence
 from cntk.ops.functions import Function
 
 MAX_POOLING = 0
@@ -19,9 +20,35 @@ SYMMETRIC_PAD = 2
 TIMES_NO_INFERRED_INPUT_RANK = -1
 TIMES_REDUCE_SEQUENCE_AXIS_WITHOUT_INFERRED_INPUT_RANK = -2
 
-_BUILDERS = ["Function", "as_block", "as_composite", "combine", "constant", "functions", "input_variable", "parameter", "placeholder"]
+_BUILDERS = [
+    "AVG_POOLING",
+    "CONSTANT_PAD",
+    "MAX_POOLING",
+    "MAX_UNPOOLING",
+    "REFLECT_PAD",
+    "SYMMETRIC_PAD",
+    "TIMES_NO_INFERRED_INPUT_RANK",
+    "TIMES_REDUCE_SEQUENCE_AXIS_WITHOUT_INFERRED_INPUT_RANK",
+    "input",
+    "sequence",
+    "Function",
+    "as_block",
+    "as_composite",
+    "combine",
+    "constant",
+    "functions",
+    "input_variable",
+    "parameter",
+    "placeholder",
+]
 
 __all__ = [*_BUILDERS, *plugins.ops.names()]  # noqa: PLE0604
+
+
+def input(*args: Any, **kwargs: Any) -> Any:
+    """The old name of :func:`input_variable`."""
+    warnings.warn("input is the old name of input_variable", DeprecationWarning, stacklevel=2)
+    return input_variable(*args, **kwargs)
 
 
 def __getattr__(name: str) -> Any:

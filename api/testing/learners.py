@@ -10,15 +10,15 @@ import numpy as np
 import cntk as C
 
 TARGET = (0.5, -0.25, 0.1)
-RATE = 0.02
 STEPS = 60
 
 
-def check_learner(factory: Callable[[Any, Any], Any]) -> None:
+def check_learner(factory: Callable[[Any, Any], Any], rate: float = 0.02) -> None:
     """Check a learner: it tells its parameters and learning rate, and a Trainer minimises a simple loss with it.
 
     Args:
         factory: called with a list of parameters and a schedule of learning rates, returns the learner.
+        rate: a learning rate with which it gets half way from 0 to weights of 0.1 to 0.5 in 60 steps.
 
     Raises:
         AssertionError: it does not conform.
@@ -27,13 +27,13 @@ def check_learner(factory: Callable[[Any, Any], Any]) -> None:
     >>> check_learner(C.sgd)
     """
     for dtype in (np.float32, np.float64):
-        _check_type(factory, dtype)
+        _check_type(factory, rate, dtype)
 
 
-def _check_type(factory: Callable[[Any, Any], Any], dtype: Any) -> None:
+def _check_type(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> None:
     parameter = C.parameter(init=np.zeros(len(TARGET), dtype))
-    learner = factory([parameter], C.learning_parameter_schedule(RATE))
-    _require(abs(learner.learning_rate() - RATE) < 1e-12, f"learning_rate() gives {learner.learning_rate()}, the schedule {RATE}")
+    learner = factory([parameter], C.learning_parameter_schedule(rate))
+    _require(abs(learner.learning_rate() - rate) < 1e-12, f"learning_rate() gives {learner.learning_rate()}, the schedule {rate}")
     held = learner.parameters() if callable(learner.parameters) else learner.parameters
     _require(list(held) == [parameter], "parameters are not those it was made with")
 
@@ -48,7 +48,7 @@ def _check_type(factory: Callable[[Any, Any], Any], dtype: Any) -> None:
     kind = np.dtype(dtype).name
     _require(parameter.value.dtype == dtype, f"the {kind} parameter became {parameter.value.dtype}")
     _require(bool(np.isfinite(parameter.value).all()), f"the {kind} parameter became {parameter.value}")
-    _require(losses[-1] < losses[0] / 2, f"after {STEPS} steps at rate {RATE} the loss went from {losses[0]:.4g} to {losses[-1]:.4g} only")
+    _require(losses[-1] < losses[0] / 2, f"after {STEPS} steps at rate {rate} the loss went from {losses[0]:.4g} to {losses[-1]:.4g} only")
 
 
 def _require(holds: bool, message: str) -> None:

@@ -78,12 +78,13 @@ class Trainer:
         program = program_for(self._function, [*self._roots, *extra], device, self._parameters, [self._loss], training=True)
         run = program.start(feeds_for(program, arguments))
         try:
-            run.forward()
-            self._aggregate(run)
-            run.backward()
-            updated = self._update(run, bool(is_sweep_end))
-            values = {variable: _host(run, variable) for variable in extra}
-            run.finish()
+            with run.guard():
+                run.forward()
+                self._aggregate(run)
+                run.backward()
+                updated = self._update(run, bool(is_sweep_end))
+                values = {variable: _host(run, variable) for variable in extra}
+                run.finish()
         finally:
             run.close()
         self._report()
@@ -219,7 +220,8 @@ def measure(function: Function, metric: Variable, arguments: Any, device: Any = 
     program = program_for(function, [metric], device)
     run = program.start(feeds_for(program, arguments))
     try:
-        run.forward()
+        with run.guard():
+            run.forward()
         layout = run.layout(metric.dynamic_axes)
         samples = run.samples if layout is None else layout.rows
         return float(run.value(metric).sum()) / samples, samples

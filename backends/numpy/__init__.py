@@ -10,6 +10,4 @@ def cntk_register_backends(register: Register) -> None:
 
 @hookimpl
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    register("Convolution", "numpy", "cntk.backends.numpy.convolution:ConvolutionKernel")
-    register("Pooling", "numpy", "cntk.backends.numpy.pooling:PoolingKernel")
     register("Times", "numpy", "cntk.backends.numpy.times:TimesKernel")

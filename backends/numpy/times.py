@@ -34,7 +34,7 @@ class TimesKernel:
             return
         dright = grads[1]
         present, columns = np.unique(left.indices, return_inverse=True)
-        rows = grad.reshape(len(left.indptr) - 1, -1)
+        rows = grad.reshape(-1, op.right_matrix(ctx, right).shape[1])
         values = _matrix(left, columns, len(present)).T @ rows
         if isinstance(dright, RowSparse):
             dright.set(present, values.reshape(len(present), *dright.shape[1:]))

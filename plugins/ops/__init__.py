@@ -36,7 +36,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "cropping": ("crop_manual", "crop_automatic", "crop_automatic_with_ancestors"),
     "batch": ("unpack_batch", "to_batch"),
     "convolution": ("convolution", "convolution_transpose"),
-    "pooling": ("pooling", "unpooling", "roipooling"),
+    "pooling": ("pooling", "unpooling"),
+    "roipooling": ("roipooling",),
 }
 """Names of the operators by the file that defines them."""
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from ...core.function import Function
 from ...core.layout import Layout
-from ...core.op import Op, Operand, operator, sample
+from ...core.op import Operand, operator, sample
 from ...core.shape import FreeDimension, Shape
 from ...core.spec import BATCH, Spec
+from .shaping import View
 
 
-class UnpackBatchAxis(Op):
+class UnpackBatchAxis(View):
     """Makes the batch axis the first static axis."""
 
     op_name = "UnpackBatchAxis"
@@ -25,14 +26,8 @@ class UnpackBatchAxis(Op):
         """Shape of the result's array: the operand's, rows included."""
         return x
 
-    def view(self, x: Any, out_shape: Shape) -> Any:
-        return x
 
-    def grad_view(self, grad: Any, in_shape: Shape) -> Any:
-        return grad
-
-
-class ToBatchAxis(Op):
+class ToBatchAxis(View):
     """Makes the first static axis the batch axis."""
 
     op_name = "ToBatchAxis"
@@ -47,12 +42,6 @@ class ToBatchAxis(Op):
     def make_layout(self, x: Shape) -> Layout:
         """Layout of the result: a sample for each element of the operand's first axis."""
         return Layout(x[0])
-
-    def view(self, x: Any, out_shape: Shape) -> Any:
-        return x
-
-    def grad_view(self, grad: Any, in_shape: Shape) -> Any:
-        return grad
 
 
 @operator(sample((2, 3)), sample(()))

@@ -23,10 +23,12 @@ class BatchNormalization(Op):
     op_name = "BatchNormalization"
     keep_inputs = (0, 1)
     gradient_inputs = (0, 1, 2)
+    uniform_inputs = (0, 1, 2)
 
     def infer(self, *inputs: Spec) -> Spec:
         operand, *vectors = inputs[:-1]
-        merge_dtypes(self.op_name, inputs[:3])
+        # Statistics of float16 operands are kept in float32.
+        merge_dtypes(self.op_name, inputs[1:3] if operand.dtype is np.float16 else inputs[:3])
         features = self._features(operand)
         for spec, what in zip(vectors, ("scale", "bias", "running_mean", "running_inv_std"), strict=True):
             if spec.is_concrete and features >= 0 and size_of(spec.dims) != features:
@@ -49,6 +51,7 @@ class BatchNormalization(Op):
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         if ctx.training:
             self._forward_training(ctx, out, *inputs[:3])
+            self._remember(ctx, *inputs)
         else:
             self._forward_inference(ctx, out, *inputs[:5])
 
@@ -66,6 +69,19 @@ class BatchNormalization(Op):
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
         xp.multiply(y, factor, out=y)
         xp.add(y, bias.reshape(-1, 1), out=y)
+
+    def _remember(
+        self, ctx: Context, operand: Any, scale: Any, _: Any, running_mean: Any, running_variance: Any, running_count: Any
+    ) -> None:
+        """Move the running statistics towards those of the minibatch."""
+        x = _by_feature(ctx, operand, scale.size)
+        mean, variance, _ = _statistics(ctx, x)
+        samples = x.shape[0]
+        share = self._share(samples, float(running_count.reshape(-1)[0]))
+        values = samples * x.shape[2]
+        _approach(ctx, running_mean, mean, 1, share)
+        _approach(ctx, running_variance, variance, values / max(values - 1, 1), share)
+        ctx.xp.add(running_count, samples, out=running_count)
 
     def _forward_inference(
         self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any, running_mean: Any, running_variance: Any
@@ -122,20 +138,6 @@ class BatchNormalization(Op):
         factor = ctx.scratch("factor", mean.shape, mean.dtype)
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
         xp.multiply(normal, factor, out=_by_feature(ctx, dx, scale.size))
-
-    def finish(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        """Move the running statistics towards those of the minibatch."""
-        if not ctx.training:
-            return
-        operand, scale, _, running_mean, running_variance, running_count = inputs
-        x = _by_feature(ctx, operand, scale.size)
-        mean, variance, _ = _statistics(ctx, x)
-        samples = x.shape[0]
-        share = self._share(samples, float(running_count.reshape(-1)[0]))
-        values = samples * x.shape[2]
-        _approach(ctx, running_mean, mean, 1, share)
-        _approach(ctx, running_variance, variance, values / max(values - 1, 1), share)
-        ctx.xp.add(running_count, samples, out=running_count)
 
     def _share(self, samples: int, seen: float) -> float:
         """Weight of a minibatch in the running statistics."""

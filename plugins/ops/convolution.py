@@ -61,7 +61,8 @@ class ConvolutionTranspose(Op):
 
     def geometry(self, filters: Shape, operand: Shape) -> Correlation:
         """The convolution that is transposed: its operand has the shape of this op's result, its result that of the operand."""
-        return _transposed_geometry(filters, operand, self.strides, self.dilation, self.auto_padding, self.output_shape, self.reduction_rank)
+        slides = self.strides, self.dilation, self.auto_padding
+        return _transposed_geometry(filters, operand, *slides, self.output_shape, self.reduction_rank)
 
     def infer(self, filters: Spec, operand: Spec) -> Spec:
         _check_filters(filters)
@@ -125,13 +126,14 @@ def _with_channel_axis(filters: Shape, operand: Shape, reduction_rank: int) -> t
     """Give filters and operand without channels an axis for one."""
     rank = len(operand)
     if rank <= reduction_rank:
-        raise ValueError(f"an operand of shape {operand} has no axis to slide filters over; expected {'(channels, *axes)' if reduction_rank else 'one at least'}")
+        expected = "(channels, *axes)" if reduction_rank else "one at least"
+        raise ValueError(f"an operand of shape {operand} has no axis to slide filters over; expected {expected}")
     if len(filters) < rank:
-        raise ValueError(f"filters of shape {filters} have fewer axes than the operand, whose shape is {operand}; expected (maps, *kernel)")
+        raise ValueError(f"filters of shape {filters} have fewer axes than the operand of shape {operand}; expected (maps, *kernel)")
     if reduction_rank:
         return filters, operand
     if len(filters) > rank + 1:
-        raise ValueError(f"filters of shape {filters} have more axes than (maps, *kernel) for an operand of shape {operand} without channels")
+        raise ValueError(f"filters of shape {filters} have more axes than (maps, *kernel) for the operand {operand} without channels")
     return (*filters[:-rank], 1, *filters[-rank:]), (1, *operand)
 
 
@@ -221,6 +223,7 @@ def _scattered(strides: int = 1, lower: int = 0, output: Shape | None = None) ->
 
 
 FILTERS = Operand((2, 3, 3, 2), kind="parameter")
+KERNEL = Operand((2, 2), kind="parameter")
 SPATIAL = (False, True, True)
 
 
@@ -232,7 +235,7 @@ SPATIAL = (False, True, True)
     sample(Operand((4, 2, 2, 2), kind="parameter"), (4, 3, 3), auto_padding=[False], groups=2, expected=_direct(groups=2)),
     sample(Operand((2, 3, 4), kind="parameter"), (3, 7), auto_padding=(False, True), expected=_direct(padding=True)),
     sample(Operand((2, 1, 2, 2, 2), kind="parameter"), (1, 3, 4, 3), auto_padding=[False], expected=_direct()),
-    sample(Operand((2, 2), kind="parameter"), (3, 4), reduction_rank=0, expected=lambda w, x: _direct(padding=True)(w[None, None], x[None])),
+    sample(KERNEL, (3, 4), reduction_rank=0, expected=lambda w, x: _direct(padding=True)(w[None, None], x[None])),
     sample(Operand((2, 2, 2), kind="parameter"), (2, 3, 3), expected=lambda w, x: _direct(padding=True)(w[None, None], x[None])[0]),
     sample(FILTERS, Operand((3, 4, 4), kind="static"), auto_padding=[False], expected=_direct()),
 )
@@ -285,7 +288,7 @@ def convolution(
                  [-2., -2., -2.]]]], dtype=float32)
     """
     if sequential:
-        raise ValueError("Convolution: sequential=True (filters that slide over the sequence axis) is not supported; slide over static axes")
+        raise ValueError("Convolution: sequential=True, filters that slide over the sequence axis, is not supported; use static axes")
     if reduction_rank not in (0, 1):
         raise ValueError(f"Convolution: reduction_rank={reduction_rank} must be 1, or 0 for an operand without channels")
     op = Convolution(
@@ -312,9 +315,8 @@ TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")
     sample(TRANSPOSED, (3, 2, 3), strides=2, output_shape=(2, 4, 6), expected=_scattered(2, lower=1, output=(2, 4, 6))),
     sample(TRANSPOSED, (3, 2, 2), auto_padding=[False], strides=2, output_shape=(2, 6, 6), expected=_scattered(2, output=(2, 6, 6))),
     sample(Operand((2, 1, 3), kind="parameter"), (2, 4), auto_padding=[False], expected=_scattered()),
-    sample(Operand((2, 2), kind="parameter"), (3, 4), auto_padding=[False], reduction_rank=0,
-           expected=lambda w, x: _scattered()(w[None, None], x[None])),
-)  # fmt: skip
+    sample(KERNEL, (3, 4), auto_padding=[False], reduction_rank=0, expected=lambda w, x: _scattered()(w[None, None], x[None])),
+)
 def convolution_transpose(
     convolution_map: Any,
     operand: Any,

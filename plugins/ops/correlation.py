@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from ...core.context import Context
 from ...core.shape import Shape, size_of
 from ...core.windows import Correlation
+from .planes import computing_type, cut, gradient_planes, padded_planes, take_gradient
 
 BLOCK_BYTES = 4 << 20
 """Size that a block's columns should not exceed."""
@@ -35,10 +34,10 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
     xp = ctx.xp
     filters = _computed(ctx, filters, g)
     for images in _images(g, len(operand), filters.itemsize):
-        planes = _planes(ctx, operand[images], g, filters.dtype)
+        planes = padded_planes(ctx, operand[images], g.windows, filters.dtype)
         for lines in _lines(g, filters.itemsize):
             columns = _columns(ctx, planes, g, lines)
-            products = _products(ctx, planes, g, lines)
+            products = _products(ctx, len(planes), g, lines, planes.dtype)
             xp.matmul(filters, columns, out=products)
             xp.copyto(out[images, :, lines], _positions(ctx, products, len(planes), g, lines))
 
@@ -53,23 +52,18 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
     if operand_grad is not None:
         transposed = _computed(ctx, filters, g).swapaxes(-1, -2)
     for images in _images(g, len(grad), dtype.itemsize):
-        planes = None if filters_grad is None else _planes(ctx, operand[images], g, dtype)
-        grad_planes = None if operand_grad is None else _grad_planes(ctx, operand_grad[images], g, dtype)
+        planes = None if filters_grad is None else padded_planes(ctx, operand[images], g.windows, dtype)
+        grad_planes = None if operand_grad is None else gradient_planes(ctx, operand_grad[images], g.windows, dtype)
         for lines in _lines(g, dtype.itemsize):
             products = _spread(ctx, grad[images, :, lines], g, lines, dtype)
             if planes is not None:
                 _add_filter_grad(ctx, total, products, _columns(ctx, planes, g, lines))
             if grad_planes is not None:
                 _add_operand_grad(ctx, grad_planes, transposed, products, g, lines)
-        if grad_planes is not None and not _is_plain(operand_grad, g, dtype):
-            xp.copyto(operand_grad[images], grad_planes[(..., *g.windows.inside)])
+        if grad_planes is not None:
+            take_gradient(ctx, operand_grad[images], grad_planes, g.windows)
     if filters_grad is not None:
         xp.copyto(filters_grad, total.reshape(filters_grad.shape))
-
-
-def computing_type(dtype: Any) -> np.dtype[Any]:
-    """The type to compute in: matrix products and maxima of float16 are slow and inexact, so it is widened to float32."""
-    return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
 
 
 # ---- blocks ----
@@ -77,21 +71,16 @@ def computing_type(dtype: Any) -> np.dtype[Any]:
 
 def _images(g: Correlation, rows: int, itemsize: int) -> Iterator[slice]:
     """Cut the rows into blocks of whole images: one image at least."""
-    return _cut(rows, _line_bytes(g, itemsize) * g.windows.out[0])
+    return cut(rows, _line_bytes(g, itemsize) * g.windows.out[0], BLOCK_BYTES)
 
 
 def _lines(g: Correlation, itemsize: int) -> Iterator[slice]:
     """Cut the first axis of an image's results into blocks: one, unless the columns of an image are too many."""
-    return _cut(g.windows.out[0], _line_bytes(g, itemsize))
+    return cut(g.windows.out[0], _line_bytes(g, itemsize), BLOCK_BYTES)
 
 
 def _line_bytes(g: Correlation, itemsize: int) -> int:
     return g.channels * size_of(g.windows.kernel) * size_of(g.windows.padded[1:]) * itemsize
-
-
-def _cut(size: int, nbytes: int) -> Iterator[slice]:
-    step = max(1, BLOCK_BYTES // max(nbytes, 1))
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
 # ---- operands ----
@@ -106,32 +95,6 @@ def _computed(ctx: Context, filters: Any, g: Correlation) -> Any:
     wide = ctx.scratch("filters", g.weights, dtype)
     ctx.xp.copyto(wide, filters)
     return wide
-
-
-def _is_plain(array: Any, g: Correlation, dtype: Any) -> bool:
-    """Whether windows can be laid over the array itself, without a padded or widened copy."""
-    return not g.windows.is_padded and array.dtype == dtype and array.flags.c_contiguous
-
-
-def _planes(ctx: Context, operand: Any, g: Correlation, dtype: Any) -> Any:
-    """The operand with its padding."""
-    if _is_plain(operand, g, dtype):
-        return operand
-    planes = ctx.scratch("planes", (len(operand), g.channels, *g.windows.padded), dtype)
-    if g.windows.is_padded:
-        planes.fill(0)
-    ctx.xp.copyto(planes[(..., *g.windows.inside)], operand)
-    return planes
-
-
-def _grad_planes(ctx: Context, operand_grad: Any, g: Correlation, dtype: Any) -> Any:
-    """Where to sum up the operand's gradient with that of its padding: zeros."""
-    if _is_plain(operand_grad, g, dtype):
-        planes = operand_grad
-    else:
-        planes = ctx.scratch("gradient planes", (len(operand_grad), g.channels, *g.windows.padded), dtype)
-    planes.fill(0)
-    return planes
 
 
 # ---- columns and products ----
@@ -171,10 +134,10 @@ def _columns(ctx: Context, planes: Any, g: Correlation, lines: slice) -> Any:
     return columns.reshape(g.groups, g.weights[-1], -1)
 
 
-def _products(ctx: Context, planes: Any, g: Correlation, lines: slice) -> Any:
+def _products(ctx: Context, images: int, g: Correlation, lines: slice, dtype: Any) -> Any:
     """Space for the product of filters and columns."""
     run, _ = _run(g, lines)
-    return ctx.scratch("products", (*g.weights[:2], len(planes) * size_of(run)), planes.dtype)
+    return ctx.scratch("products", (*g.weights[:2], images * size_of(run)), dtype)
 
 
 def _positions(ctx: Context, products: Any, images: int, g: Correlation, lines: slice) -> Any:
@@ -188,8 +151,7 @@ def _positions(ctx: Context, products: Any, images: int, g: Correlation, lines: 
 
 def _spread(ctx: Context, grad: Any, g: Correlation, lines: slice, dtype: Any) -> Any:
     """The gradient laid out like a product, with zeros for the columns that are no results."""
-    run, _ = _run(g, lines)
-    products = ctx.scratch("products", (*g.weights[:2], len(grad) * size_of(run)), dtype)
+    products = _products(ctx, len(grad), g, lines, dtype)
     products.fill(0)
     ctx.xp.copyto(_positions(ctx, products, len(grad), g, lines), grad)
     return products

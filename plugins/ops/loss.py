@@ -25,14 +25,14 @@ class CrossEntropyWithSoftmax(Op):
     keep_inputs = ALL
     sparse_inputs = (1,)
 
-    def infer(self, *inputs: Spec) -> Spec:
-        shape, axis = common_shape(*inputs, self.axis, self.op_name)
-        return self.common(*inputs).but(shape=kept_shape(shape, (axis,)))
+    def infer(self, output: Spec, target: Spec) -> Spec:
+        shape, axis = common_shape(output, target, self.axis, self.op_name)
+        return self.common(output, target).but(shape=kept_shape(shape, (axis,)))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
         z, y = inputs
-        axis = class_axis(ctx, z, self.axis, self.op_name)
+        axis = class_axis(ctx, z, self.axis)
         powers, total = _kept_softmax(ctx, z, axis)
         edge = ctx.scratch("edge", total.shape, z.dtype)
         level = ctx.scratch("level", total.shape, z.dtype)
@@ -44,7 +44,9 @@ class CrossEntropyWithSoftmax(Op):
         xp.add(level, edge, out=level)
         if axis == -1 and is_one_hot(y, z):
             picked = out.reshape(-1)
-            z.reshape(-1).take(_places(ctx, y), out=picked, mode="clip")
+            places = _kept_places(ctx, z)
+            xp.add(xp.arange(0, z.size, z.shape[-1]), y.indices, out=places)
+            z.reshape(-1).take(places, out=picked, mode="clip")
             xp.multiply(picked, y.data, out=picked)
         else:
             products = ctx.scratch("products", with_dim(out.shape, axis, z.shape[axis]), z.dtype)
@@ -55,7 +57,7 @@ class CrossEntropyWithSoftmax(Op):
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         z, y = inputs
         dz, dy = grads
-        axis = class_axis(ctx, z, self.axis, self.op_name)
+        axis = class_axis(ctx, z, self.axis)
         full = with_dim(grad.shape, axis, z.shape[axis])
         if dz is not None:
             slope = dz if dz.shape == full else ctx.scratch("slope", full, z.dtype)
@@ -63,7 +65,7 @@ class CrossEntropyWithSoftmax(Op):
             scale = ctx.scratch("level", grad.shape, grad.dtype)
             ctx.xp.divide(grad, total, out=scale)
             ctx.xp.multiply(powers, scale, out=slope)
-            self._subtract_target(ctx, slope, grad, y, axis)
+            self._subtract_target(ctx, slope, grad, z, y)
             if slope is not dz:
                 ctx.sum_to(slope, dz)
         if dy is not None:
@@ -72,10 +74,10 @@ class CrossEntropyWithSoftmax(Op):
             ctx.xp.negative(products, out=products)
             ctx.sum_to(products, dy)
 
-    def _subtract_target(self, ctx: Context, slope: Any, grad: Any, y: Any, axis: int) -> None:
-        if axis == -1 and is_one_hot(y, slope):
+    def _subtract_target(self, ctx: Context, slope: Any, grad: Any, z: Any, y: Any) -> None:
+        if class_axis(ctx, z, self.axis) == -1 and is_one_hot(y, z):
             flat = slope.reshape(-1)
-            flat[_places(ctx, y)] -= y.data * grad.reshape(-1)
+            flat[_kept_places(ctx, z)] -= y.data * grad.reshape(-1)
         else:
             products = ctx.scratch("products", slope.shape, slope.dtype)
             ctx.xp.multiply(dense(ctx, y), grad, out=products)
@@ -87,12 +89,9 @@ def _kept_softmax(ctx: Context, z: Any, axis: int) -> tuple[Any, Any]:
     return ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", with_dim(z.shape, axis, 1), z.dtype)
 
 
-def _places(ctx: Context, one_hot: Any) -> Any:
-    """Where the ones of a one-hot target lie in the flattened array."""
-    classes = one_hot.shape[-1]
-    count = len(one_hot.indices)
-    places = ctx.scratch("places", (count,), np.intp)
-    return ctx.xp.add(ctx.xp.arange(0, count * classes, classes), one_hot.indices, out=places)
+def _kept_places(ctx: Context, z: Any) -> Any:
+    """Where the right classes lie in the flattened logits, for a one-hot target."""
+    return ctx.keep("places", (z.size // z.shape[-1],), np.intp)
 
 
 class SquaredError(Op):
@@ -101,10 +100,10 @@ class SquaredError(Op):
     op_name = "SquaredError"
     keep_inputs = ALL
 
-    def infer(self, *inputs: Spec) -> Spec:
-        if broadcast(*(spec.dims for spec in inputs)) is None:
+    def infer(self, output: Spec, target: Spec) -> Spec:
+        if broadcast(output.dims, target.dims) is None:
             raise ValueError("shapes do not broadcast; aligned on the last axis, dimensions must be equal or 1")
-        return self.common(*inputs)
+        return self.common(output, target)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         difference = self._difference(ctx, inputs)

@@ -24,9 +24,9 @@ class ClassificationError(Op):
     gradient_inputs = ()
     sparse_inputs = (1,)
 
-    def infer(self, *inputs: Spec) -> Spec:
-        shape, axis = common_shape(*inputs, _LAST, self.op_name)
-        return self.common(*inputs).but(shape=kept_shape(shape, (axis,)))
+    def infer(self, output: Spec, target: Spec) -> Spec:
+        shape, axis = common_shape(output, target, _LAST, self.op_name)
+        return self.common(output, target).but(shape=kept_shape(shape, (axis,)))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
@@ -52,13 +52,13 @@ class MeanClassificationError(Op):
     op_name = "ClassificationError"
     gradient_inputs = ()
 
-    def infer(self, *inputs: Spec) -> Spec:
-        common_shape(*inputs, self.axis, self.op_name)
-        return self.common(*inputs)
+    def infer(self, output: Spec, target: Spec) -> Spec:
+        common_shape(output, target, self.axis, self.op_name)
+        return self.common(output, target)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         z, y = inputs
-        axis = class_axis(ctx, z, self.axis, self.op_name)
+        axis = class_axis(ctx, z, self.axis)
         wrong = z.argmax(axis=axis) != y.argmax(axis=axis)
         wrong.reshape((*out.shape, -1)).mean(axis=-1, out=out)
 
@@ -69,11 +69,11 @@ class TopNClassificationError(Op):
     op_name = "ClassificationError"
     gradient_inputs = ()
 
-    def infer(self, *inputs: Spec) -> Spec:
-        shape, axis = common_shape(*inputs, _LAST, self.op_name)
+    def infer(self, output: Spec, target: Spec) -> Spec:
+        shape, axis = common_shape(output, target, _LAST, self.op_name)
         if 0 <= shape[axis] < self.top_n:
             raise ValueError(f"cannot look among the {self.top_n} largest of {shape[axis]} outputs; lower topN")
-        return self.common(*inputs).but(axes=())
+        return self.common(output, target).but(axes=())
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
@@ -138,7 +138,7 @@ def classification_error(output_vector: Any, target_vector: Any, axis: int | Axi
     if topN < 1:
         raise ValueError(f"classification_error: expected topN of 1 or more, got {topN}")
     if axis == _LAST:
-        op = ClassificationError() if topN == 1 else TopNClassificationError(top_n=int(topN))
+        op: Op = ClassificationError() if topN == 1 else TopNClassificationError(top_n=int(topN))
     elif topN == 1:
         op = MeanClassificationError(axis=axis)
     else:

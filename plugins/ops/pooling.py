@@ -14,8 +14,8 @@ from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape, UnknownDimension, as_shape, size_of
 from ...core.spec import Spec
 from ...core.windows import Windows, as_flags, per_axis, windows
-from .correlation import computing_type
-from .sliding import blocks, padded_planes, positions, slide, slide_first_maximum, spread_sum, tap_type
+from .planes import computing_type, gradient_planes, padded_planes, take_gradient
+from .sliding import blocks, positions, slide, slide_first_maximum, spread_sum, tap_type
 
 MAX = 0
 AVERAGE = 1
@@ -64,9 +64,11 @@ class Unpooling(Op):
     gradient_inputs = (0,)
 
     def infer(self, values: Spec, pooled: Spec) -> Spec:
+        if (values.axes == ()) != (pooled.axes == ()):
+            raise ValueError("one operand has dynamic axes, the other has none; places and values must belong to the same samples")
         shape = self.windows(pooled.dims).out
         if any(a != b for a, b in zip(shape, values.dims, strict=False) if a >= 0 and b >= 0) or len(shape) != values.rank:
-            raise ValueError(f"pooling an operand of shape {pooled.dims} gives {shape}, not the shape {values.dims} of the values to unpool")
+            raise ValueError(f"pooling an operand of shape {pooled.dims} gives {shape}, not the values' shape {values.dims}")
         return self.common(values, pooled).but(shape=pooled.dims)
 
     def windows(self, shape: Shape) -> Windows:
@@ -167,13 +169,10 @@ def _maximum_with_taps(ctx: Context, out: Any, taps: Any, x: Any, w: Windows) ->
 def _scatter(ctx: Context, put: Any, target: Any, taps: Any, values: Any, w: Windows) -> None:
     """Bring *values* to the window elements numbered by *taps*, with zeros elsewhere; *put* says what happens where several meet."""
     dtype = computing_type(values.dtype)
-    plain = not w.is_padded and target.dtype == dtype
     for rows in blocks(w, len(target), dtype.itemsize):
-        planes = target[rows] if plain else ctx.scratch("planes", (rows.stop - rows.start, *w.padded), dtype)
-        planes.fill(0)
+        planes = gradient_planes(ctx, target[rows], w, dtype)
         put(planes.reshape(-1), positions(ctx, taps[rows], w).reshape(-1), values[rows].reshape(-1))
-        if not plain:
-            ctx.xp.copyto(target[rows], planes[(..., *w.inside)])
+        take_gradient(ctx, target[rows], planes, w)
 
 
 def _average(ctx: Context, out: Any, x: Any, w: Windows, include_pad: bool) -> None:
@@ -190,7 +189,10 @@ def _average_backward(ctx: Context, dx: Any, grad: Any, w: Windows, include_pad:
     for rows in blocks(w, len(dx), dtype.itemsize):
         shares = ctx.scratch("shares", grad[rows].shape, dtype)
         ctx.xp.divide(grad[rows], counts, out=shares)
-        ctx.xp.copyto(dx[rows], spread_sum(ctx, shares, w)[(..., *w.inside)])
+        sums = spread_sum(ctx, shares, w)
+        if any(lower < 0 for lower in w.lower):
+            dx[rows].fill(0)
+        ctx.xp.copyto(dx[(rows, *w.seen)], sums[(..., *w.inside)])
 
 
 # ---- public operators ----
@@ -249,7 +251,7 @@ def pooling(
     The gradient of a maximum goes to the first of equal elements only.
 
     Args:
-        operand: input of shape (\\*channels, \\*d), with any dynamic axes.
+        operand: input of shape (*channels, *d), with any dynamic axes.
         pooling_type: ``MAX_POOLING`` or ``AVG_POOLING``.
         pooling_window_shape: size of the window along the trailing axes; the axes before are left alone.
         strides: steps from one window to the next along the trailing axes; a shorter list is filled up in front with its first value.

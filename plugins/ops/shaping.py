@@ -26,6 +26,9 @@ class View(Op):
     def grad_view(self, grad: Any, in_shape: Shape) -> Any:
         return grad.reshape(in_shape)
 
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
+        ctx.xp.copyto(grads[0], self.grad_view(grad, grads[0].shape))
+
 
 class Reshape(View):
     """Replaces a range of axes by others with as many elements."""
@@ -43,7 +46,10 @@ class Reshape(View):
 
     @staticmethod
     def _place(axis: AxisLike, rank: int) -> int:
-        return rank if axis == Axis.new_leading_axis() else between(axis, rank)
+        if axis == Axis.new_leading_axis():
+            return rank
+        index = index_of(axis)
+        return boundary(index if index >= 0 else index + rank, rank)
 
 
 class Squeeze(View):
@@ -75,8 +81,8 @@ class ExpandDims(View):
     def _place(self, rank: int) -> int:
         if self.axis == Axis.new_leading_axis():
             return 0
-        index = self.axis.static_axis_index() if isinstance(self.axis, Axis) else self.axis
-        return between(index + 1, rank) if index >= 0 else between(index + 1 + rank, rank)
+        index = index_of(self.axis)
+        return boundary(index + 1 if index >= 0 else index + 1 + rank, rank)
 
 
 class Flatten(View):
@@ -86,8 +92,8 @@ class Flatten(View):
     axis: AxisLike
 
     def infer(self, x: Spec) -> Spec:
-        index = self.axis.static_axis_index() if isinstance(self.axis, Axis) else self.axis
-        at = between(index if index >= 0 else index + x.rank + 1, x.rank)
+        index = index_of(self.axis)
+        at = boundary(index if index >= 0 else index + x.rank + 1, x.rank)
         return x.but(shape=reshaped(x.dims[:at], (-1,)) + reshaped(x.dims[at:], (-1,)))
 
 
@@ -131,16 +137,19 @@ class SwapAxes(TransposeAxes):
         return tuple(order)
 
 
-def between(axis: AxisLike, rank: int) -> int:
-    """Turn a boundary between axes into a number in ``0 … rank``; negative ones count from the end.
+def index_of(axis: AxisLike) -> int:
+    """Number of a static axis, negative when it counts from the end."""
+    return axis.static_axis_index() if isinstance(axis, Axis) else axis
+
+
+def boundary(place: int, rank: int) -> int:
+    """Check that *place*, in front of an axis or behind the last, is one of a shape of *rank* axes.
 
     Raises:
-        ValueError: it is outside the shape.
+        ValueError: it is not.
     """
-    index = axis.static_axis_index() if isinstance(axis, Axis) else int(axis)
-    place = index + rank if index < 0 else index
     if not 0 <= place <= rank:
-        raise ValueError(f"axis {index} is outside a shape of {rank} axes")
+        raise ValueError(f"the axis is outside a shape of {rank} axes")
     return place
 
 

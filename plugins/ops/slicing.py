@@ -15,7 +15,7 @@ from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, broadcast, format_shape
 from ...core.spec import Spec
 from . import csr
-from .shaping import AxisLike
+from .shaping import AxisLike, index_of
 
 Cut = tuple[AxisLike, int, int, int]
 
@@ -105,9 +105,7 @@ class Splice(Op):
     def _aligned(self, inputs: Sequence[Spec]) -> tuple[int, list[Shape]]:
         """Number of the joining axis, and the operands' shapes brought to one rank by leading ones."""
         rank = max(spec.rank for spec in inputs)
-        index = self.axis.static_axis_index() if isinstance(self.axis, Axis) else self.axis
-        if self.axis == Axis.new_leading_axis():
-            index = -rank - 1
+        index = -rank - 1 if self.axis == Axis.new_leading_axis() else index_of(self.axis)
         if index >= rank:
             raise ValueError(f"axis {index} is outside shapes of {rank} axes")
         rank = max(rank, -index)

@@ -15,26 +15,15 @@ import numpy as np
 from ...core.context import Context
 from ...core.shape import size_of
 from ...core.windows import Windows
+from .planes import cut
 
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 20
 """Size that the planes of a block should not exceed, so that they stay in the cache from one axis to the next."""
 
 
 def blocks(w: Windows, rows: int, itemsize: int) -> Iterator[slice]:
     """Cut the rows into blocks of planes that fit the cache."""
-    step = max(1, BLOCK_BYTES // max(size_of(w.padded) * itemsize, 1))
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-def padded_planes(ctx: Context, x: Any, w: Windows, dtype: Any, fill: float) -> Any:
-    """The operand in the type to compute in, with padding of value *fill*: an array of shape (rows, *w.padded)."""
-    if not w.is_padded and x.dtype == dtype and x.flags.c_contiguous:
-        return x
-    planes = ctx.scratch("planes", (len(x), *w.padded), dtype)
-    if w.is_padded:
-        planes.fill(fill)
-    ctx.xp.copyto(planes[(..., *w.inside)], x)
-    return planes
+    return cut(rows, size_of(w.padded) * itemsize, BLOCK_BYTES)
 
 
 def _first_elements(ctx: Context, flat: Any, rows: int, w: Windows) -> Any:
@@ -64,39 +53,45 @@ def slide(ctx: Context, combine: Any, planes: Any, w: Windows) -> Any:
 
 def slide_first_maximum(ctx: Context, planes: Any, w: Windows) -> tuple[Any, Any]:
     """The maximum of each window and the number of the first window element that has it: arrays of shape (rows, *w.out)."""
-    current = planes.reshape(-1)
-    numbers = None
+    flat, numbers = planes.reshape(-1), None
     weight = 1
     for axis in reversed(range(len(w.kernel))):
-        if w.kernel[axis] > 1 or numbers is None:
-            current, numbers = _first_maximum_along(ctx, current, numbers, axis, weight, w)
+        if w.kernel[axis] > 1:
+            flat, numbers = _first_maximum_along(ctx, flat, numbers, axis, weight, w)
             weight *= w.kernel[axis]
-    return _first_elements(ctx, current, len(planes), w), _first_elements(ctx, numbers, len(planes), w)
+    if numbers is None:
+        numbers = ctx.scratch("number", flat.shape, tap_type(w))
+        numbers.fill(0)
+    return _first_elements(ctx, flat, len(planes), w), _first_elements(ctx, numbers, len(planes), w)
 
 
 def _first_maximum_along(ctx: Context, flat: Any, numbers: Any, axis: int, weight: int, w: Windows) -> tuple[Any, Any]:
     """Maxima along one axis; *weight* is what a step along it adds to the *numbers* of elements, None before the first axis."""
     xp = ctx.xp
-    kernel, step = w.kernel[axis], _steps(w)[axis]
-    size = flat.size - (kernel - 1) * step
-    best = ctx.scratch(f"slide {axis}", (size,), flat.dtype)
-    best_number = ctx.scratch(f"number {axis}", (size,), tap_type(w))
+    step = _steps(w)[axis]
+    size = flat.size - (w.kernel[axis] - 1) * step
+    best, best_numbers = flat[:size], None if numbers is None else numbers[:size]
+    maximum = ctx.scratch(f"slide {axis}", (size,), flat.dtype)
+    maximum_numbers = ctx.scratch(f"number {axis}", (size,), tap_type(w))
+    candidates = ctx.scratch("number", (size,), tap_type(w))
     greater = ctx.scratch("greater", (size,), np.bool_)
-    number = ctx.scratch("number", (size,), tap_type(w))
-    xp.copyto(best, flat[:size])
-    xp.copyto(best_number, 0 if numbers is None else numbers[:size])
-    for tap in range(1, kernel):
+    is_greater = greater.view(candidates.dtype) if candidates.itemsize == 1 else greater
+    for tap in range(1, w.kernel[axis]):
         window = slice(tap * step, tap * step + size)
         xp.greater(flat[window], best, out=greater)
-        xp.maximum(flat[window], best, out=best)
+        xp.maximum(flat[window], best, out=maximum)
         if numbers is None:
-            xp.multiply(_as_number(greater, number), tap * weight, out=number)
+            xp.multiply(is_greater, tap * weight, out=candidates)
         else:
-            xp.add(numbers[window], tap * weight, out=number)
-            xp.multiply(number, _as_number(greater, number), out=number)
+            xp.add(numbers[window], tap * weight, out=candidates)
+            xp.multiply(candidates, is_greater, out=candidates)
         # Elements further on have larger numbers: where this one is greater, the larger number is its own.
-        xp.maximum(best_number, number, out=best_number)
-    return best, best_number
+        if best_numbers is None:
+            xp.copyto(maximum_numbers, candidates)
+        else:
+            xp.maximum(best_numbers, candidates, out=maximum_numbers)
+        best, best_numbers = maximum, maximum_numbers
+    return best, best_numbers
 
 
 def tap_type(w: Windows) -> Any:
@@ -150,8 +145,3 @@ def _tap_offsets(w: Windows) -> Any:
     for kernel, step in zip(w.kernel, _steps(w), strict=True):
         offsets = np.add.outer(offsets, np.arange(kernel) * step)
     return offsets.reshape(-1)
-
-
-def _as_number(mask: Any, like: Any) -> Any:
-    """Truth values as 0 and 1, without a conversion where numbers are as small."""
-    return mask.view(like.dtype) if like.itemsize == 1 else mask

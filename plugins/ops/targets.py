@@ -9,7 +9,6 @@ from ...core.context import Context
 from ...core.shape import Shape, broadcast
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
-from .axes import static_axes
 
 
 def common_shape(output: Spec, target: Spec, axis: int | Axis, op: str) -> tuple[Shape, int]:
@@ -26,10 +25,12 @@ def common_shape(output: Spec, target: Spec, axis: int | Axis, op: str) -> tuple
     return shape, static_axis_number(axis, len(shape), op)
 
 
-def class_axis(ctx: Context, output: Any, axis: int | Axis, op: str) -> int:
+def class_axis(ctx: Context, output: Any, axis: int | Axis) -> int:
     """Number of the class axis counted from the end, which is the same in arrays with and without rows."""
-    (number,) = static_axes(ctx, 0, output, axis, op)
-    return number - int(output.ndim)
+    number = axis.static_axis_index() if isinstance(axis, Axis) else axis
+    if number < 0:
+        return number
+    return number - (output.ndim - (ctx.layouts[0] is not None))
 
 
 def is_one_hot(target: Any, output: Any) -> bool:

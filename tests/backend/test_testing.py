@@ -81,16 +81,18 @@ def test_an_operator_without_example_is_found() -> None:
         check_op(function)
 
 
-@pytest.mark.parametrize("name", [name for name in C.core.plugins.learners if name != "fsadagrad"])
+@pytest.mark.parametrize("name", C.core.plugins.learners.names())
 def test_learners_conform(name: str) -> None:
     momentum = C.momentum_schedule(0.5)
     arguments: dict[str, tuple[Any, ...]] = {
         "adam": (momentum,),
+        "fsadagrad": (momentum,),
         "momentum_sgd": (momentum,),
         "nesterov": (momentum,),
         "rmsprop": (0.9, 1.2, 0.7, 10.0, 1e-3),
     }
-    check_learner(lambda parameters, lr: getattr(C.learners, name)(parameters, lr, *arguments.get(name, ())))
+    rates = {"adadelta": 100.0}
+    check_learner(lambda parameters, lr: getattr(C.learners, name)(parameters, lr, *arguments.get(name, ())), rates.get(name, 0.02))
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,13 @@ def test_docstrings(name: str) -> None:
         run(test)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages(page: Path) -> None:
     text = re.sub("^```.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     run(doctest.DocTestParser().get_doctest(text, {"C": C, "np": np}, page.name, str(page), 0))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]

@@ -182,6 +182,14 @@ def test_momentum_of_other_numbers_of_samples(mean: bool) -> None:
     np.testing.assert_allclose(train(learner), w, rtol=1e-12)
 
 
+def test_rmsprop_stands_still_when_a_step_size_has_overflowed() -> None:
+    learner = C.rmsprop([parameter(np.zeros(2), np.float32)], 0.1, 0.1, 3.0, 0.1, np.inf, 1e-8)
+    before = train(learner, [np.array([1e-3, 2e-3 * (-1) ** i]) for i in range(100)], [1] * 100)
+    after = train(learner, [np.array([1e-3, 2e-3 * (-1) ** i]) for i in range(100)], [1] * 100)
+    np.testing.assert_allclose(after, [-0.01611823, -0.00014698], rtol=1e-3)
+    np.testing.assert_array_equal(after, before)
+
+
 # Options -----------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,40 @@
+"""Operators on sequences; today the inputs that take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cntk.core.axis import Axis
+from cntk.core.variable import Input, input_variable as _input_variable
+
+
+def input_variable(
+    shape: Any,
+    dtype: Any = None,
+    needs_gradient: bool = False,
+    is_sparse: bool = False,
+    sequence_axis: Axis | None = None,
+    name: str = "",
+) -> Input:
+    """Declare an input that takes sequences.
+
+    Args:
+        shape: static shape of one step.
+        dtype: float32 (the default), float64 or float16.
+        needs_gradient: whether gradients with respect to it may be asked for.
+        is_sparse: whether steps are rows of CSR matrices.
+        sequence_axis: the sequence axis, the default one where None; inputs on different axes have lengths of their own.
+        name: a name to feed and find it by.
+
+    >>> x = C.sequence.input_variable(2)
+    >>> x
+    Input('Input...', [#, *], [2])
+    >>> (x * 2).eval([np.array([[1, 2], [3, 4]], np.float32), np.array([[5, 6]], np.float32)])
+    [array([[2., 4.],
+           [6., 8.]], dtype=float32), array([[10., 12.]], dtype=float32)]
+    """
+    axes = (Axis.default_batch_axis(), sequence_axis or Axis.default_dynamic_axis())
+    return _input_variable(shape, dtype, needs_gradient, is_sparse, axes, name)
+
+
+__all__ = ["input_variable"]

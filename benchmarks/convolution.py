@@ -1,0 +1,81 @@
+"""The convolutional network of CNTK's guided tour, trained with momentum."""
+
+from data import classes, features, one_hot
+
+TITLE = "convolutional network, minibatch 256: training step"
+SIZE, SIDE, CLASSES = 256, 28, 10
+RATE, MOMENTUM = 0.01, 0.9
+
+# Multiplications an image and layer: pixels of the result x filters x what a filter sees.
+FIRST = 28 * 28 * 32 * 5 * 5
+PER_IMAGE = FIRST + 11 * 11 * 48 * 32 * 3 * 3 + 3 * 3 * 64 * 48 * 3 * 3 + 576 * 96 + 96 * CLASSES
+WEIGHTS = 32 * 5 * 5 + 48 * 32 * 3 * 3 + 64 * 48 * 3 * 3 + 576 * 96 + 96 * CLASSES
+FLOP = 2 * SIZE * (3 * PER_IMAGE - FIRST)
+# Data in; weights, their gradients and their momentum are each read and written once.
+BYTES = 4 * (SIZE * (SIDE * SIDE + CLASSES) + 6 * WEIGHTS)
+
+
+def cntk_model(x):
+    """The network, as the guided tour writes it."""
+    import cntk as C
+    from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Sequential
+
+    with C.layers.default_options(activation=C.relu):
+        return Sequential(
+            [
+                Convolution2D((5, 5), num_filters=32, reduction_rank=0, pad=True),
+                MaxPooling((3, 3), strides=(2, 2)),
+                Convolution2D((3, 3), num_filters=48),
+                MaxPooling((3, 3), strides=(2, 2)),
+                Convolution2D((3, 3), num_filters=64),
+                Dense(96),
+                Dropout(dropout_rate=0.5),
+                Dense(CLASSES, activation=None),
+            ]
+        )(x)
+
+
+def torch_model():
+    """The same network."""
+    from torch import nn
+
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
+        nn.Conv2d(32, 48, 3), nn.ReLU(), nn.MaxPool2d(3, 2),
+        nn.Conv2d(48, 64, 3), nn.ReLU(), nn.Flatten(),
+        nn.Linear(576, 96), nn.ReLU(), nn.Dropout(0.5), nn.Linear(96, CLASSES),
+    )  # fmt: skip
+
+
+def with_cntk():
+    import cntk as C
+
+    x, y = C.input_variable((SIDE, SIDE)), C.input_variable(CLASSES)
+    model = cntk_model(x)
+    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
+    learner = C.momentum_sgd(model.parameters, C.learning_parameter_schedule(RATE), C.momentum_schedule(MOMENTUM))
+    trainer = C.Trainer(model, criterion, [learner])
+
+    def step(images, labels):
+        trainer.train_minibatch({x: images, y: labels})
+
+    pool = features(SIZE, (SIDE, SIDE))
+    return step, list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
+
+
+def with_torch():
+    import torch
+
+    model = torch_model()
+    criterion = torch.nn.CrossEntropyLoss()
+    learner = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+
+    def step(images, labels):
+        learner.zero_grad()
+        scores = model(images)
+        criterion(scores, labels).backward()
+        (scores.argmax(dim=1) != labels).sum()
+        learner.step()
+
+    pool = features(SIZE, (1, SIDE, SIDE))
+    return step, list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))

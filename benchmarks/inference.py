@@ -1,0 +1,32 @@
+"""The convolutional network on one image, as a program that serves requests runs it."""
+
+from convolution import PER_IMAGE, SIDE, WEIGHTS, cntk_model, torch_model
+from data import features
+
+TITLE = "convolutional network: inference of one image"
+FLOP = 2 * PER_IMAGE
+BYTES = 4 * (SIDE * SIDE + WEIGHTS)
+
+
+def with_cntk():
+    import cntk as C
+
+    x = C.input_variable((SIDE, SIDE))
+    model = cntk_model(x)
+
+    def step(image):
+        model.eval({x: image})
+
+    return step, [(image,) for image in features(1, (SIDE, SIDE))]
+
+
+def with_torch():
+    import torch
+
+    model = torch_model().eval()
+
+    def step(image):
+        with torch.inference_mode():
+            model(image)
+
+    return step, [(torch.from_numpy(image),) for image in features(1, (1, SIDE, SIDE))]

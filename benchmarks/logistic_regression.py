@@ -1,0 +1,67 @@
+"""Logistic regression as in CNTK's guided tour: two inputs, two classes, sparse labels, SGD.
+
+So small that it measures what a framework adds to the arithmetic.
+"""
+
+import numpy as np
+from data import classes, features, sparse_one_hot
+
+TITLE = "logistic regression, minibatch 32: training step"
+SIZE, INPUTS, CLASSES = 32, 2, 2
+RATE = 0.1
+
+FLOP = 2 * SIZE * 2 * INPUTS * CLASSES
+BYTES = 4 * (SIZE * (INPUTS + 1) + 3 * (INPUTS + 1) * CLASSES)
+
+
+def with_cntk():
+    import cntk as C
+
+    x, y = C.input_variable(INPUTS), C.input_variable(CLASSES, is_sparse=True)
+    model = C.layers.Dense(CLASSES)(x)
+    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
+    trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule(RATE))])
+
+    def step(images, labels):
+        trainer.train_minibatch({x: images, y: labels})
+
+    pool = features(SIZE, (INPUTS,))
+    return step, list(zip(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES)))
+
+
+def with_torch():
+    import torch
+
+    model = torch.nn.Linear(INPUTS, CLASSES)
+    criterion = torch.nn.CrossEntropyLoss()
+    learner = torch.optim.SGD(model.parameters(), lr=RATE)
+
+    def step(images, labels):
+        learner.zero_grad()
+        scores = model(images)
+        criterion(scores, labels).backward()
+        (scores.argmax(dim=1) != labels).sum()
+        learner.step()
+
+    pool = features(SIZE, (INPUTS,))
+    return step, list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+
+
+def with_numpy():
+    """The arithmetic alone, written down without a framework."""
+    weights = np.random.RandomState(2).randn(INPUTS, CLASSES).astype(np.float32)
+    bias = np.zeros(CLASSES, np.float32)
+    row = np.arange(SIZE)
+
+    def step(images, labels):
+        scores = images @ weights + bias
+        gradient = np.exp(scores - scores.max(axis=1, keepdims=True))
+        gradient /= gradient.sum(axis=1, keepdims=True)
+        -np.log(gradient[row, labels.indices]).sum()
+        (scores.argmax(axis=1) != labels.indices).sum()
+        gradient[row, labels.indices] -= 1
+        weights[...] -= RATE / SIZE * (images.T @ gradient)
+        bias[...] -= RATE / SIZE * gradient.sum(axis=0)
+
+    pool = features(SIZE, (INPUTS,))
+    return step, list(zip(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES)))

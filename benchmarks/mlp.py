@@ -1,0 +1,50 @@
+"""A network of three dense layers, 784-400-400-10 with ReLU, trained with Adam: matrix products and the learner's update."""
+
+from data import classes, features, one_hot
+
+TITLE = "dense network 784-400-400-10, minibatch 256, Adam: training step"
+SIZE, INPUTS, HIDDEN, CLASSES = 256, 784, 400, 10
+RATE, MOMENTUM, VARIANCE_MOMENTUM = 0.001, 0.9, 0.999
+
+FIRST, WEIGHTS = INPUTS * HIDDEN, INPUTS * HIDDEN + HIDDEN * HIDDEN + HIDDEN * CLASSES
+# Forward, weights' gradients, and activations' gradients, which the first layer does without.
+FLOP = 2 * SIZE * (3 * WEIGHTS - FIRST)
+# Data in; weights, their gradients and Adam's two averages are each read and written once.
+BYTES = 4 * (SIZE * (INPUTS + CLASSES) + 8 * WEIGHTS)
+
+
+def with_cntk():
+    import cntk as C
+
+    x, y = C.input_variable(INPUTS), C.input_variable(CLASSES)
+    dense = C.layers.Dense
+    model = C.layers.Sequential([dense(HIDDEN, activation=C.relu), dense(HIDDEN, activation=C.relu), dense(CLASSES)])(x)
+    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
+    rate = C.learning_parameter_schedule(RATE)
+    learner = C.adam(model.parameters, rate, MOMENTUM, variance_momentum=VARIANCE_MOMENTUM)
+    trainer = C.Trainer(model, criterion, [learner])
+
+    def step(images, labels):
+        trainer.train_minibatch({x: images, y: labels})
+
+    pool = features(SIZE, (INPUTS,))
+    return step, list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
+
+
+def with_torch():
+    import torch
+
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
+    criterion = nn.CrossEntropyLoss()
+    learner = torch.optim.Adam(model.parameters(), lr=RATE, betas=(MOMENTUM, VARIANCE_MOMENTUM))
+
+    def step(images, labels):
+        learner.zero_grad()
+        scores = model(images)
+        criterion(scores, labels).backward()
+        (scores.argmax(dim=1) != labels).sum()
+        learner.step()
+
+    pool = features(SIZE, (INPUTS,))
+    return step, list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))

@@ -1,0 +1,84 @@
+"""Takes one measurement in a process of its own and prints it: ``python worker.py MEASURE WORKLOAD FRAMEWORK``.
+
+It imports little, so that what a framework imports itself is counted as the framework's.
+"""
+
+import importlib
+import itertools
+import os
+import sys
+import time
+
+import numpy as np
+
+WARM_UP, MEASURED = 0.5, 2.0
+"""Seconds before and while steps are timed."""
+
+LEAST = 8
+"""Steps that are timed at least."""
+
+
+def step_time(workload, framework):
+    """Median of the seconds that a step takes once everything is warm."""
+    step, pool = builder(workload, framework)()
+    minibatches = itertools.cycle(pool)
+    timed(step, minibatches, WARM_UP)
+    return [np.median(timed(step, minibatches, MEASURED))]
+
+
+def first_call(workload, framework):
+    """Seconds to build a network and take the first step."""
+    importlib.import_module(framework)
+    build = builder(workload, framework)
+    build.__globals__["features"](1, (1,))
+    start = time.perf_counter()
+    step, pool = build()
+    step(*pool[0])
+    return [time.perf_counter() - start]
+
+
+def memory(workload, framework):
+    """Bytes resident before the first step, after 100 and after 1,000 steps."""
+    step, pool = builder(workload, framework)()
+    minibatches = itertools.cycle(pool)
+    sizes = [resident()]
+    for steps in (100, 900):
+        for minibatch in itertools.islice(minibatches, steps):
+            step(*minibatch)
+        sizes.append(resident())
+    return sizes
+
+
+def import_time(workload, framework):
+    """Seconds to import a framework where NumPy has been imported."""
+    start = time.perf_counter()
+    importlib.import_module(framework)
+    return [time.perf_counter() - start]
+
+
+def builder(workload, framework):
+    """The function that builds a workload in a framework; it returns a step and a pool of minibatches."""
+    return getattr(importlib.import_module(workload), "with_" + framework)
+
+
+def timed(step, minibatches, seconds):
+    """Seconds of each of the steps that fit into some time."""
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < LEAST:
+        minibatch = next(minibatches)
+        start = time.perf_counter()
+        step(*minibatch)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def resident():
+    """Bytes of memory that this process holds."""
+    with open("/proc/self/statm") as status:
+        return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    measure, workload, framework = sys.argv[1:]
+    print(*globals()[measure](workload, framework))
