@@ -47,7 +47,7 @@ def torch_model():
     )  # fmt: skip
 
 
-def with_cntk():
+def cntk_step():
     import cntk as C
 
     x, y = C.input_variable((SIDE, SIDE)), C.input_variable(CLASSES)
@@ -59,11 +59,15 @@ def with_cntk():
     def step(images, labels):
         trainer.train_minibatch({x: images, y: labels})
 
+    return step
+
+
+def cntk_data():
     pool = features(SIZE, (SIDE, SIDE))
-    return step, list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
+    return list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
 
 
-def with_torch():
+def torch_step():
     import torch
 
     model = torch_model()
@@ -77,5 +81,11 @@ def with_torch():
         (scores.argmax(dim=1) != labels).sum()
         learner.step()
 
+    return step
+
+
+def torch_data():
+    import torch
+
     pool = features(SIZE, (1, SIDE, SIDE))
-    return step, list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+    return list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))

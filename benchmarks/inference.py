@@ -8,7 +8,7 @@ FLOP = 2 * PER_IMAGE
 BYTES = 4 * (SIDE * SIDE + WEIGHTS)
 
 
-def with_cntk():
+def cntk_step():
     import cntk as C
 
     x = C.input_variable((SIDE, SIDE))
@@ -17,10 +17,14 @@ def with_cntk():
     def step(image):
         model.eval({x: image})
 
-    return step, [(image,) for image in features(1, (SIDE, SIDE))]
+    return step
 
 
-def with_torch():
+def cntk_data():
+    return [(image,) for image in features(1, (SIDE, SIDE))]
+
+
+def torch_step():
     import torch
 
     model = torch_model().eval()
@@ -29,4 +33,10 @@ def with_torch():
         with torch.inference_mode():
             model(image)
 
-    return step, [(torch.from_numpy(image),) for image in features(1, (1, SIDE, SIDE))]
+    return step
+
+
+def torch_data():
+    import torch
+
+    return [(torch.from_numpy(image),) for image in features(1, (1, SIDE, SIDE))]

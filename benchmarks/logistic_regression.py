@@ -14,7 +14,7 @@ FLOP = 2 * SIZE * 2 * INPUTS * CLASSES
 BYTES = 4 * (SIZE * (INPUTS + 1) + 3 * (INPUTS + 1) * CLASSES)
 
 
-def with_cntk():
+def cntk_step():
     import cntk as C
 
     x, y = C.input_variable(INPUTS), C.input_variable(CLASSES, is_sparse=True)
@@ -25,11 +25,15 @@ def with_cntk():
     def step(images, labels):
         trainer.train_minibatch({x: images, y: labels})
 
+    return step
+
+
+def cntk_data():
     pool = features(SIZE, (INPUTS,))
-    return step, list(zip(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES)))
+    return list(zip(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES)))
 
 
-def with_torch():
+def torch_step():
     import torch
 
     model = torch.nn.Linear(INPUTS, CLASSES)
@@ -43,11 +47,17 @@ def with_torch():
         (scores.argmax(dim=1) != labels).sum()
         learner.step()
 
+    return step
+
+
+def torch_data():
+    import torch
+
     pool = features(SIZE, (INPUTS,))
-    return step, list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+    return list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
 
 
-def with_numpy():
+def numpy_step():
     """The arithmetic alone, written down without a framework."""
     weights = np.random.RandomState(2).randn(INPUTS, CLASSES).astype(np.float32)
     bias = np.zeros(CLASSES, np.float32)
@@ -63,5 +73,7 @@ def with_numpy():
         weights[...] -= RATE / SIZE * (images.T @ gradient)
         bias[...] -= RATE / SIZE * gradient.sum(axis=0)
 
-    pool = features(SIZE, (INPUTS,))
-    return step, list(zip(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES)))
+    return step
+
+
+numpy_data = cntk_data

@@ -13,7 +13,7 @@ FLOP = 2 * SIZE * (3 * WEIGHTS - FIRST)
 BYTES = 4 * (SIZE * (INPUTS + CLASSES) + 8 * WEIGHTS)
 
 
-def with_cntk():
+def cntk_step():
     import cntk as C
 
     x, y = C.input_variable(INPUTS), C.input_variable(CLASSES)
@@ -27,11 +27,15 @@ def with_cntk():
     def step(images, labels):
         trainer.train_minibatch({x: images, y: labels})
 
+    return step
+
+
+def cntk_data():
     pool = features(SIZE, (INPUTS,))
-    return step, list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
+    return list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
 
 
-def with_torch():
+def torch_step():
     import torch
 
     nn = torch.nn
@@ -46,5 +50,11 @@ def with_torch():
         (scores.argmax(dim=1) != labels).sum()
         learner.step()
 
+    return step
+
+
+def torch_data():
+    import torch
+
     pool = features(SIZE, (INPUTS,))
-    return step, list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+    return list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))

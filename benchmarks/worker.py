@@ -20,27 +20,23 @@ LEAST = 8
 
 def step_time(workload, framework):
     """Median of the seconds that a step takes once everything is warm."""
-    step, pool = builder(workload, framework)()
-    minibatches = itertools.cycle(pool)
+    step, minibatches = step_of(workload, framework), itertools.cycle(data_of(workload, framework))
     timed(step, minibatches, WARM_UP)
     return [np.median(timed(step, minibatches, MEASURED))]
 
 
 def first_call(workload, framework):
-    """Seconds to build a network and take the first step."""
+    """Seconds to build a network and take the first step, where the framework has been imported."""
     importlib.import_module(framework)
-    build = builder(workload, framework)
-    build.__globals__["features"](1, (1,))
+    minibatch = data_of(workload, framework)[0]
     start = time.perf_counter()
-    step, pool = build()
-    step(*pool[0])
+    step_of(workload, framework)(*minibatch)
     return [time.perf_counter() - start]
 
 
 def memory(workload, framework):
     """Bytes resident before the first step, after 100 and after 1,000 steps."""
-    step, pool = builder(workload, framework)()
-    minibatches = itertools.cycle(pool)
+    step, minibatches = step_of(workload, framework), itertools.cycle(data_of(workload, framework))
     sizes = [resident()]
     for steps in (100, 900):
         for minibatch in itertools.islice(minibatches, steps):
@@ -56,9 +52,14 @@ def import_time(workload, framework):
     return [time.perf_counter() - start]
 
 
-def builder(workload, framework):
-    """The function that builds a workload in a framework; it returns a step and a pool of minibatches."""
-    return getattr(importlib.import_module(workload), "with_" + framework)
+def step_of(workload, framework):
+    """Builds a workload in a framework: a function that takes one step on a minibatch."""
+    return getattr(importlib.import_module(workload), framework + "_step")()
+
+
+def data_of(workload, framework):
+    """The minibatches that the framework's steps go through again and again."""
+    return getattr(importlib.import_module(workload), framework + "_data")()
 
 
 def timed(step, minibatches, seconds):

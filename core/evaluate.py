@@ -46,11 +46,10 @@ def program_for(
     return program
 
 
-def feeds_for(program: Program, arguments: Any) -> dict[Variable, Feed]:
+def feeds_for(program: Program, arguments: Any) -> list[Feed]:
     """Convert a user's arguments for a program's inputs."""
-    wanted = program.arguments
-    found = match_arguments(wanted, arguments)
-    return {variable: feed(variable, found[variable]) for variable in wanted}
+    found = match_arguments(program.arguments, arguments)
+    return [feed(variable, found[variable]) for variable in program.arguments]
 
 
 def evaluate(function: Function, arguments: Any, outputs: Any, device: Any, as_numpy: bool) -> Any:
@@ -183,7 +182,7 @@ def _differentiable_leaves(function: Function) -> list[Variable]:
 
 def _seed(run: Run, root: Variable, gradient: Any) -> Any:
     shape = run.value(root).shape
-    layout = run.layout(root.spec.axes or ())
+    layout = run.layout(root)
     data = gradient.asarray() if hasattr(gradient, "asarray") else gradient
     if layout is not None and layout.is_sequence:
         parts = list(data) if isinstance(data, (list, np.ndarray)) else [data]
@@ -206,7 +205,7 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     """A root or gradient as the user gets it: memory of its own."""
     backend = run.binding.backend
     axes = variable.spec.axes or ()
-    layout = run.layout(axes)
+    layout = run.layout(variable)
     if isinstance(array, SparseRows):
         dense = backend.empty(array.shape, array.dtype)
         array.to_dense(backend.xp, dense)

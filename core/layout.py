@@ -44,6 +44,11 @@ class Layout:
         return self.lengths is not None
 
     @cached_property
+    def batch(self) -> Layout:
+        """Layout of values that have the batch axis alone."""
+        return self if self.lengths is None else Layout(self.samples)
+
+    @cached_property
     def order(self) -> Index:
         """User's index of each sequence in packed order: longest first, ties in the user's order."""
         return np.argsort(-self._known_lengths, kind="stable")

@@ -15,6 +15,7 @@ from typing import Any
 from . import plugins
 from .backend import Backend
 from .build import explained
+from .feed import Feed
 from .function import Block, Combine, Primitive
 from .op import Elementwise, Op, includes
 from .spec import Spec
@@ -90,7 +91,7 @@ class Program:
     Attributes:
         slots: all values.
         instructions: operators in the order of the forward pass; the backward pass goes the other way.
-        inputs: slots that data is fed to.
+        inputs, arguments: slots that data is fed to, and their variables.
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
     """
 
@@ -108,11 +109,12 @@ class Program:
         self.instructions: list[Instruction] = []
         self._slot_of: dict[Variable, int] = {}
         self._bound: dict[Variable, Variable] = {}
-        self._expanded: dict[tuple[int, Any], int] = {}
+        self._inserted: dict[tuple[str, tuple[int, ...]], int] = {}
         for node in self._ordered(roots):
             self._emit(node)
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
+        self.arguments = [self.slots[index].variable for index in self.inputs]
         self.seed_slots: dict[Variable, int] = {}
         self.gradient_slots: dict[Variable, int] = {}
         if wrt:
@@ -123,13 +125,8 @@ class Program:
 
     # ---- running ----
 
-    @property
-    def arguments(self) -> list[Variable]:
-        """The inputs that must be fed."""
-        return [self.slots[index].variable for index in self.inputs]
-
-    def start(self, feeds: dict[Variable, Any]) -> Run:
-        """Take a workspace and load data into it; the caller closes the run to give the workspace back.
+    def start(self, feeds: Sequence[Feed]) -> Run:
+        """Take a workspace and load data into it, one feed for each argument; the caller closes the run to give it back.
 
         Raises:
             ValueError: the inputs' minibatches do not go together.
@@ -230,26 +227,26 @@ class Program:
         self.instructions.append(Instruction(op, node, forward, backward, inputs, outputs, is_view=is_view))
 
     def _dense(self, slot: int, node: Primitive) -> int:
-        return self._insert(Densify(), slot, node) if self.slots[slot].spec.sparse else slot
+        return self._insert(Densify(), (slot,), node) if self.slots[slot].spec.sparse else slot
 
     def _on_common_axes(self, inputs: list[int], node: Primitive) -> list[int]:
         """Expand operands that have only some of the dynamic axes that others have."""
-        widest = max((self.slots[i].spec.axes or () for i in inputs), key=len, default=())
-        return [
-            self._insert(Expand(widest), i, node) if node.op.expands_operands and 0 < len(self.slots[i].spec.axes or ()) < len(widest) else i
-            for i in inputs
-        ]
+        axes = {i: self.slots[i].spec.axes or () for i in inputs}
+        widest = max(inputs, key=lambda i: len(axes[i]), default=0)
+        if not node.op.expands_operands:
+            return inputs
+        return [self._insert(Expand(), (i, widest), node) if 0 < len(axes[i]) < len(axes[widest]) else i for i in inputs]
 
-    def _insert(self, op: Op, slot: int, node: Primitive) -> int:
+    def _insert(self, op: Op, inputs: tuple[int, ...], node: Primitive) -> int:
         """Put an operator of our own before *node*; operands that need the same one share it."""
-        key = (slot, (type(op), getattr(op, "axes", None)))
-        if key not in self._expanded:
-            spec = op.infer(self.slots[slot].spec)
+        key = (op.op_name, inputs)
+        if key not in self._inserted:
+            spec = op.infer(*(self.slots[i].spec for i in inputs))
             assert isinstance(spec, Spec)
-            made = self._add(spec, COMPUTED, self.slots[slot].variable)
-            self._append(op, node, (slot,), (made,))
-            self._expanded[key] = made
-        return self._expanded[key]
+            made = self._add(spec, COMPUTED, self.slots[inputs[0]].variable)
+            self._append(op, node, inputs, (made,))
+            self._inserted[key] = made
+        return self._inserted[key]
 
     # ---- lifetimes ----
 

@@ -11,16 +11,15 @@ from .spec import Spec
 
 
 class Expand(Op):
-    """Repeat the value of each sequence along its steps: batch rows become sequence rows."""
+    """Repeat the value of each sequence, the first operand, along the steps that the second one has."""
 
     op_name = "Expand"
-
-    def __init__(self, axes: Any) -> None:
-        super().__init__()
-        self.axes = axes
+    gradient_inputs = (0,)
+    expands_operands = False
+    sparse_inputs = (1,)
 
     def infer(self, *inputs: Spec) -> Spec:
-        return inputs[0].but(axes=self.axes)
+        return inputs[0].but(axes=inputs[1].axes)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         assert ctx.layout is not None

@@ -178,8 +178,7 @@ class Trainer:
 
     def _aggregate(self, run: Run) -> None:
         """Sum loss and metric over the minibatch; samples are those of the loss."""
-        layout = run.layout(self._loss.dynamic_axes)
-        samples = run.samples if layout is None else layout.rows
+        samples = run.count(self._loss)
         loss = float(run.value(self._loss).sum())
         metric = 0.0 if self._metric is None else float(run.value(self._metric).sum())
         self._last = (samples, loss, metric)
@@ -222,16 +221,14 @@ def measure(function: Function, metric: Variable, arguments: Any, device: Any = 
     try:
         with run.guard():
             run.forward()
-        layout = run.layout(metric.dynamic_axes)
-        samples = run.samples if layout is None else layout.rows
+        samples = run.count(metric)
         return float(run.value(metric).sum()) / samples, samples
     finally:
         run.close()
 
 
 def _host(run: Run, variable: Variable) -> Any:
-    axes = variable.dynamic_axes
-    return unfeed(run.binding.backend.to_numpy(run.value(variable)), axes, run.layout(axes))
+    return unfeed(run.binding.backend.to_numpy(run.value(variable)), variable.dynamic_axes, run.layout(variable))
 
 
 def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:
