@@ -49,7 +49,7 @@ docs: $(VENV)/dev.installed
 	$(PYTHON) -m pytest tests/programs/test_docs.py
 
 bench: $(VENV)/dev.installed
-	$(PYTHON) -m benchmarks
+	$(PYTHON) benchmarks/run.py
 
 # ---- checks ----
 

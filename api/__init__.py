@@ -18,10 +18,10 @@ from cntk.core import plugins as _plugins
 
 _plugins.load_plugins()
 
-from cntk import axis, core, debugging, default_options, device, eval, initializer, internal, io, layers, learners, logging, losses, metrics, misc, ops, train, variables  # noqa: E402, I001
-from cntk import cntk_py  # noqa: E402
+from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402, I001
+from cntk import cntk_py, losses, metrics, misc, ops, tensor, train, variables  # noqa: E402
 from cntk.axis import Axis  # noqa: E402
-from cntk.core import NDArrayView, Value, asarray, asvalue  # noqa: E402
+from cntk.core import NDArrayView, Value, asarray, asvalue, user_function  # noqa: E402
 from cntk.core.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.shape import FreeDimension, InferredDimension  # noqa: E402
 from cntk.default_options import *  # noqa: E402, F403
@@ -52,4 +52,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *(name for source in _SOURCES for name in source.__all__)})
 
 
-__all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("annotations", "Any", "np")]  # noqa: PLE0604
+__all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("annotations", "Any", "np")]

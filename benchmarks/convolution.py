@@ -1,6 +1,6 @@
 """The convolutional network of CNTK's guided tour, trained with momentum."""
 
-from data import classes, features, one_hot
+from data import classes, features, one_hot, pairs
 
 TITLE = "convolutional network, minibatch 256: training step"
 SIZE, SIDE, CLASSES = 256, 28, 10
@@ -64,7 +64,7 @@ def cntk_step():
 
 def cntk_data():
     pool = features(SIZE, (SIDE, SIDE))
-    return list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
+    return pairs(pool, one_hot(classes(pool, CLASSES), CLASSES))
 
 
 def torch_step():
@@ -88,4 +88,4 @@ def torch_data():
     import torch
 
     pool = features(SIZE, (1, SIDE, SIDE))
-    return list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+    return pairs(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES)))

@@ -33,3 +33,8 @@ def sparse_one_hot(pool, count):
     from scipy.sparse import csr_matrix
 
     return [csr_matrix(rows) for rows in one_hot(pool, count)]
+
+
+def pairs(left, right):
+    """What belongs together, in a list of pairs."""
+    return list(zip(left, right))  # noqa: B905  (strict= came after Python 3.6)

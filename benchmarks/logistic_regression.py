@@ -4,7 +4,7 @@ So small that it measures what a framework adds to the arithmetic.
 """
 
 import numpy as np
-from data import classes, features, sparse_one_hot
+from data import classes, features, pairs, sparse_one_hot
 
 TITLE = "logistic regression, minibatch 32: training step"
 SIZE, INPUTS, CLASSES = 32, 2, 2
@@ -22,15 +22,15 @@ def cntk_step():
     criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
     trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule(RATE))])
 
-    def step(images, labels):
-        trainer.train_minibatch({x: images, y: labels})
+    def step(samples, labels):
+        trainer.train_minibatch({x: samples, y: labels})
 
     return step
 
 
 def cntk_data():
     pool = features(SIZE, (INPUTS,))
-    return list(zip(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES)))
+    return pairs(pool, sparse_one_hot(classes(pool, CLASSES), CLASSES))
 
 
 def torch_step():
@@ -40,9 +40,9 @@ def torch_step():
     criterion = torch.nn.CrossEntropyLoss()
     learner = torch.optim.SGD(model.parameters(), lr=RATE)
 
-    def step(images, labels):
+    def step(samples, labels):
         learner.zero_grad()
-        scores = model(images)
+        scores = model(samples)
         criterion(scores, labels).backward()
         (scores.argmax(dim=1) != labels).sum()
         learner.step()
@@ -54,7 +54,7 @@ def torch_data():
     import torch
 
     pool = features(SIZE, (INPUTS,))
-    return list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+    return pairs(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES)))
 
 
 def numpy_step():
@@ -63,14 +63,14 @@ def numpy_step():
     bias = np.zeros(CLASSES, np.float32)
     row = np.arange(SIZE)
 
-    def step(images, labels):
-        scores = images @ weights + bias
+    def step(samples, labels):
+        scores = samples @ weights + bias
         gradient = np.exp(scores - scores.max(axis=1, keepdims=True))
         gradient /= gradient.sum(axis=1, keepdims=True)
         -np.log(gradient[row, labels.indices]).sum()
         (scores.argmax(axis=1) != labels.indices).sum()
         gradient[row, labels.indices] -= 1
-        weights[...] -= RATE / SIZE * (images.T @ gradient)
+        weights[...] -= RATE / SIZE * (samples.T @ gradient)
         bias[...] -= RATE / SIZE * gradient.sum(axis=0)
 
     return step

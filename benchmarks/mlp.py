@@ -1,6 +1,6 @@
 """A network of three dense layers, 784-400-400-10 with ReLU, trained with Adam: matrix products and the learner's update."""
 
-from data import classes, features, one_hot
+from data import classes, features, one_hot, pairs
 
 TITLE = "dense network 784-400-400-10, minibatch 256, Adam: training step"
 SIZE, INPUTS, HIDDEN, CLASSES = 256, 784, 400, 10
@@ -32,7 +32,7 @@ def cntk_step():
 
 def cntk_data():
     pool = features(SIZE, (INPUTS,))
-    return list(zip(pool, one_hot(classes(pool, CLASSES), CLASSES)))
+    return pairs(pool, one_hot(classes(pool, CLASSES), CLASSES))
 
 
 def torch_step():
@@ -57,4 +57,4 @@ def torch_data():
     import torch
 
     pool = features(SIZE, (INPUTS,))
-    return list(zip(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES))))
+    return pairs(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES)))

@@ -4,18 +4,21 @@ It imports nothing else of the project.  Read it in this order: ``variable``, ``
 ``workspace``, ``evaluate``; plugins come in through ``hookspecs`` and ``plugins``.
 """
 
+from typing import Any
+
+import numpy as np
+
+from .user_function import user_function
 from .value import NDArrayView, Value
 from .variable import Variable
 
 
-def asarray(value: object, dtype: object = None) -> object:
+def asarray(value: Any, dtype: Any = None) -> Any:
     """The data of a Value, NDArrayView, parameter or array-like as a NumPy array.
 
     >>> C.asarray(C.constant([1, 2]))
     array([1., 2.], dtype=float32)
     """
-    import numpy as np
-
     data = value.asarray() if hasattr(value, "asarray") else np.asarray(value)
     return data if dtype is None else data.astype(dtype)
 
@@ -29,4 +32,4 @@ def asvalue(variable: Variable, data_array: object) -> Value:
     return Value.create(variable, data_array)
 
 
-__all__ = ["NDArrayView", "Value", "asarray", "asvalue"]
+__all__ = ["NDArrayView", "Value", "asarray", "asvalue", "user_function"]

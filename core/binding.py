@@ -106,7 +106,7 @@ class Binding:
         """How the rows of an instruction's result lie: as its operands' rows, or as the operator says."""
         op, axes = instruction.op, specs[instruction.outputs[0]].axes
         if hasattr(op, "make_layout"):
-            return op.make_layout(*self._shapes_of(instruction, specs))  # type: ignore[no-any-return]
+            return op.make_layout(*self._shapes_of(instruction, specs))
         if not axes:
             return None
         alike = [layout for i in instruction.inputs if specs[i].axes == axes and (layout := self.layouts[i]) is not None]
@@ -114,7 +114,7 @@ class Binding:
             return next(layout.batch for i in instruction.inputs if (layout := self.layouts[i]) is not None)
         for other in alike[1:]:
             if other is not alike[0] and other != alike[0]:
-                why = f"operands on the same dynamic axes differ in their number of samples or the lengths of their sequences: {alike[0]}, {other}"
+                why = f"operands on the same dynamic axes have different samples or sequence lengths: {alike[0]} and {other}"
                 raise explained(ValueError(why), instruction.node)
         return alike[0]
 
@@ -175,7 +175,7 @@ class Binding:
         arrays = self.arrays
         if instruction.is_view:
             target = instruction.outputs[0]
-            arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.shapes[target])  # type: ignore[attr-defined]
+            arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.shapes[target])
             return
         result = self._result(instruction)
         self._append(self.forward_steps, (instruction.forward, (context, result, *self._operands(instruction))), instruction)

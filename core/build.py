@@ -51,7 +51,7 @@ def _common_dtype(operands: Sequence[Any], variables: Sequence[Variable | None])
 
 
 def _cast(constant: Constant, dtype: Any) -> Variable:
-    return plugins.ops.get("cast")(constant, dtype).output  # type: ignore[no-any-return]
+    return plugins.ops.get("cast")(constant, dtype).output
 
 
 def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Variable:
@@ -67,7 +67,7 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
     if isinstance(operand, (np.ndarray, np.generic)):
         if operand.dtype.kind != "f":
             raise ValueError(
-                f"{op_name}: an array operand must hold floating-point numbers, got dtype {operand.dtype}; convert it with .astype(np.float32)"
+                f"{op_name}: an array operand must hold floating-point numbers, got {operand.dtype}; convert it with .astype(np.float32)"
             )
         return Constant(operand, dtype=dtype or operand.dtype.type)
     if isinstance(operand, VariableType):
@@ -83,7 +83,7 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
             raise ValueError(f"{op_name}: an empty list is no operand")
         return Constant(array, dtype=dtype)
     raise TypeError(
-        f"{op_name}: expected a Variable, a Function, a number, a list of numbers or an array as operand, got {type(operand).__name__} {operand!r:.80}"
+        f"{op_name}: expected a variable, function, number, list or array as operand, got {type(operand).__name__} {operand!r:.80}"
     )
 
 

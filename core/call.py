@@ -29,6 +29,8 @@ def argument_map(function: Function, args: tuple[Any, ...], kwargs: dict[str, An
 
 def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """See :meth:`Function.__call__`."""
+    from .clone import clone
+    from .evaluate import forward
     from .function import CloneMethod, Function
 
     bound = argument_map(function, args, kwargs)
@@ -36,9 +38,9 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         for variable in function.arguments:
             bound.setdefault(variable, variable)
         check_types(bound)
-        return function.clone(CloneMethod.share, bound)
+        return clone(function, CloneMethod.share, bound)
     outputs = function.outputs
-    _, values = function.forward(bound, outputs)
+    _, values = forward(function, bound, outputs, None, None, True)
     results = [values[output] for output in outputs]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -54,7 +56,7 @@ def check_types(bound: dict[Variable, Any]) -> None:
     for position, (parameter, given) in enumerate(bound.items()):
         who = f"argument '{parameter.name}'" if parameter.name else f"argument number {position + 1}"
         if not isinstance(given, (Variable, Function)):
-            raise TypeError(f"{who}: expected a Variable or Function beside others of these, got {type(given).__name__}; data and variables do not mix")
+            raise TypeError(f"{who}: data ({type(given).__name__}) and variables cannot be given in one call; turn it into a constant")
         variable = given.output if isinstance(given, Function) else given
         wanted, spec = parameter.spec, variable.spec
         if parameter.is_placeholder or wanted.shape is None:

@@ -20,9 +20,10 @@ class Context:
         training: whether the pass is a training pass (dropout drops, batch normalisation uses the minibatch).
         layouts: layout of each operand, None for one without dynamic axes; refreshed before every pass.
         layout: layout of the result, None when it has no dynamic axes.
+        state: any object, kept from forward to the backward step that belongs to it.
     """
 
-    __slots__ = ("_kept", "_pool", "_scratch", "backend", "layout", "layouts", "training", "xp")
+    __slots__ = ("_kept", "_pool", "_scratch", "backend", "layout", "layouts", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -30,6 +31,7 @@ class Context:
         self.training = training
         self.layouts: Sequence[Layout | None] = ()
         self.layout: Layout | None = None
+        self.state: Any = None
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}

@@ -31,7 +31,7 @@ def backend_named(name: str) -> Any:
     instance = _instances.get(name)
     if instance is None:
         if name not in plugins.backends:
-            raise ValueError(f"no backend is called '{name}'; installed are: {', '.join(plugins.backends)}. `cntk doctor` shows what is missing")
+            raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what is missing")
         candidate = plugins.backends.get(name)()
         why = candidate.unavailable()
         if why:

@@ -35,7 +35,7 @@ def as_dtype(dtype: Any) -> type[np.floating[Any]]:
         scalar = None
     if scalar not in FLOAT_TYPES:
         raise ValueError(f"data type {dtype!r} is not supported; use float16, float32 or float64")
-    return scalar  # type: ignore[return-value]
+    return scalar
 
 
 def dtype_name(dtype: Any) -> str:

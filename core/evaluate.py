@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import clone as cloning
-from .device import use_default_device
-from .feed import Feed, feed, match_arguments, unfeed, value_of
+from .device import DeviceDescriptor, use_default_device
+from .feed import Feed, feed, match_arguments, pack, unfeed, value_of
 from .graph import leaves_of
 from .program import Program
 from .sparse import RowSparse, SparseRows
@@ -37,7 +35,11 @@ def program_for(
     training: bool = False,
 ) -> Program:
     """The function's program for these roots and gradients, compiled now or earlier."""
-    backend = (device or use_default_device()).backend
+    if device is None:
+        device = use_default_device()
+    elif not isinstance(device, DeviceDescriptor):
+        raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
+    backend = device.backend
     key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked, cloning.current_version)
     programs = function.__dict__.setdefault("_programs", {})
     program = programs.get(key)
@@ -62,8 +64,8 @@ def forward(
     function: Function, arguments: Any, outputs: Any, keep_for_backward: Any, device: Any, as_numpy: bool
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
-    roots = _as_outputs(function.outputs if outputs is None else outputs)
-    kept = _as_outputs(keep_for_backward or ())
+    roots = as_outputs(function.outputs if outputs is None else outputs)
+    kept = as_outputs(keep_for_backward or ())
     every = list(dict.fromkeys([*roots, *kept]))
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
@@ -96,7 +98,7 @@ def backward(function: Function, state: Any, root_gradients: Any, variables: Ite
         for root in seeds:
             if root not in state.roots:
                 raise ValueError(f"backward: {root!r} was not in keep_for_backward of the forward pass")
-        wanted = _as_outputs(variables)
+        wanted = as_outputs(variables)
         with run.guard():
             run.backward(seeds)
             result = {variable: _read(run, variable, _gradient(run, variable), None, as_numpy) for variable in wanted}
@@ -108,11 +110,11 @@ def backward(function: Function, state: Any, root_gradients: Any, variables: Ite
 
 def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_numpy: bool, grad_root: Any) -> Any:
     """See :meth:`Function.grad`."""
-    root = function.output if grad_root is None else _as_outputs([grad_root])[0]
-    by = [v for v in function.arguments if v.needs_gradient] if wrt is None else _as_outputs(wrt if isinstance(wrt, (list, tuple, set)) else [wrt])
+    root = function.output if grad_root is None else as_outputs([grad_root])[0]
+    by = [v for v in function.arguments if v.needs_gradient] if wrt is None else as_outputs(wrt)
     if not by:
         raise ValueError(f"grad: no input of {function} has needs_gradient=True; name what to differentiate by with wrt=")
-    extra = _as_outputs(outputs or ())
+    extra = as_outputs(outputs or ())
     program = program_for(function, list(dict.fromkeys([root, *extra])), device, by, [root], training=True)
     run = program.start(feeds_for(program, _by_argument(function, program, at)))
     try:
@@ -156,7 +158,12 @@ def _by_argument(function: Function, program: Program, arguments: Any) -> Any:
     return {}
 
 
-def _as_outputs(items: Any) -> list[Variable]:
+def as_outputs(items: Any) -> list[Variable]:
+    """The variables behind functions and variables, one of them or several.
+
+    Raises:
+        TypeError: one is something else.
+    """
     from .function import Function
 
     listed = [items] if isinstance(items, (Variable, Function)) else list(items)
@@ -172,7 +179,7 @@ def _as_outputs(items: Any) -> list[Variable]:
 
 
 def _items_by_output(gradients: dict[Any, Any]) -> list[tuple[Variable, Any]]:
-    return [(_as_outputs([key])[0], value) for key, value in gradients.items()]
+    return [(as_outputs([key])[0], value) for key, value in gradients.items()]
 
 
 def _differentiable_leaves(function: Function) -> list[Variable]:
@@ -181,17 +188,10 @@ def _differentiable_leaves(function: Function) -> list[Variable]:
 
 
 def _seed(run: Run, root: Variable, gradient: Any) -> Any:
-    shape = run.value(root).shape
-    layout = run.layout(root)
-    data = gradient.asarray() if hasattr(gradient, "asarray") else gradient
-    if layout is not None and layout.is_sequence:
-        parts = list(data) if isinstance(data, (list, np.ndarray)) else [data]
-        array = np.concatenate([np.asarray(part) for part in parts])[layout.pack_index]
-    else:
-        array = np.asarray(data)
-    if array.size != int(np.prod(shape)):
-        raise ValueError(f"backward: the gradient of {root!r} must have the shape {shape}, got {array.shape}")
-    return array.reshape(shape)
+    try:
+        return pack(gradient, run.value(root).shape, run.layout(root))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"backward: the gradient of {root!r} does not fit: {error}") from None
 
 
 def _gradient(run: Run, variable: Variable) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from .axis import Axes
 from .dtypes import dtype_name
 from .layout import Layout
 from .shape import Shape, size_of
+from .spec import BATCH
 from .value import Value, is_csr
 from .variable import Variable
 
@@ -71,10 +73,12 @@ def feed(variable: Variable, data: Any) -> Feed:
         ValueError: it does not fit the input; the message says what was expected.
     """
     spec = variable.spec
-    axes = spec.axes
-    if axes is not None and len(axes) == 1 and type(data) is np.ndarray and data.dtype.type is spec.dtype and not spec.sparse:
-        if data.shape[1:] == spec.shape and data.shape[0]:
-            return Feed(data, data.shape[1:], Layout(data.shape[0]))
+    shape = getattr(data, "shape", None)
+    if spec.axes == BATCH and shape and shape[0] and shape[1:] == spec.shape and getattr(data, "dtype", None) == spec.dtype:
+        if type(data) is np.ndarray and not spec.sparse:
+            return Feed(data, shape[1:], Layout(shape[0]))
+        if is_csr(data) and spec.sparse:
+            return Feed(data, shape[1:], Layout(shape[0]))
     return _feed(variable, data)
 
 
@@ -142,19 +146,17 @@ def _feed_batch(variable: Variable, data: Any) -> Feed:
     if array.ndim != len(wanted) + 1 or not _fits(array.shape[1:], wanted):
         raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {np.shape(data)}")
     if not array.shape[0]:
-        raise ValueError(f"{variable!r}: the minibatch is empty; give at least one sample")
+        raise _empty(variable)
     return Feed(array, array.shape[1:], Layout(array.shape[0]))
 
 
 def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
     if not data:
-        raise ValueError(f"{variable!r}: the minibatch is an empty list; give at least one sample")
-    if is_csr(data[0]):
-        from scipy.sparse import vstack
-
-        return _feed_csr(variable, vstack(data, format="csr"))
+        raise _empty(variable)
+    if any(map(is_csr, data)):
+        return _feed_csr(variable, _stacked(variable, data))
     if variable.is_sparse:
-        raise _needs_csr(variable, data)
+        raise _needs_csr(variable, data[0])
     wanted = variable.spec.dims
     samples = [_dense(variable, item) for item in data]
     for i, sample in enumerate(samples):
@@ -171,7 +173,9 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
     array = np.stack(samples)
     if len(samples) > 1:
         warnings.warn(
-            f"{variable!r} was given a list of {len(samples)} samples; one array with a leading batch axis is faster", UserWarning, stacklevel=2
+            f"{variable!r} was given a list of {len(samples)} samples; one array with a leading batch axis is faster",
+            UserWarning,
+            stacklevel=2,
         )
     return Feed(array, array.shape[1:], Layout(array.shape[0]))
 
@@ -183,13 +187,30 @@ def _feed_csr(variable: Variable, matrix: Any) -> Feed:
     shape = (*wanted[:-1], matrix.shape[1])
     per_sample = size_of(shape[:-1])
     rows, rest = divmod(matrix.shape[0], per_sample)
-    if rest or not rows:
+    if not matrix.shape[0]:
+        raise _empty(variable)
+    if rest:
         raise ValueError(f"{variable!r}: each sample takes {per_sample} rows of a CSR matrix, got a matrix of {matrix.shape[0]} rows")
     if not variable.is_sparse:
         return Feed(matrix.toarray().astype(variable.dtype).reshape(rows, *shape), shape, Layout(rows))
     if matrix.dtype != variable.dtype:
         matrix = matrix.astype(_checked(variable, matrix.dtype))
     return Feed(matrix, shape, Layout(rows))
+
+
+def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
+    """CSR matrices as one, below each other."""
+    width = variable.spec.dims[-1] if variable.spec.dims else 0
+    for i, part in enumerate(parts):
+        if not is_csr(part):
+            raise ValueError(f"{variable!r} takes a list of CSR matrices, got {type(part).__name__} at position {i}")
+        if part.shape[1] != (width if width >= 0 else parts[0].shape[1]):
+            raise ValueError(f"{variable!r} takes CSR rows {width} wide, got a matrix of shape {part.shape} at position {i}")
+    if len(parts) == 1:
+        return parts[0]
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
 
 
 # ---- with a sequence axis ----
@@ -201,8 +222,9 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
         sequences = [data]
     elif isinstance(data, (list, tuple)):
         if not data:
-            raise ValueError(f"{variable!r}: the minibatch is an empty list; give at least one sequence")
+            raise _empty(variable)
         sequences = [part if is_csr(part) else _dense(variable, part) for part in data]
+        sequences = [part[None] if part.ndim == len(wanted) else part for part in sequences]  # one step
     else:
         array = _array(variable, data)
         if array.ndim == len(wanted):
@@ -215,7 +237,7 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
     if 0 in lengths:
         raise ValueError(f"{variable!r}: sequence {lengths.index(0)} has no steps; every sequence needs at least one")
     layout = Layout(len(sequences), lengths)
-    if is_csr(sequences[0]):
+    if any(map(is_csr, sequences)):
         return _feed_csr_sequences(variable, sequences, layout)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
@@ -230,15 +252,9 @@ def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], layout: La
     wanted = variable.spec.dims
     if len(wanted) != 1:
         raise ValueError(f"{variable!r}: sparse sequences need a static shape of one axis, not {wanted}")
-    for i, part in enumerate(sequences):
-        if part.shape[1] != wanted[0] and wanted[0] >= 0:
-            raise ValueError(f"{variable!r} takes CSR rows {wanted[0]} wide, got a matrix of shape {part.shape} at position {i}")
+    joined = _stacked(variable, sequences)
     if len(sequences) > 1:
-        from scipy.sparse import vstack
-
-        joined = vstack(sequences, format="csr")[layout.pack_index]
-    else:
-        joined = sequences[0]
+        joined = joined[layout.pack_index]
     if not variable.is_sparse:
         return Feed(joined.toarray().astype(variable.dtype), (joined.shape[1],), layout)
     return Feed(joined.astype(_checked(variable, joined.dtype), copy=False), (joined.shape[1],), layout)
@@ -272,7 +288,7 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     if dtype == variable.dtype:
         return variable.dtype
     if dtype.kind not in "fiub":
-        raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}")
+        raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}; give an array of real numbers")
     warnings.warn(
         f"{variable!r} was given {dtype} data, which is converted to {dtype_name(variable.dtype)} on every call; "
         f"convert it once with .astype(np.{dtype_name(variable.dtype)})",
@@ -282,8 +298,12 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     return variable.dtype
 
 
+def _empty(variable: Variable) -> ValueError:
+    return ValueError(f"{variable!r}: the minibatch is empty; give at least one sample")
+
+
 def _needs_csr(variable: Variable, data: Any) -> ValueError:
-    return ValueError(f"{variable!r} is sparse and takes scipy.sparse CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix")
+    return ValueError(f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix")
 
 
 def _fits(shape: Shape, wanted: Shape) -> bool:
@@ -297,7 +317,33 @@ def unfeed(array: Any, axes: Axes, layout: Layout | None) -> Any:
     """Rows, on the host, as users see them: an array, or with a sequence axis a list of arrays in the user's order."""
     if len(axes) < 2 or layout is None or not layout.is_sequence:
         return array
-    return [part.copy() for part in np.split(array[layout.unpack_index], layout.splits)]
+    joined = array[layout.unpack_index]
+    return [joined[start:end].copy() for start, end in pairwise((0, *layout.splits, layout.rows))]
+
+
+def pack(data: Any, shape: Shape, layout: Layout | None) -> Any:
+    """Rows, *shape* in all, from data as users see them: the inverse of :func:`unfeed`; axes of length 1 do not matter.
+
+    Raises:
+        ValueError: the data has another shape, or its sequences have other lengths.
+    """
+    if layout is not None and layout.lengths is not None:
+        parts = [_host(part) for part in (data.as_sequences() if isinstance(data, Value) else data)]
+        lengths = [part.shape[0] if part.ndim else 0 for part in parts]
+        if lengths != layout.lengths.tolist():
+            raise ValueError(f"expected a list of sequences of lengths {layout.lengths.tolist()}, got lengths {lengths}")
+        rows = np.concatenate(parts)[layout.pack_index]
+    else:
+        rows = _host(data)
+    if rows.dtype.kind not in "fiub" or [dim for dim in rows.shape if dim != 1] != [dim for dim in shape if dim != 1]:
+        raise ValueError(f"expected numbers in the shape {shape}, got {rows.dtype} data of shape {rows.shape}")
+    return rows.reshape(shape)
+
+
+def _host(data: Any) -> Any:
+    if is_csr(data):
+        return data.toarray()
+    return np.asarray(data.asarray() if hasattr(data, "asarray") else data)
 
 
 def value_of(array: Any, axes: Axes, layout: Layout | None, device: Any) -> Value:

@@ -29,6 +29,10 @@ class CloneMethod(Enum):
     freeze = "freeze"
     """The clone has constants in their place."""
 
+    @classmethod
+    def _missing_(cls, value: object) -> CloneMethod:
+        raise ValueError(f"clone: {value!r} is no method of cloning; use 'share', 'clone' or 'freeze'")
+
 
 _renaming_allowed = False
 
@@ -244,7 +248,7 @@ class Function(TensorOps, metaclass=_FunctionType):
                 return found
         outputs = self.outputs
         if len(outputs) != 1:
-            raise AttributeError(f"{self} has no '{name}', and several outputs to look for it in")
+            raise AttributeError(f"{self} has no '{name}', nor one output to look for it in")
         try:
             return getattr(outputs[0], name)
         except AttributeError:
@@ -286,7 +290,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         placeholders = self.placeholders
         if len(placeholders) != 1:
-            raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders with a dictionary")
+            raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders")
         return self.replace_placeholders({placeholders[0]: substitution})
 
     def update_signature(self, *types: Any, **named_types: Any) -> None:
@@ -305,7 +309,8 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Match positional and keyword arguments to the signature, as Python does.
 
         Raises:
-            TypeError: a wrong number of arguments, an unknown or a doubly given one.
+            TypeError: a wrong number of arguments, or an unknown one.
+            SyntaxError: an argument is given by position and by name.
         """
         from .call import argument_map
 
@@ -326,6 +331,9 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def __rshift__(self, other: Any) -> Any:
         """``f >> g`` is ``g(f)``; a tuple on the right applies its functions side by side, several outputs become arguments."""
+        for g in other if isinstance(other, tuple) else (other,):
+            if not callable(g):
+                raise TypeError(f"{self} can be followed by functions only, got {type(g).__name__} {g!r:.80}")
         outputs: Sequence[Any] = self.outputs
         if isinstance(other, tuple):
             return combine([g(outputs[i if len(outputs) > 1 else 0]) for i, g in enumerate(other)])
@@ -436,14 +444,16 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def __str__(self) -> str:
         alike = all(mine is roots for mine, roots in zip(self.inputs, self.root_function.inputs, strict=False))
-        shown = self.root_function.op_name if alike else "Composite"
+        op_name = self.op_name if self.is_primitive else self.root_function.op.op_name
+        shown = op_name if alike else "Composite"
         arguments = ", ".join(f"{v.name}: {v.type}" if v.name and not isinstance(v, Output) else str(v.type) for v in self.signature)
         results = [str(v.type) for v in self.outputs]
         result = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
         return f"{self.name + ': ' if self.name else ''}{shown}({arguments}) -> {result}"
 
     def __repr__(self) -> str:
-        kind = f"Composite({self.root_function.op_name})" if self.is_composite else self.op_name
+        op_name = self.root_function.op.op_name
+        kind = f"Composite({op_name})" if self.is_composite else op_name
         return f"{kind}: {', '.join(map(repr, self.arguments))} -> {', '.join(map(repr, self.outputs))}"
 
 
@@ -667,7 +677,9 @@ def as_composite(root_function: Function, name: str = "") -> Composite:
     return Composite(root_function.root_function, name)
 
 
-def as_block(composite: Function, block_arguments_map: Sequence[tuple[Any, Any]], block_op_name: str, block_instance_name: str = "") -> Composite:
+def as_block(
+    composite: Function, block_arguments_map: Sequence[tuple[Any, Any]], block_op_name: str, block_instance_name: str = ""
+) -> Composite:
     """Make a graph show as one node.
 
     Args:

@@ -94,7 +94,7 @@ def _walk(root: Any, depth: int) -> Iterator[Any]:
         below = [_node_of(variable) for variable in node.inputs]
         stack.extend((child, levels) for child in reversed(below))
         if inside:
-            stack.append((node.block_root, levels - 1 if levels > 0 else levels))
+            stack.append((_node_of(node.block_root), levels - 1 if levels > 0 else levels))
 
 
 def _node_of(item: Any) -> Any:

@@ -109,5 +109,8 @@ class Layout:
 
     __hash__ = object.__hash__
 
+    def __str__(self) -> str:
+        return f"{self.samples} samples" if self.lengths is None else f"sequences of {', '.join(map(str, self.lengths))} steps"
+
     def __repr__(self) -> str:
         return f"Layout({self.samples})" if self.lengths is None else f"Layout({self.samples}, lengths={self.lengths.tolist()})"

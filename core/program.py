@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from . import plugins
 from .backend import Backend
@@ -201,7 +200,7 @@ class Program:
         if isinstance(variable, (Parameter, Constant)):
             return HELD
         if isinstance(variable, Placeholder):
-            raise ValueError(f"{variable!r} is an unbound placeholder; call the function with an input, or bind it with replace_placeholders")
+            raise ValueError(f"{variable!r} is an unbound placeholder; call the function on an input or use replace_placeholders")
         raise ValueError(f"{variable!r} is computed by nothing in this graph")
 
     def _emit(self, node: Primitive) -> None:
@@ -209,7 +208,8 @@ class Program:
             return
         op = node.op
         inputs = [self._slot(self._resolved(v)) for v in node.inputs]
-        inputs = [self._dense(slot, node) if i not in op.sparse_inputs or not self.backend.sparse else slot for i, slot in enumerate(inputs)]
+        takes_sparse = op.sparse_inputs if self.backend.sparse else ()
+        inputs = [slot if i in takes_sparse else self._dense(slot, node) for i, slot in enumerate(inputs)]
         inputs = self._on_common_axes(inputs, node)
         outputs = tuple(self._add(v.spec, COMPUTED, v) for v in node.outputs)
         self._slot_of.update(zip(node.outputs, outputs, strict=True))
@@ -311,10 +311,9 @@ class _Differentiator:
         for instruction in reversed(program.instructions):
             if any(slot in reached for slot in instruction.outputs):
                 self._differentiate(instruction, active, expected)
-        for variable, slot in self.names.items():
-            if slot is None:
-                continue
-            program.gradient_slots[variable] = self.gradient[slot] if slot in self.gradient else self._zero(slot)
+        for variable, index in self.names.items():
+            if index is not None:
+                program.gradient_slots[variable] = self.gradient[index] if index in self.gradient else self._zero(index)
 
     def _depends_on_wrt(self) -> set[int]:
         active = set(self.wrt)
@@ -371,19 +370,24 @@ class _Differentiator:
             target = self._gradient_of(slot)
             self.arrived[slot] += 1
             if expected[slot] == 1 and self._passes(instruction, i):
-                assert instruction.grad[0] is not None
-                self.slots[target].base = self.slots[instruction.grad[0]].base
+                self._share(target, instruction.grad[0])
                 passed.append((i, target))
                 grads.append(None)
                 continue
             if self.arrived[slot] > 1:
                 term = self.program._add(self.slots[target].spec, COMPUTED, self.slots[slot].variable, like=slot)
                 sums.append((target, term))
-                target = term
-            elif expected[slot] == 1 and self.slots[slot].kind == HELD and self._is_row_sparse(instruction, i):
+                grads.append(term)
+                continue
+            if expected[slot] == 1 and self.slots[slot].kind == HELD and self._is_row_sparse(instruction, i):
                 self.slots[target].kind = ROWS
             grads.append(target)
         instruction.grads, instruction.sums, instruction.passed = tuple(grads), tuple(sums), tuple(passed)
+
+    def _share(self, target: int, source: int | None) -> None:
+        """Let one gradient lie in the memory of another."""
+        if source is not None:
+            self.slots[target].base = self.slots[source].base
 
     def _is_row_sparse(self, instruction: Instruction, i: int) -> bool:
         return instruction.op.row_sparse(i, [self.slots[slot].spec for slot in instruction.inputs])

@@ -27,7 +27,7 @@ class Registry:
             ValueError: another plugin has registered the name.
         """
         if name in self._targets:
-            raise ValueError(f"{self.kind} {name!r} is registered by {self._owners[name]} and again by {owner}; a name belongs to one plugin")
+            raise ValueError(f"{self.kind} {name!r} is registered by {self._owners[name]} and by {owner}; a name belongs to one plugin")
         if isinstance(target, str) and ":" not in target:
             raise ValueError(f"{self.kind} {name!r} of {owner}: expected an import string 'module:object', got {target!r}")
         self._targets[name] = target

@@ -20,10 +20,8 @@ FreeDimension = -3
 
 def as_shape(shape: int | Iterable[int]) -> Shape:
     """Return *shape* as a tuple of ints; an int is a shape of one axis."""
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
     try:
-        dims = tuple(int(dim) for dim in shape)
+        dims = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(dim) for dim in shape)
     except (TypeError, ValueError):
         raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r}") from None
     for dim in dims:

@@ -55,10 +55,9 @@ class TensorOps:
     def __getitem__(self, key: Any) -> Any:
         """Slice along static axes: an int keeps its axis with length 1, a list selects, ``...`` skips to the last axes."""
         keys = list(key) if isinstance(key, tuple) else [key]
-        offset = 0
-        if Ellipsis in keys:
-            at = keys.index(Ellipsis)
-            keys, offset = keys[:at] + keys[at + 1 :], at
+        if any(part is Ellipsis for part in keys):
+            at = next(i for i, part in enumerate(keys) if part is Ellipsis)
+            keys = keys[:at] + keys[at + 1 :]
             axes = [*range(at), *range(at - len(keys), 0)]
         else:
             axes = list(range(len(keys)))

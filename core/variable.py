@@ -166,7 +166,7 @@ class _Holder(Variable):
             return
         given = np.asarray(init)
         if given.dtype.kind not in "fiub":
-            raise TypeError(f"{self.kind} '{name}': cannot take {type(init).__name__} {init!r} as its value; give a number, an array or an initializer")
+            raise TypeError(f"{self.kind} '{name}': cannot begin as {init!r:.80}; give a number, an array or an initializer")
         wanted = given.shape if given.ndim or shape is None else as_shape(shape)
         super().__init__(Spec(wanted, dtype, ()), name, needs_gradient=needs_gradient)
         if is_concrete(wanted):
@@ -298,7 +298,8 @@ def input_variable(
     """Declare an input: a place where data is fed.
 
     Args:
-        shape: static shape of one sample, an int or tuple; ``()`` for scalars, ``C.FreeDimension`` for dimensions that each minibatch decides.
+        shape: static shape of one sample, an int or tuple; ``()`` for scalars,
+            ``C.FreeDimension`` for dimensions that each minibatch decides.
         dtype: float32 (the default), float64 or float16.
         needs_gradient: whether gradients with respect to it may be asked for.
         is_sparse: whether it is fed CSR matrices.

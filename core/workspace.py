@@ -59,8 +59,8 @@ class Workspace:
             if first is None:
                 first = fed.layout
             elif fed.layout.samples != first.samples:
-                given = ", ".join(f"{v!r}: {f.layout.samples}" for v, f in zip(self.program.arguments, feeds, strict=True) if f.layout is not None)
-                raise ValueError(f"the inputs' minibatches have different numbers of samples: {given}")
+                given = [f"{v!r}: {f.layout.samples}" for v, f in zip(self.program.arguments, feeds, strict=True) if f.layout]
+                raise ValueError(f"the inputs' minibatches have different numbers of samples: {', '.join(given)}")
 
 
 class Run:

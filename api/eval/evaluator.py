@@ -9,7 +9,7 @@ from cntk.core.build import as_variable
 from cntk.core.function import Function, combine
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Variable
-from cntk.train.trainer import measure
+from cntk.train.trainer import measure, writers_of
 
 
 class Evaluator:
@@ -24,11 +24,12 @@ class Evaluator:
     5.0
     """
 
-    def __init__(self, eval_function: Function | Variable, progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None) -> None:
-        self._metric = as_variable(eval_function)
+    def __init__(
+        self, eval_function: Function | Variable, progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None
+    ) -> None:
+        self._metric = as_variable(eval_function, op_name="Evaluator")
         self._function = combine([self._metric])
-        writers = [] if progress_writers is None else progress_writers
-        self._writers = list(writers) if isinstance(writers, (list, tuple)) else [writers]
+        self._writers = writers_of(progress_writers)
 
     def test_minibatch(self, arguments: Any, device: Any = None) -> float:
         """Average of the metric over one minibatch, per sample.

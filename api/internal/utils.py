@@ -40,7 +40,12 @@ def _ones_like(batch: Sequence[Any], precision: Any) -> list[Any]:
 
 
 def eval(
-    op: Function, arguments: Any = None, precision: Any = None, device: Any = None, backward_pass: bool = False, expected_backward: Any = None
+    op: Function,
+    arguments: Any = None,
+    precision: Any = None,
+    device: Any = None,
+    backward_pass: bool = False,
+    expected_backward: Any = None,
 ) -> tuple[dict[Variable, Any], dict[Variable, Any] | None]:
     """Evaluate a function and, where *backward_pass*, its gradients from ones.
 

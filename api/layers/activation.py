@@ -7,6 +7,7 @@ from typing import Any
 from cntk import ops
 from cntk.core.random import AUTO_SEED
 from cntk.default_options import default_override_or, get_default_override
+from cntk.layers.arguments import activation_for
 from cntk.layers.blocks import identity
 from cntk.ops.functions import BlockFunction, Function
 
@@ -26,7 +27,7 @@ def Activation(activation: Any = default_override_or(identity), name: str = "") 
     >>> Activation(C.relu)(x).eval({x: [[-1, 2]]})
     array([[0., 2.]], dtype=float32)
     """
-    activation = get_default_override(Activation, activation=activation)
+    activation = activation_for("Activation", get_default_override(Activation, activation=activation))
 
     @BlockFunction("Activation", name)
     def activate(x: Any) -> Any:

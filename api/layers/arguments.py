@@ -10,6 +10,7 @@ import numpy as np
 from cntk.core.initializer import Initializer, constant
 from cntk.core.shape import InferredDimension, Shape
 from cntk.initializer import initializer_with_rank
+from cntk.layers.blocks import identity
 
 INFERRED: Shape = (InferredDimension,)
 """Shape of one axis whose dimension the layer's input tells."""
@@ -43,6 +44,19 @@ def shape_of_rank(layer: str, filter_shape: Any, rank: int) -> tuple[int, ...]:
         ValueError: it has another number of axes.
     """
     return per_axis(layer, "filter_shape", filter_shape, rank)
+
+
+def activation_for(layer: str, activation: Any) -> Any:
+    """The function that an ``activation`` argument means; None is the identity.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if activation is None:
+        return identity
+    if not callable(activation):
+        raise TypeError(f"{layer}: activation must be a function such as relu, got {type(activation).__name__} {activation!r:.80}")
+    return activation
 
 
 def initializer_for(init: Any, **ranks: int) -> Initializer:

@@ -9,7 +9,7 @@ import numpy as np
 from cntk import ops
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
-from cntk.layers.arguments import INFERRED, as_tuple, initializer_for, per_axis, shape_of_rank
+from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
 from cntk.layers.blocks import identity
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
@@ -69,7 +69,7 @@ def Convolution(
     >>> y.shape, y.W.shape, y.b.shape
     ((16, 4, 4), (16, 3, 3, 3), (16, 1, 1))
     """
-    activation = get_default_override(Convolution, activation=activation)
+    activation = activation_for("Convolution", get_default_override(Convolution, activation=activation))
     init = get_default_override(Convolution, init=init)
     pad = get_default_override(Convolution, pad=pad)
     bias = get_default_override(Convolution, bias=bias)
@@ -110,7 +110,7 @@ def Convolution(
             r = r + b
         if num_filters is None:
             r = ops.reshape(r, (), begin_axis=-rank - 1, end_axis=-rank)
-        return r if activation is None else activation(r)
+        return activation(r)
 
     return convolve
 

@@ -7,7 +7,7 @@ from typing import Any
 from cntk import ops
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
-from cntk.layers.arguments import INFERRED, as_tuple, initializer_for, per_axis, shape_of_rank
+from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
 from cntk.layers.blocks import identity
 from cntk.layers.convolution import add_channel_axis, check_options
 from cntk.ops.functions import BlockFunction, Function
@@ -61,7 +61,7 @@ def ConvolutionTranspose(
     >>> y.shape, y.W.shape
     ((2, 8, 8), (3, 2, 3, 3))
     """
-    activation = get_default_override(ConvolutionTranspose, activation=activation)
+    activation = activation_for("ConvolutionTranspose", get_default_override(ConvolutionTranspose, activation=activation))
     init = get_default_override(ConvolutionTranspose, init=init)
     pad = get_default_override(ConvolutionTranspose, pad=pad)
     bias = get_default_override(ConvolutionTranspose, bias=bias)
@@ -91,7 +91,7 @@ def ConvolutionTranspose(
         )
         if b is not None:
             r = r + b
-        return r if activation is None else activation(r)
+        return activation(r)
 
     return convolve_transposed
 

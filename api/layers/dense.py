@@ -9,7 +9,7 @@ import numpy as np
 from cntk import ops
 from cntk.default_options import default_override_or, get_default_override, is_default_override
 from cntk.initializer import glorot_uniform
-from cntk.layers.arguments import INFERRED, as_tuple, initializer_for
+from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for
 from cntk.layers.blocks import identity
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant, Parameter
@@ -54,7 +54,7 @@ def Dense(
     >>> Dense(4, map_rank=1)(x).shape
     (2, 4)
     """
-    activation = get_default_override(Dense, activation=activation)
+    activation = activation_for("Dense", get_default_override(Dense, activation=activation))
     init = get_default_override(Dense, init=init)
     bias = get_default_override(Dense, bias=bias)
     init_bias = get_default_override(Dense, init_bias=init_bias)
@@ -73,7 +73,7 @@ def Dense(
         r = ops.times(x, W, output_rank=output_rank, infer_input_rank_to_map=axes_to_keep)
         if b is not None:
             r = r + b
-        return r if activation is None else activation(r)
+        return activation(r)
 
     return dense
 

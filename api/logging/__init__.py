@@ -8,7 +8,7 @@ from cntk.core import plugins
 from cntk.logging import graph
 from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "TraceLevel",
     "get_trace_level",
     "graph",

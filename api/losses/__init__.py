@@ -6,7 +6,7 @@ from typing import Any
 
 from cntk.core import plugins
 
-__all__ = ["binary_cross_entropy", "cross_entropy_with_softmax", "squared_error"]  # noqa: F822
+__all__ = ["binary_cross_entropy", "cross_entropy_with_softmax", "squared_error"]
 
 
 def __getattr__(name: str) -> Any:

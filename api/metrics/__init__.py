@@ -6,7 +6,7 @@ from typing import Any
 
 from cntk.core import plugins
 
-__all__ = ["classification_error"]  # noqa: F822
+__all__ = ["classification_error"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cntk.core import plugins
 from cntk.core.function import as_block, as_composite, combine
+from cntk.core.user_function import output_variable
 from cntk.core.variable import constant, input_variable, parameter, placeholder
 from cntk.ops import functions, sequence
 from cntk.ops.functions import Function
@@ -38,11 +39,12 @@ _BUILDERS = [
     "constant",
     "functions",
     "input_variable",
+    "output_variable",
     "parameter",
     "placeholder",
 ]
 
-__all__ = [*_BUILDERS, *plugins.ops.names()]  # noqa: PLE0604
+__all__ = [*_BUILDERS, *plugins.ops.names()]
 
 
 def input(*args: Any, **kwargs: Any) -> Any:

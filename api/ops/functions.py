@@ -2,5 +2,6 @@
 
 from cntk.core.function import CloneMethod, Function
 from cntk.core.python_function import BlockFunction
+from cntk.core.user_function import UserFunction
 
-__all__ = ["BlockFunction", "CloneMethod", "Function"]
+__all__ = ["BlockFunction", "CloneMethod", "Function", "UserFunction"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from cntk.core.axis import Axis
-from cntk.core.variable import Input, input_variable as _input_variable
+from cntk.core.variable import Input
+from cntk.core.variable import input_variable as _input_variable
 
 
 def input_variable(
@@ -37,4 +39,10 @@ def input_variable(
     return _input_variable(shape, dtype, needs_gradient, is_sparse, axes, name)
 
 
-__all__ = ["input_variable"]
+def input(*args: Any, **kwargs: Any) -> Input:
+    """The old name of :func:`input_variable`."""
+    warnings.warn("sequence.input is the old name of sequence.input_variable", DeprecationWarning, stacklevel=2)
+    return input_variable(*args, **kwargs)
+
+
+__all__ = ["input", "input_variable"]

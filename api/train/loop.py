@@ -7,6 +7,7 @@ from typing import Any
 
 from cntk.core.function import Function
 from cntk.core.progress import NEVER, ProgressWriter
+from cntk.core.value import is_csr
 from cntk.learners.schedules import minibatch_size_schedule
 from cntk.train.data_unit import DataUnit
 from cntk.train.trainer import Trainer
@@ -21,17 +22,19 @@ class ArrayData:
         arguments: the criterion's arguments.
 
     Raises:
-        ValueError: a wrong number of arrays, or arrays of different lengths.
+        ValueError: a wrong number of arrays, arrays of different lengths, or sparse ones that are not CSR.
         TypeError: something that is no data.
     """
 
     def __init__(self, data: Any, arguments: Sequence[Any]) -> None:
         arrays = list(data) if isinstance(data, (tuple, list)) else [data]
         if len(arrays) != len(arguments):
-            raise ValueError(f"the criterion has {len(arguments)} arguments {list(arguments)}, but data for {len(arrays)} was given; give one array for each, in this order")
+            raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays")
         for array in arrays:
             if not (hasattr(array, "shape") or isinstance(array, list)):
                 raise TypeError(f"train and test take NumPy arrays, CSR matrices and lists of samples, got {type(array).__name__}")
+            if hasattr(array, "tocsr") and not is_csr(array):
+                raise ValueError(f"train and test take sparse matrices in CSR format, got {type(array).__name__}; convert it with .tocsr()")
         lengths = [array.shape[0] if hasattr(array, "shape") else len(array) for array in arrays]
         if len(set(lengths)) != 1 or not lengths[0]:
             raise ValueError(f"the arrays must hold the same number of samples, at least one; they hold {lengths}")
@@ -65,7 +68,9 @@ class _Collector(ProgressWriter):
     ) -> None:
         self.summaries.append(_averages(samples, loss=aggregate_loss, metric=aggregate_metric))
 
-    def on_write_test_summary(self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float) -> None:
+    def on_write_test_summary(
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+    ) -> None:
         self.tests.append(_averages(samples, metric=aggregate_metric))
 
 
@@ -124,7 +129,7 @@ def train(
     end = int(max_samples if max_samples is not None else (1 if max_epochs is None else max_epochs) * epoch)
     collector = _Collector(_frequency_of(writers))
     trainer = Trainer(None, self, parameter_learners, [*writers, collector])
-    _run(trainer, data, _as_schedule(minibatch_size), end, _Boundary(progress_frequency, epoch))
+    _run(trainer, data, minibatch_size_schedule(minibatch_size), end, _Boundary(progress_frequency, epoch))
     if not collector.summaries:
         collector.summaries.append(Record(loss=0.0, metric=0.0, samples=0))
     return Record(updates=collector.updates or collector.summaries, epoch_summaries=collector.summaries)
@@ -157,7 +162,7 @@ def test(
     collector = _Collector(None)
     evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*_writers_of(callbacks or ()), collector])
     needed = set(evaluator._function.arguments)
-    for minibatch in _one_pass(data, _as_schedule(minibatch_size)):
+    for minibatch in _one_pass(data, minibatch_size_schedule(minibatch_size)):
         evaluator.test_minibatch({variable: part for variable, part in minibatch.items() if variable in needed})
     evaluator.summarize_test_progress()
     return collector.tests[0]
@@ -165,8 +170,8 @@ def test(
 
 def extend_function() -> None:
     """Give functions their training methods, which the kernel knows nothing of."""
-    Function.train = train  # type: ignore[assignment]
-    Function.test = test  # type: ignore[assignment]
+    Function.train = train
+    Function.test = test
 
 
 # ---- inside ----
@@ -222,10 +227,6 @@ def _one_pass(data: ArrayData, sizes: Any) -> Iterator[dict[Any, Any]]:
         yield arguments
 
 
-def _as_schedule(size: Any) -> Any:
-    return size if hasattr(size, "__getitem__") and not isinstance(size, (list, tuple)) else minibatch_size_schedule(size)
-
-
 def _writers_of(callbacks: Any) -> list[ProgressWriter]:
     listed = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
     for callback in listed:
@@ -235,7 +236,7 @@ def _writers_of(callbacks: Any) -> list[ProgressWriter]:
 
 
 def _frequency_of(writers: Sequence[ProgressWriter]) -> int | None:
-    return next((writer.freq for writer in writers if getattr(writer, "freq", None)), None)
+    return next((freq for writer in writers if (freq := getattr(writer, "freq", None))), None)
 
 
 __all__ = ["ArrayData", "extend_function", "test", "train"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import NoneType
 from typing import Any
 
-from cntk.core.evaluate import feeds_for, program_for
+from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function, combine
 from cntk.core.progress import ProgressWriter
@@ -26,6 +27,7 @@ class Trainer:
     Raises:
         ValueError: a criterion of more than two parts, a learner's parameter that the loss does not contain, or a parameter
             that two learners update.
+        TypeError: a part of the criterion, a learner or a progress writer is something else.
 
     >>> x, y = C.input_variable(2), C.input_variable(1)
     >>> model = C.layers.Dense(1, init=0)(x)
@@ -43,13 +45,16 @@ class Trainer:
         parameter_learners: Learner | Sequence[Learner],
         progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None,
     ) -> None:
+        if not isinstance(model, (Function, Variable, NoneType)):
+            raise TypeError(f"Trainer: the model must be a Function or None, got {type(model).__name__} {model!r:.80}")
         self._model = model
         self._loss, self._metric = _parts_of(criterion)
-        self._learners = _as_list(parameter_learners)
-        self._writers: list[ProgressWriter] = _as_list(progress_writers)
+        self._learners = as_list(parameter_learners)
+        self._writers = writers_of(progress_writers)
         self._parameters = _check_learners(self._learners, self._loss)
         self._roots = [self._loss] if self._metric is None else [self._loss, self._metric]
         self._function = combine([*self._roots, *(model.outputs if isinstance(model, Function) else [])])
+        self._wrt = [*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient)]
         self._seen = 0
         self._last: tuple[int, float, float] | None = None
 
@@ -72,10 +77,10 @@ class Trainer:
         Raises:
             ValueError: data that does not fit the inputs.
         """
-        extra = [] if outputs is None else [o.output if isinstance(o, Function) else o for o in outputs]
+        extra = [] if outputs is None else as_outputs(outputs)
         if isinstance(arguments, dict) and not arguments:
             return False if outputs is None else (False, {})
-        program = program_for(self._function, [*self._roots, *extra], device, self._parameters, [self._loss], training=True)
+        program = program_for(self._function, [*self._roots, *extra], device, self._wrt, [self._loss], training=True)
         run = program.start(feeds_for(program, arguments))
         try:
             with run.guard():
@@ -247,7 +252,21 @@ def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:
     return parts[0], parts[1] if len(parts) == 2 else None
 
 
-def _as_list(items: Any) -> list[Any]:
+def writers_of(given: Any) -> list[ProgressWriter]:
+    """Progress writers as a list, of one, several or None.
+
+    Raises:
+        TypeError: one is something else.
+    """
+    writers = as_list(given)
+    for writer in writers:
+        if not isinstance(writer, ProgressWriter):
+            raise TypeError(f"progress_writers: expected progress writers, got {type(writer).__name__} {writer!r:.80}")
+    return writers
+
+
+def as_list(items: Any) -> list[Any]:
+    """A list of what is given as None, one item or several."""
     if items is None:
         return []
     return list(items) if isinstance(items, (list, tuple)) else [items]
@@ -260,6 +279,8 @@ def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Paramet
     known = set(combine([loss]).parameters)
     owned: dict[Parameter, None] = {}
     for learner in learners:
+        if not isinstance(learner, Learner):
+            raise TypeError(f"Trainer: expected learners, made by cntk.sgd(...) or the like, got {type(learner).__name__} {learner!r:.80}")
         for parameter in learner.parameters:
             if parameter not in known:
                 raise ValueError(f"Trainer: {parameter!r} of a learner is not a parameter of the loss")

@@ -110,13 +110,13 @@ def _transposed_geometry(
     if rank < 2 or len(filters) != rank + 1:
         raise ValueError(f"filters of shape {filters} do not suit an operand of shape {operand}; expected (channels, maps, *kernel)")
     maps, *kernel = filters
-    strides, dilation, (_, *padding) = _slides(strides, dilation, padding, rank, reduction_rank)
+    strides, dilation, padding = _slides(strides, dilation, padding, rank, reduction_rank)
     if output_shape == (0,):
-        axes = zip(operand[1:], kernel[1:], strides[1:], dilation[1:], padding, strict=True)
+        axes = zip(operand[1:], kernel[1:], strides[1:], dilation[1:], padding[1:], strict=True)
         output_shape = (kernel[0], *(unslide(*axis) for axis in axes))
     if len(output_shape) != rank or output_shape[0] != kernel[0]:
         raise ValueError(f"output_shape={output_shape} is no shape of {rank} axes with {kernel[0]} channels first, as the filters make")
-    g = correlation(maps, tuple(kernel), output_shape, strides, dilation, (False, *padding), 1)
+    g = correlation(maps, tuple(kernel), output_shape, strides, dilation, (False, *padding[1:]), 1)
     if any(known != dim for known, dim in zip(g.shape, operand, strict=True) if known >= 0 and dim >= 0):
         raise ValueError(f"convolving an output of shape {output_shape} gives {g.shape}, not the operand's shape {operand}")
     return g

@@ -81,7 +81,7 @@ def _first_maximum_along(ctx: Context, flat: Any, numbers: Any, axis: int, weigh
         xp.greater(flat[window], best, out=greater)
         xp.maximum(flat[window], best, out=maximum)
         if numbers is None:
-            xp.multiply(is_greater, tap * weight, out=candidates)
+            xp.multiply(is_greater, candidates.dtype.type(tap * weight), out=candidates)
         else:
             xp.add(numbers[window], tap * weight, out=candidates)
             xp.multiply(candidates, is_greater, out=candidates)

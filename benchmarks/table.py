@@ -1,0 +1,79 @@
+"""The table of the results, and the page it stands in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from figures import Figure
+
+BEGIN, END = "<!-- begin: made by make bench -->", "<!-- end -->"
+UNITS = {"µs": 1e6, "ms": 1e3, "MB": 1e-6}
+ABSENT = "not present"
+
+
+class Results:
+    """Numbers by figure and framework, each measured once a round."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+        self._numbers: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
+
+    def add(self, key: tuple[str, str], numbers: list[float]) -> None:
+        """Note what one measurement gave."""
+        self._numbers[key].append(numbers)
+
+    def medians(self, figure: str, framework: str) -> list[float]:
+        """Medians of all rounds; empty where nothing was measured."""
+        return [median(numbers) for numbers in zip(*self._numbers.get((figure, framework), []), strict=True)]
+
+
+def shown(figure: Figure, numbers: Sequence[float]) -> str:
+    """Numbers of a figure in its unit."""
+    scaled = [number * UNITS[figure.unit] for number in numbers]
+    return ", ".join(f"{number:.3g}" if number < 100 else f"{number:.0f}" for number in scaled) + f" {figure.unit}"
+
+
+def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results, where: str) -> str:
+    """The generated part of the page."""
+    flop, nbytes = results.medians("machine", "rates")
+    head = ["", *frameworks, "opencntk : CNTK 2.7", "opencntk : PyTorch", "GFLOP", "MB", "floor"]
+    lines = [_line(head), _line(["---"] * len(head))]
+    for figure in figures:
+        present = {name: results.medians(figure.title, name) for name in frameworks}
+        cells = [_cell(figure, numbers, any(results.medians(f.title, name) for f in figures)) for name, numbers in present.items()]
+        ratios = [_ratio(present["opencntk"], present[name]) for name in ("CNTK 2.7", "PyTorch")]
+        lines.append(_line([figure.title, *cells, *ratios, *_floor(figure, flop, nbytes)]))
+    rates = f"float32 products at {flop / 1e9:.0f} GFLOP/s, copies at {nbytes / 1e9:.1f} GB/s"
+    return "\n".join([*lines, "", f"Medians of {results.rounds} rounds. {where}; measured in the same run: {rates}."])
+
+
+def write(path: Path, text: str) -> None:
+    """Put the generated part into the page, between its marks."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(figure: Figure, numbers: Sequence[float], is_present: bool) -> str:
+    if numbers:
+        return shown(figure, numbers)
+    return "" if is_present else ABSENT
+
+
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    return f"{ours[-1] / theirs[-1]:.2f}" if ours and theirs else ""
+
+
+def _floor(figure: Figure, flop: float, nbytes: float) -> list[str]:
+    """Arithmetic, memory traffic, and the time that the larger of the two takes at least."""
+    if not figure.flop:
+        return ["", "", ""]
+    least = max(figure.flop / flop, figure.nbytes / nbytes)
+    return [f"{figure.flop / 1e9:.2g}", f"{figure.nbytes / 1e6:.2g}", shown(figure, [least])]

@@ -1,0 +1,353 @@
+"""User functions: operators that users write as subclasses of :class:`UserFunction`, with NumPy or anything else inside."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .axis import Axes, Axis
+from .build import as_variable, explained, user_line
+from .context import Context
+from .device import use_default_device
+from .dtypes import as_dtype
+from .feed import pack, unfeed
+from .function import Composite, Function, Primitive
+from .layout import Layout
+from .op import ALL, Op
+from .shape import UnknownDimension, as_shape
+from .sparse import SparseRows
+from .spec import Spec
+from .value import NDArrayView, Value
+from .variable import Output, Variable, new_uid
+
+
+class UserFunction(Primitive):
+    """Base class of operators written by users.
+
+    A subclass says what its results are (:meth:`infer_outputs`), computes them (:meth:`forward`) and differentiates
+    (:meth:`backward`); :func:`user_function` makes an object of it part of a graph.
+
+    Data arrive as NumPy arrays that the method may keep and change.  A value with batch axis is an array
+    ``(batch, *static)``, one with a sequence axis a list of arrays ``(steps, *static)`` in the user's order, one without
+    dynamic axes has its static shape; a sparse operand comes as CSR matrix.  Results are given the same way.
+
+    Args:
+        inputs: variables and functions that it is applied to.
+        as_numpy: whether data come as arrays; else as :class:`~cntk.core.Value` objects.
+        attributes: what ``.attributes`` shows.
+        name: a name to find it by.
+
+    >>> class Double(C.ops.functions.UserFunction):
+    ...     def __init__(self, x, name='double'):
+    ...         super().__init__([x], name=name)
+    ...     def infer_outputs(self):
+    ...         x = self.inputs[0]
+    ...         return [C.output_variable(x.shape, x.dtype, x.dynamic_axes)]
+    ...     def forward(self, x, device=None, outputs_to_retain=None):
+    ...         return None, 2 * x
+    ...     def backward(self, state, root_gradients):
+    ...         return 2 * root_gradients
+    >>> x = C.input_variable(2, needs_gradient=True, name='x')
+    >>> f = C.user_function(Double(x)) + 1
+    >>> f.eval([[1, 2]])
+    array([[3., 5.]], dtype=float32)
+    >>> f.grad([[1, 2]])
+    array([[2., 2.]], dtype=float32)
+    """
+
+    op: _UserOp
+
+    def __init__(self, inputs: Iterable[Any], as_numpy: bool = True, attributes: dict[str, Any] | None = None, name: str = "") -> None:
+        self.as_numpy = as_numpy
+        self.uid = new_uid("UserDefinedFunction")
+        self._name = name
+        self._inputs = [as_variable(operand, op_name=self.op_name) for operand in inputs]
+        self._declared: tuple[Output, ...] | None = None
+        self._custom = {}
+        self.op = _UserOp(self, attributes or {})
+        self.line = user_line()
+
+    # ---- what a subclass writes ----
+
+    def infer_outputs(self) -> list[Variable]:
+        """The results' types, as a list of :func:`output_variable`, from those of ``self.inputs``; called again when these change."""
+        raise NotImplementedError(f"{self.op_name} does not define infer_outputs")
+
+    def forward(self, *arguments: Any) -> Any:
+        """Compute; called as ``forward(argument, device, outputs_to_retain)``, where a subclass with
+
+        * several operands gets a tuple of their data as ``argument``;
+        * one result returns ``(state, result)``;
+        * several results is called as ``forward(argument, outputs, device, outputs_to_retain)``, fills the dictionary
+          ``outputs``, whose keys are ``self.outputs``, and returns ``state``.
+
+        The state, any object, is handed to the :meth:`backward` that belongs to this call.
+        """
+        raise NotImplementedError(f"{self.op_name} does not define forward")
+
+    def backward(self, *arguments: Any) -> Any:
+        """Differentiate; called as ``backward(state, root_gradients)``, where a subclass with
+
+        * one operand returns its gradient;
+        * several operands is called as ``backward(state, root_gradients, variables)`` and fills the dictionary ``variables``,
+          whose keys are those of ``self.inputs`` that need a gradient; what is left at None is zero;
+        * several results gets ``root_gradients`` as a dictionary by output.
+        """
+        raise NotImplementedError(f"{self.op_name} does not define backward")
+
+    def clone(self, cloned_inputs: Sequence[Variable]) -> Function:  # type: ignore[override]
+        """A copy on other inputs, for ``Function.clone``; override it where the constructor takes more than inputs and name."""
+        return type(self)(*cloned_inputs, name=self.name)  # type: ignore[arg-type,misc]
+
+    def serialize(self) -> dict[str, Any] | None:
+        """What a saved model stores of it: numbers, strings, arrays, lists and dictionaries of these."""
+        return {}
+
+    @staticmethod
+    def deserialize(inputs: Sequence[Variable], name: str, state: dict[str, Any]) -> UserFunction:
+        """Make the function anew for a loaded model, from what :meth:`serialize` gave."""
+        raise NotImplementedError(f"the class of the user function '{name}' does not define deserialize")
+
+    # ---- as a node of a graph ----
+
+    @property
+    def op_name(self) -> str:
+        """Name of the operator: module and class."""
+        return self._op_name()
+
+    @classmethod
+    def _op_name(cls) -> str:
+        return f"{cls.__module__}.{cls.__name__}"
+
+    @property
+    def outputs(self) -> tuple[Variable, ...]:
+        if self._declared is None:
+            self.refresh()
+        return self._declared or ()
+
+    def refresh(self) -> None:
+        made = self._declared
+        self._declared = made or ()  # what infer_outputs sees if it asks for outputs, or for an attribute that is not there
+        try:
+            declared = self._infer()
+        finally:
+            self._declared = made
+        if made is None:
+            made = self._declared = tuple(Output(self, i, v.spec, v.name) for i, v in enumerate(declared))
+        if len(made) != len(declared):
+            raise explained(ValueError(f"infer_outputs gave {len(made)} outputs before and gives {len(declared)} now"), self)
+        for output, now in zip(made, declared, strict=True):
+            output.spec, output.needs_gradient = now.spec, now.needs_gradient
+        self.op.outputs = len(made)  # type: ignore[misc]
+        self.op.gradient_inputs = ALL if any(output.needs_gradient for output in made) else ()  # type: ignore[misc]
+
+    def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
+        try:
+            made = self.clone(inputs)
+        except Exception as error:
+            why = f"clone raised {type(error).__name__}: {error}; override it where the constructor takes more than the inputs and name"
+            raise explained(RuntimeError(why), self) from error
+        if not isinstance(made, Function):
+            raise explained(TypeError(f"clone must return a UserFunction, got {type(made).__name__}"), self)
+        root = made.root_function
+        root._custom = dict(self._custom)
+        return root
+
+    def _infer(self) -> list[Variable]:
+        """Results with their types for the inputs as they are."""
+        try:
+            return self.op.declared_by(self, [v.spec for v in self._inputs])
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise explained(error, self) from error.__cause__
+
+
+class _UserOp(Op):
+    """The operator of a user function: calls the user's methods, with data as users see it."""
+
+    op_name = "UserFunction"
+    expands_operands = False
+
+    def __init__(self, function: UserFunction, attributes: dict[str, Any]) -> None:
+        super().__init__()
+        self.function = function
+        self.sparse_inputs = tuple(range(len(function.inputs)))  # type: ignore[misc]
+        self._attributes = dict(attributes)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return dict(self._attributes)
+
+    # ---- types ----
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        function = copy.copy(self.function)
+        ours = zip(function.inputs, inputs, strict=True)
+        function._inputs = [Variable(spec, v.name, needs_gradient=v.needs_gradient) for v, spec in ours]
+        function._declared = ()
+        specs = tuple(variable.spec for variable in self.declared_by(function, inputs))
+        for i, spec in enumerate(specs):
+            if not spec.is_concrete:
+                raise ValueError(
+                    f"output {i} has the shape {spec.shape}, and no operand tells its free dimensions; the data of operands do not "
+                    "decide a shape, so compute it from the shapes of self.inputs in infer_outputs"
+                )
+        return specs
+
+    def declared_by(self, function: UserFunction, inputs: Sequence[Spec]) -> list[Variable]:
+        """The results that *function* declares on *inputs*.
+
+        Raises:
+            RuntimeError: its ``infer_outputs`` failed.
+            ValueError, TypeError: it gives no outputs, or some on other dynamic axes than its inputs.
+        """
+        try:
+            outputs = list(function.infer_outputs())
+        except Exception as error:
+            raise RuntimeError(f"infer_outputs raised {type(error).__name__}: {error}") from error
+        if not outputs or not all(isinstance(output, Variable) for output in outputs):
+            raise TypeError(f"infer_outputs must return a list of output_variable(...), got {outputs!r}")
+        _check_axes(outputs, inputs)
+        return [Variable(_filled(output.spec, inputs), output.name, needs_gradient=output.needs_gradient) for output in outputs]
+
+    # ---- values ----
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        function, results = self.function, out if self.outputs > 1 else (out,)
+        data = tuple(self._shown(ctx, *operand) for operand in zip(inputs, function.inputs, ctx.layouts, strict=True))
+        argument = data[0] if len(data) == 1 else data
+        device, retained = use_default_device(), list(function.outputs) if ctx.training else []
+        given: dict[Variable, Any] = dict.fromkeys(function.outputs)
+        if self.outputs > 1:
+            state = _call(function.forward, argument, given, device, retained)
+        else:
+            returned = _call(function.forward, argument, device, retained)
+            if not isinstance(returned, tuple) or len(returned) != 2:
+                raise RuntimeError(f"forward of a function with one output must return (state, result), got {type(returned).__name__}")
+            state, given[function.outputs[0]] = returned
+        for output, result in zip(function.outputs, results, strict=True):
+            if given[output] is None:
+                raise RuntimeError(f"forward gave no value for {output!r}")
+            _store(ctx, given[output], result, ctx.layout, f"forward gave a value for {output!r} that does not fit")
+        if ctx.training:
+            ctx.state = state, [result.shape for result in results]
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        function, arrived = self.function, grad if self.outputs > 1 else (grad,)
+        (state, shapes), ctx.state = ctx.state, None
+        shown = [
+            self._shown(ctx, g if g is not None and v.needs_gradient else ctx.xp.zeros(shape, v.dtype), v, ctx.layout)
+            for v, g, shape in zip(function.outputs, arrived, shapes, strict=True)
+        ]
+        roots = dict(zip(function.outputs, shown, strict=True)) if self.outputs > 1 else shown[0]
+        if len(grads) == 1:
+            gradients = {function.inputs[0]: _call(function.backward, state, roots)}
+        else:
+            gradients = {v: None for v, dx in zip(function.inputs, grads, strict=True) if dx is not None}
+            _call(function.backward, state, roots, gradients)
+        for variable, dx, layout in zip(function.inputs, grads, ctx.layouts, strict=True):
+            if dx is None:
+                continue
+            gradient = gradients.pop(variable, None)  # all of it, if a variable is an operand twice
+            if gradient is None:
+                dx[...] = 0
+            else:
+                _store(ctx, gradient, dx, layout, f"backward gave a gradient for {variable!r} that does not fit")
+
+    def _shown(self, ctx: Context, array: Any, variable: Variable, layout: Layout | None) -> Any:
+        """Rows as the user's methods get them, in memory of their own."""
+        host = _csr(ctx, array) if isinstance(array, SparseRows) else ctx.backend.to_numpy(array)
+        data = unfeed(host, variable.dynamic_axes, layout)
+        if self.function.as_numpy:
+            return data
+        if isinstance(data, list):
+            return Value._of_sequences(data, None)
+        return Value(NDArrayView.from_csr(data, shape=array.shape) if isinstance(array, SparseRows) else data)
+
+
+def _check_axes(outputs: Sequence[Variable], inputs: Sequence[Spec]) -> None:
+    """Check that all results lie on dynamic axes of an operand, or on its batch axis."""
+    if any(spec.axes is None for spec in inputs):
+        return
+    known = {axes for spec in inputs for axes in (spec.axes, spec.axes[:1])} | {()}  # type: ignore[index]
+    found = {output.spec.axes for output in outputs}
+    if len(found) > 1 or not found <= known:
+        listed = ", ".join(map(repr, outputs))
+        raise ValueError(f"the outputs must all have the same dynamic axes: those of an input, its batch axis alone, or none; got {listed}")
+
+
+def _filled(spec: Spec, inputs: Sequence[Spec]) -> Spec:
+    """The type of a result with free dimensions taken from the first operand with as many axes, once operands have none."""
+    if spec.shape is None or spec.is_concrete or not all(operand.is_concrete for operand in inputs):
+        return spec
+    for operand in inputs:
+        if operand.rank == spec.rank:
+            return spec.but(shape=tuple(known if dim < 0 else dim for dim, known in zip(spec.shape, operand.dims, strict=True)))
+    return spec
+
+
+def _call(method: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return method(*arguments)
+    except Exception as error:
+        raise RuntimeError(f"{method.__name__} raised {type(error).__name__}: {error}") from error
+
+
+def _store(ctx: Context, data: Any, target: Any, layout: Layout | None, otherwise: str) -> None:
+    """Bring what the user's method gave into the rows of *target*."""
+    try:
+        rows = pack(data, target.shape, layout)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{otherwise}: {error}") from error
+    ctx.xp.copyto(target, ctx.backend.asarray(rows, target.dtype))
+
+
+def _csr(ctx: Context, rows: SparseRows) -> Any:
+    from scipy.sparse import csr_matrix
+
+    parts = tuple(ctx.backend.to_numpy(part) for part in (rows.data, rows.indices, rows.indptr))
+    return csr_matrix(parts, shape=(len(parts[2]) - 1, rows.shape[-1]))
+
+
+def output_variable(shape: Any, dtype: Any, dynamic_axes: Iterable[Axis], needs_gradient: bool = True, name: str = "") -> Variable:
+    """Describe a result of a user function, for :meth:`UserFunction.infer_outputs`.
+
+    Args:
+        shape: static shape, an int or tuple.
+        dtype: float16, float32 or float64; None while the operands' is not known.
+        dynamic_axes: batch axis and sequence axis; empty for a result that is the same for every sample.
+        needs_gradient: whether gradients flow back from here; if none of the results needs one, ``backward`` is not called.
+        name: a name for the output.
+
+    Raises:
+        ValueError: one of *dynamic_axes* is static.
+
+    >>> C.output_variable(3, np.float32, [C.Axis.default_batch_axis()], name='y')
+    Output('y', [#], [3])
+    """
+    axes: Axes | None = tuple(dynamic_axes)
+    if axes == Axis.unknown_dynamic_axes():
+        axes = None
+    for axis in axes or ():
+        if not isinstance(axis, Axis) or not axis.is_dynamic_axis:
+            raise ValueError(f"output_variable: dynamic_axes must be dynamic Axis objects, got {axis!r}")
+    known = None if shape == (UnknownDimension,) else as_shape(shape)
+    return Variable(Spec(known, None if dtype is None else as_dtype(dtype), axes), name, needs_gradient=needs_gradient)
+
+
+def user_function(user_func: Function) -> Composite:
+    """Make a user function part of a graph: the graph behind it, as a function that can be called, evaluated and trained.
+
+    Args:
+        user_func: an object of a subclass of :class:`UserFunction`, or any function.
+
+    Raises:
+        RuntimeError: its ``infer_outputs`` failed; the user's own error is the cause.
+        TypeError: *user_func* is no function.
+    """
+    if not isinstance(user_func, Function):
+        raise TypeError(f"user_function: expected an object of a subclass of UserFunction, got {type(user_func).__name__}")
+    root = user_func.root_function
+    if isinstance(root, UserFunction):
+        root.refresh()
+    return Composite(root)

@@ -1,0 +1,70 @@
+"""Places in the arena: arrays that live at the same time never share memory, and little of it is wasted."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cntk.core.memory import ALIGNMENT, plan
+
+ARRAYS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
+"""Arrays as (size, birth, length of life)."""
+
+
+def padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def placed(arrays: list[tuple[int, int, int]]) -> tuple[list[int], int]:
+    return plan([size for size, _, _ in arrays], [birth for _, birth, _ in arrays], [birth + life for _, birth, life in arrays])
+
+
+def peak(arrays: list[tuple[int, int, int]]) -> int:
+    """The most memory that is alive at one time, which no plan can do with less of."""
+    return max((sum(padded(s) for s, b, life in arrays if b <= time <= b + life) for _, time, _ in arrays), default=0)
+
+
+@given(ARRAYS)
+def test_arrays_alive_together_do_not_overlap(arrays: list[tuple[int, int, int]]) -> None:
+    offsets, total = placed(arrays)
+    blocks = [(offset, offset + size, birth, birth + life) for offset, (size, birth, life) in zip(offsets, arrays, strict=True)]
+    for offset, end, _, _ in blocks:
+        assert offset % ALIGNMENT == 0
+        assert 0 <= offset <= end <= total
+    for (start, stop, birth, death), (other_start, other_stop, other_birth, other_death) in combinations(blocks, 2):
+        together = birth <= other_death and other_birth <= death
+        assert not together or stop <= other_start or other_stop <= start
+
+
+@given(ARRAYS)
+def test_the_arena_is_bounded(arrays: list[tuple[int, int, int]]) -> None:
+    _, total = placed(arrays)
+    assert peak(arrays) <= total <= sum(padded(size) for size, _, _ in arrays)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=30), st.integers(1, 1000))
+def test_arrays_of_one_size_need_no_more_than_the_peak(lives: list[int], size: int) -> None:
+    arrays = [(size, birth, life) for birth, life in enumerate(lives)]
+    assert placed(arrays)[1] == peak(arrays)
+
+
+@pytest.mark.parametrize("count", [10, 100, 1000])
+def test_a_chain_needs_two_places_however_long(count: int) -> None:
+    _, total = placed([(ALIGNMENT, time, 1) for time in range(count)])
+    assert total == 2 * ALIGNMENT
+
+
+def test_places_are_joined_when_neighbours_are_given_back() -> None:
+    quarter = 10 * ALIGNMENT
+    offsets, total = placed([(quarter, 0, 0), (quarter, 0, 0), (2 * quarter, 1, 0)])
+    assert (offsets[2], total) == (0, 2 * quarter)
+
+
+def test_sizes_are_rounded_up_to_whole_cache_lines() -> None:
+    offsets, total = placed([(1, 0, 1), (ALIGNMENT + 1, 0, 1), (0, 0, 1)])
+    assert total == 3 * ALIGNMENT
+    assert np.unique(offsets[:2]).size == 2
