@@ -25,6 +25,9 @@ from figures import FIGURES, Figure
 WORKER = Path(__file__).with_name("worker.py")
 PAGE = WORKER.parents[1] / "docs" / "performance.md"
 
+ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+"""Of the processes measured in: modules are imported from bytecode, as they are where a package is installed."""
+
 
 class Framework(NamedTuple):
     """A framework: its name, the module that is imported, and the program that runs scripts on it, None where it is not present."""
@@ -52,7 +55,7 @@ def measure(figure: Figure, framework: Framework) -> list[float]:
         RuntimeError: the process failed.
     """
     command = [str(framework.program), str(WORKER), figure.measure, figure.workload, framework.module]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
     return [float(number) for number in done.stdout.splitlines()[-1].split()]
@@ -63,7 +66,7 @@ def measure_all(figures: Sequence[Figure], rounds: int) -> Iterator[tuple[tuple[
     for number in range(1, rounds + 1):
         yield ("machine", "rates"), [machine.multiplication_rate(), machine.copy_rate()]
         for figure in figures:
-            if figure.measure == "memory" and number > 1:
+            if figure.measure == "memory" and number < rounds:
                 continue  # the same every time
             for framework in frameworks():
                 if framework.program is None or framework.module not in figure.modules:

@@ -32,14 +32,13 @@ class Results:
 
 def shown(figure: Figure, numbers: Sequence[float]) -> str:
     """Numbers of a figure in its unit."""
-    scaled = [number * UNITS[figure.unit] for number in numbers]
-    return ", ".join(f"{number:.3g}" if number < 100 else f"{number:.0f}" for number in scaled) + f" {figure.unit}"
+    return ", ".join(_number(number * UNITS[figure.unit]) for number in numbers) + f" {figure.unit}"
 
 
 def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results, where: str) -> str:
     """The generated part of the page."""
     flop, nbytes = results.medians("machine", "rates")
-    head = ["", *frameworks, "opencntk : CNTK 2.7", "opencntk : PyTorch", "GFLOP", "MB", "floor"]
+    head = ["", *frameworks, "opencntk : CNTK 2.7", "opencntk : PyTorch", "MFLOP", "MB", "floor"]
     lines = [_line(head), _line(["---"] * len(head))]
     for figure in figures:
         present = {name: results.medians(figure.title, name) for name in frameworks}
@@ -76,4 +75,9 @@ def _floor(figure: Figure, flop: float, nbytes: float) -> list[str]:
     if not figure.flop:
         return ["", "", ""]
     least = max(figure.flop / flop, figure.nbytes / nbytes)
-    return [f"{figure.flop / 1e9:.2g}", f"{figure.nbytes / 1e6:.2g}", shown(figure, [least])]
+    return [_number(figure.flop / 1e6), _number(figure.nbytes / 1e6), shown(figure, [least])]
+
+
+def _number(number: float) -> str:
+    """A number to three digits or, where it has more before the point, to these."""
+    return f"{number:.3g}" if number < 100 else f"{number:.0f}"

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-WARM_UP, MEASURED = 0.5, 2.0
+WARM_UP, MEASURED = 0.5, 1.0
 """Seconds before and while steps are timed."""
 
 LEAST = 8

@@ -16,13 +16,15 @@ Dimensions that are not known yet (negative ones) stay what they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any
 
 from .shape import Shape, size_of
 
 
-class Windows(NamedTuple):
+@dataclass(frozen=True)
+class Windows:
     """Windows of one size that slide over an array's trailing axes.
 
     Attributes:
@@ -43,25 +45,38 @@ class Windows(NamedTuple):
     upper: Shape
     out: Shape
 
-    @property
+    @cached_property
     def is_padded(self) -> bool:
         """Whether windows range over something else than the array."""
         return any(self.lower) or any(self.upper)
 
-    @property
+    @cached_property
     def padded(self) -> Shape:
         """Sizes of the axes with their padding."""
         return tuple(lower + dim + upper for lower, dim, upper in zip(self.lower, self.dims, self.upper, strict=True))
 
-    @property
+    @cached_property
+    def steps(self) -> Shape:
+        """Distances in memory, in elements, between neighbours along each axis of an array of the padded size."""
+        return tuple(size_of(self.padded[axis + 1 :]) for axis in range(len(self.padded)))
+
+    @cached_property
     def inside(self) -> tuple[slice, ...]:
         """Where the array lies within its padding."""
         return tuple(slice(max(lower, 0), lower + dim) for lower, dim in zip(self.lower, self.dims, strict=True))
 
-    @property
+    @cached_property
     def seen(self) -> tuple[slice, ...]:
         """The part of the array that lies within its padding: all, unless windows leave out first elements."""
         return tuple(slice(max(-lower, 0), dim) for lower, dim in zip(self.lower, self.dims, strict=True))
+
+    @cached_property
+    def moving(self) -> Windows:
+        """The same windows without the leading axes along which they do nothing."""
+        lead = 0
+        while lead < len(self.kernel) - 1 and self.kernel[lead] == self.strides[lead] == 1:
+            lead += 1
+        return Windows(*(getattr(self, field.name)[lead:] for field in fields(self)))
 
 
 def per_axis(values: Sequence[Any], rank: int, what: str) -> tuple[Any, ...]:
@@ -115,7 +130,8 @@ def unslide(out: int, kernel: int, stride: int, dilation: int, padded: bool) -> 
     return (out - 1) * stride + (1 if padded else (kernel - 1) * dilation + 1)
 
 
-class Correlation(NamedTuple):
+@dataclass(frozen=True)
+class Correlation:
     """Geometry of a convolution, with shapes brought to one form.
 
     Where filters slide over the channels, rather than sum over them, the channels are one more axis of *windows*, the first,
@@ -135,12 +151,12 @@ class Correlation(NamedTuple):
     windows: Windows
     over_channels: bool
 
-    @property
+    @cached_property
     def weights(self) -> Shape:
         """Shape of the filters: groups, filters of a group, weights of a filter."""
         return self.groups, self.maps // self.groups, self.channels // self.groups * size_of(self.windows.kernel)
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """Static shape of the result, in which windows over channels are channels."""
         out = self.windows.out

@@ -12,6 +12,7 @@ from cntk.core.device import DeviceDescriptor, all_devices
 
 ROOT = Path(__file__).resolve().parent.parent
 
+
 @pytest.fixture(autouse=True)
 def seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every test begin with the same seeds."""

@@ -1,5 +1,6 @@
 """Finding out what a network does."""
 
 from cntk.core.evaluate import set_checked_mode
+from cntk.debugging.debug import DEBUG_USAGE, debug_model
 
-__all__ = ["set_checked_mode"]
+__all__ = ["DEBUG_USAGE", "debug_model", "set_checked_mode"]

@@ -282,7 +282,7 @@ def convolution(
     Example:
         >>> x = C.input_variable((1, 3, 4))
         >>> edges = C.constant(np.array([[[[1, -1]]]], dtype=np.float32))
-        >>> C.convolution(edges, x, auto_padding=[False]).eval({x: np.array([[[[1, 1, 5, 5], [1, 1, 5, 5], [0, 2, 4, 6]]]])})
+        >>> C.convolution(edges, x, auto_padding=[False]).eval({x: np.array([[[[1, 1, 5, 5], [1, 1, 5, 5], [0, 2, 4, 6]]]], np.float32)})
         array([[[[ 0., -4.,  0.],
                  [ 0., -4.,  0.],
                  [-2., -2., -2.]]]], dtype=float32)
@@ -357,7 +357,7 @@ def convolution_transpose(
     Example:
         >>> x = C.input_variable((1, 1, 3))
         >>> filters = C.constant(np.array([[[[1, 2]]]], dtype=np.float32))
-        >>> C.convolution_transpose(filters, x, strides=2, auto_padding=[False]).eval({x: np.array([[[[1, 3, 5]]]])})
+        >>> C.convolution_transpose(filters, x, strides=2, auto_padding=[False]).eval({x: np.array([[[[1, 3, 5]]]], np.float32)})
         array([[[[ 1.,  2.,  3.,  6.,  5., 10.]]]], dtype=float32)
     """
     if reduction_rank not in (0, 1):

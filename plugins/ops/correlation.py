@@ -105,7 +105,7 @@ def _run(g: Correlation, lines: slice) -> tuple[Shape, Shape]:
     out = (lines.stop - lines.start, *g.windows.out[1:])
     if any(stride > 1 for stride in g.windows.strides):
         return out, _contiguous(out)
-    steps = _contiguous(g.windows.padded)
+    steps = g.windows.steps
     return (1 + sum((count - 1) * step for count, step in zip(out, steps, strict=True)),), steps
 
 

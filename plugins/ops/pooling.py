@@ -109,15 +109,6 @@ def pooling_windows(shape: Shape, window: Shape, strides: Shape, padding: tuple[
 
 
 @lru_cache(maxsize=1024)
-def _without_leading(w: Windows) -> Windows:
-    """The windows without the leading axes along which they do nothing."""
-    lead = 0
-    while lead < len(w.kernel) - 1 and w.kernel[lead] == w.strides[lead] == 1:
-        lead += 1
-    return Windows(*(field[lead:] for field in w))
-
-
-@lru_cache(maxsize=1024)
 def _counts(w: Windows, include_pad: bool, dtype: Any) -> Any:
     """How many elements an average is over: a number, or an array for windows that reach into the padding."""
     if include_pad or not w.is_padded:
@@ -137,7 +128,7 @@ def static_shape(ctx: Context, x: Any) -> Shape:
 
 def planes_of(ctx: Context, x: Any, w: Windows) -> tuple[Any, Windows]:
     """The operand as rows of what the windows slide over, be they samples or channels."""
-    w = _without_leading(w)
+    w = w.moving
     return x.reshape(-1, *w.dims), w
 
 

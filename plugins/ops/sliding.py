@@ -29,7 +29,7 @@ def blocks(w: Windows, rows: int, itemsize: int) -> Iterator[slice]:
 def _first_elements(ctx: Context, flat: Any, rows: int, w: Windows) -> Any:
     """What a flat array over planes holds at the first element of each window: a view of shape (rows, *w.out)."""
     size = flat.itemsize
-    steps = [step * stride * size for step, stride in zip(_steps(w), w.strides, strict=True)]
+    steps = [step * stride * size for step, stride in zip(w.steps, w.strides, strict=True)]
     return ctx.xp.lib.stride_tricks.as_strided(flat, (rows, *w.out), (size_of(w.padded) * size, *steps))
 
 
@@ -39,7 +39,7 @@ def slide(ctx: Context, combine: Any, planes: Any, w: Windows) -> Any:
         return combine.reduce(planes, axis=tuple(range(1, planes.ndim)), keepdims=True)
     current = planes.reshape(-1)
     for axis in reversed(range(len(w.kernel))):
-        kernel, step = w.kernel[axis], _steps(w)[axis]
+        kernel, step = w.kernel[axis], w.steps[axis]
         if kernel == 1:
             continue
         size = current.size - (kernel - 1) * step
@@ -68,7 +68,7 @@ def slide_first_maximum(ctx: Context, planes: Any, w: Windows) -> tuple[Any, Any
 def _first_maximum_along(ctx: Context, flat: Any, numbers: Any, axis: int, weight: int, w: Windows) -> tuple[Any, Any]:
     """Maxima along one axis; *weight* is what a step along it adds to the *numbers* of elements, None before the first axis."""
     xp = ctx.xp
-    step = _steps(w)[axis]
+    step = w.steps[axis]
     size = flat.size - (w.kernel[axis] - 1) * step
     best, best_numbers = flat[:size], None if numbers is None else numbers[:size]
     maximum = ctx.scratch(f"slide {axis}", (size,), flat.dtype)
@@ -114,7 +114,7 @@ def spread_sum(ctx: Context, firsts: Any, w: Windows) -> Any:
         result = ctx.scratch(f"slide {axis}", current.shape, current.dtype)
         xp.copyto(result, current)
         for tap in range(1, kernel):
-            behind = result[tap * _steps(w)[axis] :]
+            behind = result[tap * w.steps[axis] :]
             xp.add(behind, current[: behind.size], out=behind)
         current = result
     return current.reshape(rows, *w.padded)
@@ -127,21 +127,15 @@ def positions(ctx: Context, taps: Any, w: Windows) -> Any:
     rank = len(w.kernel)
     place = ctx.scratch("positions", taps.shape, np.intp)
     xp.take(xp.asarray(_tap_offsets(w)), taps, out=place, mode="clip")
-    for axis, step in enumerate((size_of(w.padded), *(step * stride for step, stride in zip(_steps(w), w.strides, strict=True)))):
+    for axis, step in enumerate((size_of(w.padded), *(step * stride for step, stride in zip(w.steps, w.strides, strict=True)))):
         starts = xp.arange((rows, *w.out)[axis]) * step
         xp.add(place, starts.reshape(-1, *(1,) * (rank - axis)), out=place)
     return place
 
 
-def _steps(w: Windows) -> tuple[int, ...]:
-    """Distances in memory between neighbours along each axis of the planes."""
-    padded = w.padded
-    return tuple(size_of(padded[axis + 1 :]) for axis in range(len(padded)))
-
-
 def _tap_offsets(w: Windows) -> Any:
     """Distance in memory from the first element of a window to each."""
     offsets = np.zeros((), np.intp)
-    for kernel, step in zip(w.kernel, _steps(w), strict=True):
+    for kernel, step in zip(w.kernel, w.steps, strict=True):
         offsets = np.add.outer(offsets, np.arange(kernel) * step)
     return offsets.reshape(-1)

@@ -1,0 +1,85 @@
+"""Memory: training and evaluating for long needs no more of it than doing so for a while."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from scipy.sparse import csr_matrix
+
+import cntk as C
+from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Sequential
+
+LEEWAY = 2**20
+"""Bytes that may come and go: one kilobyte a step."""
+
+
+def growth(step: Callable[[int], Any], warm_up: int, steps: int) -> int:
+    """Bytes by which the process grows over *steps* more steps after *warm_up* ones."""
+    for number in range(warm_up):
+        step(number)
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    for number in range(warm_up, warm_up + steps):
+        step(number)
+    gc.collect()
+    return psutil.Process().memory_info().rss - before
+
+
+def data(samples: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(samples)
+    images = random.normal(size=(samples, 1, 12, 12)).astype(np.float32)
+    return images, csr_matrix(np.eye(10, dtype=np.float32)[random.integers(10, size=samples)])
+
+
+@pytest.fixture
+def network() -> Any:
+    """Images and labels, and a network of the usual layers."""
+    x, y = C.input_variable((1, 12, 12)), C.input_variable(10, is_sparse=True)
+    layers = [Convolution2D((3, 3), 8, activation=C.relu), MaxPooling((2, 2), strides=(2, 2)), Dense(64), Dropout(0.5), Dense(10)]
+    return x, y, Sequential(layers)(x)
+
+
+def test_a_leak_would_be_seen() -> None:
+    kept: list[Any] = []
+    assert growth(lambda _: kept.append(np.ones(500, np.float32)), 100, 1000) > LEEWAY
+
+
+def test_training_needs_no_more_memory_with_time(network: Any) -> None:
+    x, y, z = network
+    loss, metric = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
+    trainer = C.Trainer(z, (loss, metric), [C.adam(z.parameters, 0.001, 0.9)])
+    images, labels = data(32)
+    assert growth(lambda _: trainer.train_minibatch({x: images, y: labels}), 200, 1000) < LEEWAY
+
+
+def test_training_on_minibatches_of_changing_size_needs_no_more_memory_with_time(network: Any) -> None:
+    x, y, z = network
+    trainer = C.Trainer(z, C.cross_entropy_with_softmax(z, y), [C.sgd(z.parameters, 0.001)])
+    minibatches = [data(samples) for samples in range(1, 41)]
+
+    def step(number: int) -> None:
+        images, labels = minibatches[number * 7 % 40]
+        trainer.train_minibatch({x: images, y: labels})
+
+    assert growth(step, 200, 800) < LEEWAY
+
+
+def test_evaluating_minibatches_of_changing_size_needs_no_more_memory_with_time(network: Any) -> None:
+    x, _, z = network
+    minibatches = [data(samples)[0] for samples in range(1, 41)]
+    assert growth(lambda number: z.eval({x: minibatches[number * 7 % 40]}), 200, 800) < LEEWAY
+
+
+def test_functions_that_are_dropped_give_their_memory_back() -> None:
+    images = np.ones((4, 10000), np.float32)
+
+    def step(_: int) -> None:
+        x = C.input_variable(10000)
+        C.relu(x * C.parameter(10000)).eval({x: images})
+
+    assert growth(step, 30, 100) < LEEWAY
