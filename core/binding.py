@@ -42,7 +42,7 @@ class Binding:
         self._nodes: dict[int, Primitive] = {}
         self.layouts: list[Layout | None] = []
         self.specs = self._concrete_specs(feeds)
-        self.shapes = [_with_rows(spec, layout) for spec, layout in zip(self.specs, self.layouts, strict=True)]
+        self.shapes = _shapes(self.specs, self.layouts)
         self.arrays: list[Any] = self._place(workspace)
         self.forward_steps: list[Step] = []
         self.backward_steps: list[Step] = []
@@ -53,8 +53,6 @@ class Binding:
 
     def load(self, feeds: Sequence[Feed]) -> None:
         """Copy data into the inputs' arrays; sparse inputs refer to it."""
-        if self.has_sequences:
-            self._set_layouts(feeds)
         for index, fed in zip(self.program.inputs, feeds, strict=True):
             array = self.arrays[index]
             if type(array) is SparseRows:
@@ -62,12 +60,20 @@ class Binding:
             else:
                 array[...] = fed.data
 
-    def _set_layouts(self, feeds: Sequence[Feed]) -> None:
-        """Use the layouts of this minibatch, whose lengths may be others than the last one's."""
-        self._concrete_specs(feeds)
+    def suits(self, feeds: Sequence[Feed]) -> bool:
+        """Take over the layouts of this minibatch, whose lengths may be others than the last one's.
+
+        False when the arrays do not fit: lengths may tell how many rows the layouts have that operators make.
+        """
+        if not self.has_sequences:
+            return True
+        specs = self._concrete_specs(feeds)
+        if self.program.makes_layouts and self.shapes != _shapes(specs, self.layouts):
+            return False
         for context, instruction in self._contexts:
             context.layouts = [self.layouts[i] for i in instruction.inputs]
             context.layout = self.layouts[instruction.outputs[0]]
+        return True
 
     # ---- sizes ----
 
@@ -106,7 +112,7 @@ class Binding:
         """How the rows of an instruction's result lie: as its operands' rows, or as the operator says."""
         op, axes = instruction.op, specs[instruction.outputs[0]].axes
         if hasattr(op, "make_layout"):
-            return op.make_layout(*self._shapes_of(instruction, specs))
+            return self._made_layout(instruction, specs)
         if not axes:
             return None
         alike = [layout for i in instruction.inputs if specs[i].axes == axes and (layout := self.layouts[i]) is not None]
@@ -117,6 +123,12 @@ class Binding:
                 why = f"operands on the same dynamic axes have different samples or sequence lengths: {alike[0]} and {other}"
                 raise explained(ValueError(why), instruction.node)
         return alike[0]
+
+    def _made_layout(self, instruction: Instruction, specs: Sequence[Spec]) -> Layout:
+        try:
+            return instruction.op.make_layout([self.layouts[i] for i in instruction.inputs], self._shapes_of(instruction, specs))
+        except ValueError as error:
+            raise explained(error, instruction.node) from None
 
     def _shapes_of(self, instruction: Instruction, specs: Sequence[Spec]) -> list[Shape]:
         return [_with_rows(specs[i], self.layouts[i]) for i in instruction.inputs]
@@ -236,6 +248,10 @@ class Binding:
                 step[0](*step[1])
         except Exception as error:
             raise explained(error, self._nodes[id(step)]) from error
+
+
+def _shapes(specs: Sequence[Spec], layouts: Sequence[Layout | None]) -> list[Shape]:
+    return [_with_rows(spec, layout) for spec, layout in zip(specs, layouts, strict=True)]
 
 
 def _with_rows(spec: Spec, layout: Layout | None) -> Shape:

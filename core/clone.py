@@ -88,7 +88,7 @@ def _as_memo(substitutions: dict[Any, Any] | None) -> dict[Variable, Variable]:
 
 
 def _root_of(variable: Variable) -> Primitive:
-    from .function import Combine
+    from .block import Combine
 
     return variable.owner if isinstance(variable, Output) else Combine([variable])
 

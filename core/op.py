@@ -149,7 +149,8 @@ class Op:
     # grad_view(self, grad, in_shape) -> array     the first operand's gradient shares memory with the result's: no backward step
     # finish(self, ctx, out, *inputs)              runs after the pass, backward included (assignments)
     # array_shape(self, *in_shapes) -> shape       static shape of the result, where it depends on the number of rows
-    # make_layout(self, *in_shapes) -> Layout      how the result's rows lie, where they are not those of an input
+    # make_layout(self, layouts, shapes) -> Layout how the result's rows lie, where they are not those of an input; it is given
+    #                                              the operands' layouts (None without dynamic axes) and shapes with rows
 
     # ---- building graphs ----
 

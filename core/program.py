@@ -13,9 +13,10 @@ from functools import partial
 
 from . import plugins
 from .backend import Backend
+from .block import Block, Combine
 from .build import explained
 from .feed import Feed
-from .function import Block, Combine, Primitive
+from .function import Primitive
 from .op import Elementwise, Op, includes
 from .spec import Spec
 from .structure import Densify, Expand
@@ -91,6 +92,8 @@ class Program:
         slots: all values.
         instructions: operators in the order of the forward pass; the backward pass goes the other way.
         inputs, arguments: slots that data is fed to, and their variables.
+        is_static: whether all shapes are known without data.
+        makes_layouts: whether operators decide how rows lie.
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
     """
 
@@ -120,6 +123,7 @@ class Program:
             _Differentiator(self, gradient_roots, wrt).run()
         self._find_lifetimes()
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
+        self.makes_layouts = any(hasattr(instruction.op, "make_layout") for instruction in self.instructions)
         self._idle: list[Workspace] = []
 
     # ---- running ----

@@ -9,8 +9,9 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from . import plugins
+from .block import as_block, combine
 from .call import input_of_type
-from .function import Composite, Function, as_block, combine
+from .function import Composite, Function
 from .options import default_options
 from .types import as_type
 from .variable import Variable, placeholder

@@ -95,6 +95,26 @@ def as_flags(values: bool | Sequence[bool]) -> tuple[bool, ...]:
     return (values,) if isinstance(values, bool) else tuple(bool(value) for value in values)
 
 
+def along_axes(
+    strides: Shape, dilation: Shape, padding: tuple[bool, ...], rank: int, reduction_rank: int
+) -> tuple[Shape, Shape, tuple[bool, ...]]:
+    """Strides, dilation and padding of a convolution for each of *rank* axes, channels first.
+
+    Args:
+        strides, dilation, padding: as the user gives them: for these axes, or without channels if *reduction_rank* is 0.
+    """
+    if reduction_rank == 0:
+        spatial = rank - 1
+        return (
+            (1, *per_axis(strides, spatial, "strides")),
+            (1, *per_axis(dilation, spatial, "dilation")),
+            (False, *per_axis(padding, spatial, "auto_padding")),
+        )
+    # One dilation for all axes is meant for the window, not for the channels.
+    dilation = (1, *per_axis(dilation, rank - 1, "dilation")) if len(dilation) < rank else dilation
+    return per_axis(strides, rank, "strides"), dilation, per_axis(padding, rank, "auto_padding")
+
+
 @lru_cache(maxsize=1024)
 def windows(dims: Shape, kernel: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], ceil: bool = False) -> Windows:
     """Windows over axes of sizes *dims*; with *ceil* the last one may reach beyond the end.

@@ -34,7 +34,9 @@ class Workspace:
         """Bind the program to the sizes of *feeds*, one for each input, and load them."""
         self._check(feeds)
         key = tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
-        binding = self._bindings.get(key) or self._bind(key, feeds)
+        binding = self._bindings.get(key)
+        if binding is None or not binding.suits(feeds):
+            binding = self._bind(key, feeds)
         binding.load(feeds)
         return Run(self, binding)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cntk.core import graph
-from cntk.core.function import Combine, Composite, Function, Primitive, combine
+from cntk.core.block import Combine, combine
+from cntk.core.function import Composite, Function, Primitive
 from cntk.core.user_function import UserFunction, output_variable
 from cntk.core.variable import Output, Variable
 
@@ -121,18 +122,18 @@ class _DebugNode(UserFunction):
         (after,) = self.inputs
         return after.owner if isinstance(after, Output) else after
 
-    def clone(self, cloned_inputs: Sequence[Variable]) -> UserFunction:
+    def clone(self, cloned_inputs: Sequence[Variable]) -> UserFunction:  # type: ignore[override]
         return _DebugNode(cloned_inputs[0], self._session)
 
     def infer_outputs(self) -> list[Variable]:
         (x,) = self.inputs
         return [output_variable(x.shape, x.dtype, x.dynamic_axes)]
 
-    def forward(self, argument: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
+    def forward(self, argument: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:  # type: ignore[override]
         self._session.arrive(FORWARD, argument, self.after)
         return None, argument
 
-    def backward(self, state: Any, root_gradients: Any) -> Any:
+    def backward(self, state: Any, root_gradients: Any) -> Any:  # type: ignore[override]
         self._session.arrive(BACKWARD, root_gradients, self.after)
         return root_gradients
 

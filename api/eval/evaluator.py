@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cntk.core.block import combine
 from cntk.core.build import as_variable
-from cntk.core.function import Function, combine
+from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Variable
 from cntk.train.trainer import measure, writers_of

@@ -11,6 +11,7 @@ from cntk.layers.dense import Dense, Embedding
 from cntk.layers.higher_order_layers import For, ResNetBlock, Sequential, SequentialClique
 from cntk.layers.normalization import BatchNormalization, LayerNormalization
 from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+from cntk.layers.sequential_convolution import SequentialConvolution
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SequenceOverMeta, Signature, SparseTensor, Tensor, tensor
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "SequenceOverMeta",
     "Sequential",
     "SequentialClique",
+    "SequentialConvolution",
     "Signature",
     "SparseTensor",
     "Stabilizer",

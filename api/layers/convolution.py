@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.axis import Axis
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
@@ -39,7 +40,8 @@ def Convolution(
     Args:
         filter_shape: size of the filters on each spatial axis, an int or a tuple of ints.
         num_filters: number of filters, the channels of the result; None for one filter and a result without channel axis.
-        sequential: False, for filters cover static axes.
+        sequential: whether filters slide along the sequence axis, too: it is the first of the filters' axes, the others are
+            static.  :func:`SequentialConvolution` does the same with a bias ``b`` that has no axis for it.
         activation: function applied to the result; None for none.
         init: initial value of ``W``, of shape (filters, channels, *filter_shape): a number or an initialiser; for
             *reduction_rank* 0 also an array of shape (filters, *filter_shape).
@@ -59,6 +61,8 @@ def Convolution(
 
     Returns:
         A function of an input (channels, *spatial), or (*spatial) with *reduction_rank* 0; the result is (filters, *spatial').
+        With *sequential* the result has a step for each place on the sequence axis, which is a new one unless it is padded
+        and its stride is 1.
 
     Raises:
         ValueError: an argument has a value that is not allowed, or the wrong number of values.
@@ -69,47 +73,93 @@ def Convolution(
     >>> y.shape, y.W.shape, y.b.shape
     ((16, 4, 4), (16, 3, 3, 3), (16, 1, 1))
     """
-    activation = activation_for("Convolution", get_default_override(Convolution, activation=activation))
-    init = get_default_override(Convolution, init=init)
-    pad = get_default_override(Convolution, pad=pad)
-    bias = get_default_override(Convolution, bias=bias)
-    init_bias = get_default_override(Convolution, init_bias=init_bias)
-    check_options("Convolution", reduction_rank, sharing)
-    if sequential:
-        raise ValueError("Convolution: sequential must be False; filters cover static axes and cannot reach along the sequence axis")
+    return convolution_layer(
+        "Convolution",
+        filter_shape,
+        num_filters,
+        activation=get_default_override(Convolution, activation=activation),
+        init=get_default_override(Convolution, init=init),
+        pad=get_default_override(Convolution, pad=pad),
+        strides=strides,
+        sharing=sharing,
+        bias=get_default_override(Convolution, bias=bias),
+        init_bias=get_default_override(Convolution, init_bias=init_bias),
+        reduction_rank=reduction_rank,
+        transpose_weight=transpose_weight,
+        dilation=dilation,
+        groups=groups,
+        max_temp_mem_size_in_samples=max_temp_mem_size_in_samples,
+        sequential=sequential,
+        bias_rank=len(as_tuple(filter_shape)),
+        op_name=op_name,
+        name=name,
+    )
+
+
+def convolution_layer(
+    layer: str,
+    filter_shape: Any,
+    num_filters: int | None,
+    *,
+    activation: Any,
+    init: Any,
+    pad: Any,
+    strides: Any,
+    sharing: bool,
+    bias: Any,
+    init_bias: Any,
+    reduction_rank: int,
+    transpose_weight: bool,
+    dilation: Any,
+    groups: int,
+    max_temp_mem_size_in_samples: int,
+    sequential: bool,
+    bias_rank: int,
+    op_name: str,
+    name: str,
+) -> Function:
+    """What :func:`Convolution` and :func:`SequentialConvolution`, called *layer*, make of their arguments.
+
+    Args:
+        bias_rank: number of axes of length 1 that the bias has behind the filters.
+    """
+    activation = activation_for(layer, activation)
+    check_options(layer, reduction_rank, sharing)
     if transpose_weight:
-        raise ValueError("Convolution: transpose_weight must be False; mirror the filters with ConvolutionTranspose")
+        raise ValueError(f"{layer}: transpose_weight must be False; mirror the filters with ConvolutionTranspose")
     if groups != 1:
-        raise ValueError(f"Convolution: groups must be 1, got {groups}; for several groups use cntk.convolution")
+        raise ValueError(f"{layer}: groups must be 1, got {groups}; for several groups use cntk.convolution")
 
     filter_shape = as_tuple(filter_shape)
     rank = len(filter_shape)
-    strides = per_axis("Convolution", "strides", strides, rank)
-    pad = per_axis("Convolution", "pad", pad, rank)
-    dilation = per_axis("Convolution", "dilation", dilation, rank)
+    strides = per_axis(layer, "strides", strides, rank)
+    pad = per_axis(layer, "pad", pad, rank)
+    dilation = per_axis(layer, "dilation", dilation, rank)
     output_channels = (1,) if num_filters is None else as_tuple(num_filters)
+    spatial_rank = rank - 1 if sequential else rank
 
     if isinstance(init, np.ndarray):
-        initial = _filters_from_array(init, () if num_filters is None else output_channels, filter_shape, reduction_rank)
+        initial = _filters_from_array(layer, init, () if num_filters is None else output_channels, filter_shape, reduction_rank)
     else:
         initial = initializer_for(init, filter_rank=rank, output_rank=-1)
     W = Parameter(output_channels + INFERRED + filter_shape, init=initial, name="W")
-    b = Parameter(output_channels + (1,) * rank, init=init_bias, name="b") if bias else None
+    b = Parameter(output_channels + (1,) * bias_rank, init=init_bias, name="b") if bias else None
 
     @BlockFunction(op_name, name)
     def convolve(x: Any) -> Any:
         r = ops.convolution(
             W,
-            x if reduction_rank else add_channel_axis(x, rank),
+            x if reduction_rank else add_channel_axis(x, spatial_rank),
             strides=(1, *strides),
             auto_padding=(False, *pad),
+            sequential=sequential,
             dilation=dilation,
             max_temp_mem_size_in_samples=max_temp_mem_size_in_samples,
         )
         if b is not None:
-            r = r + b
+            r = r + (b if bias_rank == spatial_rank else ops.reshape(b, (), begin_axis=1, end_axis=2))
         if num_filters is None:
-            r = ops.reshape(r, (), begin_axis=-rank - 1, end_axis=-rank)
+            r = ops.reshape(r, (), begin_axis=0, end_axis=1)
         return activation(r)
 
     return convolve
@@ -129,14 +179,17 @@ def check_options(layer: str, reduction_rank: int, sharing: Any) -> None:
 
 def add_channel_axis(x: Any, spatial_rank: int) -> Any:
     """Insert an axis of one channel before the last *spatial_rank* axes."""
-    return ops.reshape(x, (1,), begin_axis=-spatial_rank, end_axis=-spatial_rank)
+    place = -spatial_rank if spatial_rank else Axis.new_leading_axis()
+    return ops.reshape(x, (1,), begin_axis=place, end_axis=place)
 
 
-def _filters_from_array(init: Any, output_channels: tuple[int, ...], filter_shape: tuple[int, ...], reduction_rank: int) -> Any:
+def _filters_from_array(
+    layer: str, init: Any, output_channels: tuple[int, ...], filter_shape: tuple[int, ...], reduction_rank: int
+) -> Any:
     if reduction_rank != 0:
-        raise ValueError("Convolution: init may be an array with reduction_rank=0 only; else give a number or an initializer")
+        raise ValueError(f"{layer}: init may be an array with reduction_rank=0 only; else give a number or an initializer")
     if init.shape != output_channels + filter_shape:
-        raise ValueError(f"Convolution: init must have the filters' shape {output_channels + filter_shape}, got {init.shape}")
+        raise ValueError(f"{layer}: init must have the filters' shape {output_channels + filter_shape}, got {init.shape}")
     return init.reshape((*(output_channels or (1,)), 1, *filter_shape))
 
 

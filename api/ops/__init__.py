@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from cntk.core import plugins
-from cntk.core.function import as_block, as_composite, combine
+from cntk.core.block import as_block, as_composite, combine
 from cntk.core.user_function import output_variable
 from cntk.core.variable import constant, input_variable, parameter, placeholder
 from cntk.ops import functions, sequence

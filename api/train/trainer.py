@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import Any
 
+from cntk.core.block import combine
 from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
-from cntk.core.function import Function, combine
+from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Parameter, Variable
 from cntk.core.workspace import Run

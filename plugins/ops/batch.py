@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.function import Function
@@ -39,9 +40,9 @@ class ToBatchAxis(View):
             raise RuntimeError("the operand is a scalar; it needs a first axis to become the batch axis")
         return x.but(shape=x.dims[1:], axes=BATCH)
 
-    def make_layout(self, x: Shape) -> Layout:
+    def make_layout(self, layouts: Sequence[Layout | None], shapes: Sequence[Shape]) -> Layout:
         """Layout of the result: a sample for each element of the operand's first axis."""
-        return Layout(x[0])
+        return Layout(shapes[0][0])
 
 
 @operator(sample((2, 3)), sample(()))

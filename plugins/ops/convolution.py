@@ -13,8 +13,10 @@ from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, as_shape, size_of
 from ...core.spec import Spec
-from ...core.windows import Correlation, as_flags, correlation, per_axis, unslide
+from ...core.windows import Correlation, along_axes, as_flags, correlation, unslide
 from .correlation import correlate, correlate_backward
+from .sequence_windows import SequenceWindows
+from .shaping import reshape
 
 
 class Convolution(Op):
@@ -25,7 +27,8 @@ class Convolution(Op):
 
     def geometry(self, filters: Shape, operand: Shape) -> Correlation:
         """How filters of this static shape slide over such an operand."""
-        return _geometry(filters, operand, self.strides, self.dilation, self.auto_padding, self.reduction_rank, self.groups)
+        slides = self.strides, self.dilation, self.auto_padding
+        return _geometry(filters, operand, *slides, self.reduction_rank, self.groups, self.sequential)
 
     def infer(self, filters: Spec, operand: Spec) -> Spec:
         _check_filters(filters)
@@ -90,13 +93,28 @@ class ConvolutionTranspose(Op):
 
 @lru_cache(maxsize=1024)
 def _geometry(
-    filters: Shape, operand: Shape, strides: Shape, dilation: Shape, padding: tuple[bool, ...], reduction_rank: int, groups: int
+    filters: Shape,
+    operand: Shape,
+    strides: Shape,
+    dilation: Shape,
+    padding: tuple[bool, ...],
+    reduction_rank: int,
+    groups: int,
+    sequential: bool,
 ) -> Correlation:
     filters, operand = _with_channel_axis(filters, operand, reduction_rank)
     rank = len(operand)
     maps = _count(filters[:-rank])
     kernel = filters[-rank:]
-    return correlation(maps, kernel, operand, *_slides(strides, dilation, padding, rank, reduction_rank), groups)
+    strides, dilation, padding = along_axes(strides, dilation, padding, rank, reduction_rank)
+    if sequential:  # the time axis is one window of SequenceWindows, which has slid already
+        strides, dilation, padding = _with_time(strides, 1), _with_time(dilation, 1), _with_time(padding, False)
+    return correlation(maps, kernel, operand, strides, dilation, padding, groups)
+
+
+def _with_time(values: tuple[Any, ...], time: Any) -> tuple[Any, ...]:
+    """Values for all axes, channels first, with another one for the axis of time."""
+    return (*values[:1], time, *values[2:])
 
 
 @lru_cache(maxsize=1024)
@@ -110,7 +128,7 @@ def _transposed_geometry(
     if rank < 2 or len(filters) != rank + 1:
         raise ValueError(f"filters of shape {filters} do not suit an operand of shape {operand}; expected (channels, maps, *kernel)")
     maps, *kernel = filters
-    strides, dilation, padding = _slides(strides, dilation, padding, rank, reduction_rank)
+    strides, dilation, padding = along_axes(strides, dilation, padding, rank, reduction_rank)
     if output_shape == (0,):
         axes = zip(operand[1:], kernel[1:], strides[1:], dilation[1:], padding[1:], strict=True)
         output_shape = (kernel[0], *(unslide(*axis) for axis in axes))
@@ -135,22 +153,6 @@ def _with_channel_axis(filters: Shape, operand: Shape, reduction_rank: int) -> t
     if len(filters) > rank + 1:
         raise ValueError(f"filters of shape {filters} have more axes than (maps, *kernel) for the operand {operand} without channels")
     return (*filters[:-rank], 1, *filters[-rank:]), (1, *operand)
-
-
-def _slides(
-    strides: Shape, dilation: Shape, padding: tuple[bool, ...], rank: int, reduction_rank: int
-) -> tuple[Shape, Shape, tuple[bool, ...]]:
-    """Strides, dilation and padding of all axes, channels first."""
-    if reduction_rank == 0:
-        spatial = rank - 1
-        return (
-            (1, *per_axis(strides, spatial, "strides")),
-            (1, *per_axis(dilation, spatial, "dilation")),
-            (False, *per_axis(padding, spatial, "auto_padding")),
-        )
-    # One dilation for all axes is meant for the window, not for the channels.
-    dilation = (1, *per_axis(dilation, rank - 1, "dilation")) if len(dilation) < rank else dilation
-    return per_axis(strides, rank, "strides"), dilation, per_axis(padding, rank, "auto_padding")
 
 
 def _count(dims: Shape) -> int:
@@ -266,7 +268,8 @@ def convolution(
         auto_padding: for each axis, channels included, whether it is padded with zeros so that the result has ceil(d / stride)
             places along it; a shorter list is filled up in front with its first value.  **The default pads the channels, too**: filters
             then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.
-        sequential: must be False.
+        sequential: whether the sequence axis is convolved, too: it counts as the first spatial axis, so that filters are
+            (O, I, time, *k), and *strides*, *auto_padding* and *dilation* have a value for it, behind the one for the channels.
         dilation: distance between the elements that a filter looks at, along each axis.
         reduction_rank: 1 when filters sum over the channels; 0 when the operand has no axis of channels.
         groups: number of parts that the channels and filters fall into, each convolved on its own: filters are (O, I / groups, *k).
@@ -274,10 +277,12 @@ def convolution(
         name: name of the function.
 
     Returns:
-        Function: shape (O, *places), the operand's dynamic axes.
+        Function: shape (O, *places), the operand's dynamic axes.  With *sequential* there is a step for each place on the sequence
+        axis, which is a new one unless it is padded and convolved with stride 1.
 
     Raises:
-        ValueError: shapes, strides or groups do not go together, a kernel is larger than the operand, or *sequential* is set.
+        ValueError: shapes, strides or groups do not go together, a kernel is larger than the operand, or, with *sequential*, the
+            operand has no sequence axis, or one of the sequences is shorter than the filters and not padded.
 
     Example:
         >>> x = C.input_variable((1, 3, 4))
@@ -286,9 +291,14 @@ def convolution(
         array([[[[ 0., -4.,  0.],
                  [ 0., -4.,  0.],
                  [-2., -2., -2.]]]], dtype=float32)
+
+        >>> x = C.sequence.input_variable(1)
+        >>> steps = C.constant(np.array([[[-1, 1]]], dtype=np.float32))
+        >>> C.convolution(steps, x, auto_padding=[False], sequential=True).eval([np.array([[1], [1], [5], [7]], np.float32)])
+        [array([[0.],
+               [4.],
+               [2.]], dtype=float32)]
     """
-    if sequential:
-        raise ValueError("Convolution: sequential=True, filters that slide over the sequence axis, is not supported; use static axes")
     if reduction_rank not in (0, 1):
         raise ValueError(f"Convolution: reduction_rank={reduction_rank} must be 1, or 0 for an operand without channels")
     op = Convolution(
@@ -299,11 +309,14 @@ def convolution(
         groups=groups,
         output_shape=(0,),
         transpose=False,
-        sequential=False,
+        sequential=sequential,
         max_temp_mem_size_in_samples=max_temp_mem_size_in_samples,
         reduction_rank=reduction_rank,
     )
-    return op(convolution_map, operand, name=name)
+    if not sequential:
+        return op(convolution_map, operand, name=name)
+    windows = SequenceWindows(op.strides, op.dilation, op.auto_padding, reduction_rank)(convolution_map, operand)
+    return reshape(op(convolution_map, windows), (), begin_axis=1, end_axis=2, name=name)
 
 
 TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")

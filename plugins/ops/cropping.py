@@ -7,9 +7,10 @@ from fractions import Fraction
 from math import floor
 from typing import Any, NamedTuple
 
+from ...core.block import Block
 from ...core.build import as_variable
 from ...core.context import Context
-from ...core.function import Block, Function, Primitive
+from ...core.function import Function, Primitive
 from ...core.op import Elementwise, Op, Operand, operator, sample
 from ...core.spec import Spec
 from ...core.variable import Constant, Output, Parameter, Variable

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...core.axis import Axis, static_axis_number
+from ...core.block import combine
 from ...core.context import Context
-from ...core.function import Function, combine
+from ...core.function import Function
 from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, broadcast, format_shape
 from ...core.spec import Spec

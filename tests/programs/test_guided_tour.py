@@ -240,23 +240,46 @@ def test_the_graph_network_prints_its_types() -> None:
     assert str(criterion_mn) == "Composite(images: Tensor[28,28], labels: SparseTensor[10]) -> Tuple[Tensor[1], Tensor[1]]"
 
 
-@pytest.mark.parametrize("create", [functional, graph])
-def test_digits_are_recognised(create: Any, digits: tuple[Any, Any, Any, Any], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_digits_are_recognised(digits: tuple[Any, Any, Any, Any], capsys: pytest.CaptureFixture[str]) -> None:
     X_train_mn, Y_train_mn, X_test_mn, Y_test_mn = digits
     N = len(X_train_mn)
-    model_mn, criterion_mn = create()
+    model_mn, criterion_mn = functional()
     lrs = cntk.learning_parameter_schedule_per_sample([0.004] * 2 + [0.002], epoch_size=N)
-    momentums = cntk.momentum_schedule_per_sample([0] + [0.9990239141819757], epoch_size=N)
-    minibatch_sizes = cntk.minibatch_size_schedule([32] * 2 + [64], epoch_size=N)
+    momentums = cntk.momentum_schedule_per_sample([0, 0.9934], epoch_size=N)
+    minibatch_sizes = cntk.minibatch_size_schedule([16] * 2 + [32], epoch_size=N)
     learner = cntk.learners.momentum_sgd(model_mn.parameters, lrs, momentums)
     progress_writer = cntk.logging.ProgressPrinter()
     criterion_mn.train(
-        (X_train_mn, Y_train_mn), minibatch_size=minibatch_sizes, max_epochs=2, parameter_learners=[learner], callbacks=[progress_writer]
+        (X_train_mn, Y_train_mn), minibatch_size=minibatch_sizes, max_epochs=3, parameter_learners=[learner], callbacks=[progress_writer]
     )
     test_metric_mn = criterion_mn.test((X_test_mn, Y_test_mn), callbacks=[progress_writer]).metric
-    assert test_metric_mn < 0.2
+    assert test_metric_mn < 0.15
 
-    lines = printed_lines(capsys)
-    kinds = ["Learning rate per 1 samples: ", "Momentum per 1 samples: ", "Finished Epoch[1]: ", "Momentum per 1 samples: ", "Finished Epoch[2]: "]
-    assert [line.startswith(kind) for line, kind in zip(lines, kinds, strict=False)] == [True] * 5
-    assert lines[-1] == f"Finished Evaluation [1]: Minibatch[1-8]: metric = {100 * test_metric_mn:.2f}% * 250;"
+    epoch = r"Finished Epoch\[{}\]: loss = \d\.\d{{6}} \* 1500, metric = \d+\.\d\d% \* 1500 \d+\.\d{{3}}s \( *\d+\.\d samples/s\);"
+    expected = [
+        "Learning rate per 1 samples: 0.004",
+        "Momentum per 1 samples: 0.0",
+        epoch.format(1),
+        "Momentum per 1 samples: 0.9934",
+        epoch.format(2),
+        "Learning rate per 1 samples: 0.002",
+        epoch.format(3),
+        rf"Finished Evaluation \[1\]: Minibatch\[1-8\]: metric = {100 * test_metric_mn:.2f}% \* 250;",
+    ]
+    for line, pattern in zip(printed_lines(capsys), expected, strict=True):
+        assert re.fullmatch(pattern, line)
+
+
+def test_both_ways_of_writing_the_network_train_alike() -> None:
+    random = np.random.default_rng(1)
+    X = random.random((96, *input_shape_mn), dtype=np.float32)
+    Y = one_hot(random.integers(num_classes_mn, size=96), num_classes_mn)
+    losses = []
+    for create in (functional, graph):
+        cntk.cntk_py.set_fixed_random_seed(1)
+        model_mn, criterion_mn = create()
+        learner = cntk.learners.momentum_sgd(model_mn.parameters, 0.1, 0.9)
+        progress = criterion_mn.train((X, Y), minibatch_size=16, max_epochs=2, parameter_learners=[learner])
+        losses.append([summary.loss for summary in progress.epoch_summaries])
+    assert losses[0] == losses[1]

@@ -46,7 +46,7 @@ def network() -> Any:
 
 def test_a_leak_would_be_seen() -> None:
     kept: list[Any] = []
-    assert growth(lambda _: kept.append(np.ones(500, np.float32)), 100, 1000) > LEEWAY
+    assert growth(lambda _: kept.append(np.ones(16000, np.float32)), 100, 1000) > LEEWAY
 
 
 def test_training_needs_no_more_memory_with_time(network: Any) -> None:

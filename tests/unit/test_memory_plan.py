@@ -37,7 +37,7 @@ def test_arrays_alive_together_do_not_overlap(arrays: list[tuple[int, int, int]]
         assert 0 <= offset <= end <= total
     for (start, stop, birth, death), (other_start, other_stop, other_birth, other_death) in combinations(blocks, 2):
         together = birth <= other_death and other_birth <= death
-        assert not together or stop <= other_start or other_stop <= start
+        assert not together or min(stop, other_stop) <= max(start, other_start)
 
 
 @given(ARRAYS)
