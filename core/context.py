@@ -23,7 +23,7 @@ class Context:
         state: any object, kept from forward to the backward step that belongs to it.
     """
 
-    __slots__ = ("_kept", "_pool", "_scratch", "backend", "layout", "layouts", "state", "training", "xp")
+    __slots__ = ("_kept", "_pool", "_scratch", "_sums", "backend", "layout", "layouts", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -35,6 +35,7 @@ class Context:
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
+        self._sums: dict[Any, tuple[tuple[int, ...], tuple[int, ...] | None]] = {}
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
         """An uninitialised array that is valid until the method returns; instructions share its memory."""
@@ -54,10 +55,15 @@ class Context:
 
     def sum_to(self, full: Any, target: Any) -> None:
         """Sum *full* over the axes along which *target* was broadcast to its shape, into *target*."""
-        missing = full.ndim - target.ndim
-        shape = (1,) * missing + target.shape
-        axes = tuple(axis for axis in range(full.ndim) if shape[axis] == 1 and full.shape[axis] != 1)
-        self.xp.sum(full, axis=axes, out=target.reshape(shape), keepdims=True)
+        key = (full.shape, target.shape)
+        axes_and_shape = self._sums.get(key)
+        if axes_and_shape is None:
+            axes_and_shape = self._sums[key] = _axes_to_sum(*key)
+        axes, shape = axes_and_shape
+        if shape is None:
+            self.xp.add.reduce(full, axes, None, target)
+        else:
+            self.xp.add.reduce(full, axes, None, target.reshape(shape), True)
 
     def _from_pool(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
         nbytes = self.backend.nbytes(shape, dtype)
@@ -65,3 +71,11 @@ class Context:
         if held is None or held.nbytes < nbytes:
             held = self._pool[key] = self.backend.allocate(nbytes)
         return self.backend.view(held, 0, shape, dtype)
+
+
+def _axes_to_sum(full: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Axes to sum over, and the shape with ones in their place; None where only leading axes go, so that dropping them does."""
+    missing = len(full) - len(target)
+    shape = (1,) * missing + target
+    axes = tuple(axis for axis in range(len(full)) if shape[axis] == 1 and (full[axis] != 1 or axis < missing))
+    return axes, None if axes == tuple(range(missing)) else shape

@@ -13,11 +13,13 @@ from cntk.layers.normalization import BatchNormalization, LayerNormalization
 from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
 from cntk.layers.sequential_convolution import SequentialConvolution
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SequenceOverMeta, Signature, SparseTensor, Tensor, tensor
+from cntk.ops.functions import BlockFunction
 
 __all__ = [
     "Activation",
     "AveragePooling",
     "BatchNormalization",
+    "BlockFunction",
     "Convolution",
     "Convolution1D",
     "Convolution2D",

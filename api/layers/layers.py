@@ -8,6 +8,7 @@ from cntk.layers.convolution_transpose import ConvolutionTranspose, ConvolutionT
 from cntk.layers.dense import Dense, Embedding
 from cntk.layers.normalization import BatchNormalization, LayerNormalization
 from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+from cntk.layers.sequential_convolution import SequentialConvolution
 
 __all__ = [
     "Activation",
@@ -30,4 +31,5 @@ __all__ = [
     "LayerNormalization",
     "MaxPooling",
     "MaxUnpooling",
+    "SequentialConvolution",
 ]

@@ -36,16 +36,16 @@ class CrossEntropyWithSoftmax(Op):
         powers, total = _kept_softmax(ctx, z, axis)
         edge = ctx.scratch("edge", total.shape, z.dtype)
         level = ctx.scratch("level", total.shape, z.dtype)
-        z.max(axis=axis, out=edge, keepdims=True)
+        xp.maximum.reduce(z, axis, None, edge, True)
         xp.subtract(z, edge, out=powers)
         xp.exp(powers, out=powers)
-        powers.sum(axis=axis, out=total, keepdims=True)
+        xp.add.reduce(powers, axis, None, total, True)
         xp.log(total, out=level)
         xp.add(level, edge, out=level)
         if axis == -1 and is_one_hot(y, z):
             picked = out.reshape(-1)
             places = _kept_places(ctx, z)
-            xp.add(xp.arange(0, z.size, z.shape[-1]), y.indices, out=places)
+            xp.add(_row_starts(ctx, z), y.indices, out=places)
             z.reshape(-1).take(places, out=picked, mode="clip")
             xp.multiply(picked, y.data, out=picked)
         else:
@@ -87,6 +87,14 @@ class CrossEntropyWithSoftmax(Op):
 def _kept_softmax(ctx: Context, z: Any, axis: int) -> tuple[Any, Any]:
     """Exponentials of the logits and their sum, whose ratio is the softmax: forward's numbers that backward needs."""
     return ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", with_dim(z.shape, axis, 1), z.dtype)
+
+
+def _row_starts(ctx: Context, z: Any) -> Any:
+    """Where each row of classes begins in the flattened logits."""
+    starts = ctx.state
+    if starts is None or len(starts) * z.shape[-1] != z.size:
+        starts = ctx.state = ctx.xp.arange(0, z.size, z.shape[-1])
+    return starts
 
 
 def _kept_places(ctx: Context, z: Any) -> Any:
