@@ -23,11 +23,13 @@ from cntk import cntk_py, losses, metrics, misc, ops, tensor, train, variables  
 from cntk.axis import Axis  # noqa: E402
 from cntk.core import NDArrayView, Value, asarray, asvalue, user_function  # noqa: E402
 from cntk.core.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
+from cntk.core.random import AUTO_SEED as auto_select  # noqa: E402
 from cntk.core.shape import FreeDimension, InferredDimension  # noqa: E402
 from cntk.default_options import *  # noqa: E402, F403
 from cntk.device import *  # noqa: E402, F403
 from cntk.eval import Evaluator  # noqa: E402
 from cntk.initializer import *  # noqa: E402, F403
+from cntk.io import INFINITELY_REPEAT  # noqa: E402
 from cntk.learners import IGNORE, UnitType  # noqa: E402
 from cntk.ops.functions import BlockFunction, CloneMethod, Function  # noqa: E402
 from cntk.train import *  # noqa: E402, F403

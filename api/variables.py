@@ -31,4 +31,7 @@ class Record(dict[str, Any]):
         return Record(**{**self, **changes})
 
 
-__all__ = ["Constant", "Parameter", "Record", "Variable"]
+VariableMixin = Variable
+"""CNTK's name for what variables, parameters and constants have in common."""
+
+__all__ = ["Constant", "Parameter", "Record", "Variable", "VariableMixin"]

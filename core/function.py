@@ -6,6 +6,7 @@ what users hold.  Primitives that hold others are in ``block``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -300,6 +301,11 @@ class Function(TensorOps, metaclass=_FunctionType):
         from .call import inputs_of_types
 
         self.replace_placeholders(inputs_of_types(self, types, named_types))
+
+    def declare_args(self, *types: Any) -> None:
+        """The old name of :meth:`update_signature`."""
+        warnings.warn("declare_args is the old name of update_signature", DeprecationWarning, stacklevel=2)
+        self.update_signature(*types)
 
     # ---- calling ----
 

@@ -5,6 +5,7 @@ All walks use a stack of their own, so that depth is limited by memory and not b
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -74,27 +75,29 @@ def depth_first_search(root: Any, accept: Callable[[Any], bool], depth: int = 0)
     Args:
         root: a function or variable.
         accept: called once with every node.
-        depth: how many levels of blocks to look into; -1 for all.
+        depth: how many blocks to look into on the way from *root* to a node, the first ones met; -1 for all.
     """
     return [node for node in _walk(root, depth) if accept(node)]
 
 
 def _walk(root: Any, depth: int) -> Iterator[Any]:
+    """Visit nodes in CNTK's order: what lies in a block, and before it, comes after everything that waits already."""
     seen: set[Any] = set()
-    stack: list[tuple[Any, int]] = [(_node_of(root), depth)]
-    while stack:
-        node, levels = stack.pop()
+    waiting: deque[tuple[Any, int]] = deque([(_node_of(root), depth)])
+    while waiting:
+        node, levels = waiting.popleft()
         if node in seen:
             continue
         seen.add(node)
         yield node
         if isinstance(node, Variable):
             continue
-        inside = node.is_block and levels != 0
-        below = [_node_of(variable) for variable in node.inputs]
-        stack.extend((child, levels) for child in reversed(below))
-        if inside:
-            stack.append((_node_of(node.block_root), levels - 1 if levels > 0 else levels))
+        if node.is_block and levels != 0:
+            inner, outer = zip(*node.block_arguments_mapping, strict=True) if node.block_arguments_mapping else ((), ())
+            seen.update(inner)
+            waiting.extend((_node_of(item), max(levels - 1, -1)) for item in (*outer, node.block_root))
+        else:
+            waiting.extendleft((_node_of(variable), levels) for variable in reversed(node.inputs))
 
 
 def _node_of(item: Any) -> Any:

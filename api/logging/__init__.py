@@ -6,10 +6,16 @@ from typing import Any
 
 from cntk.core import plugins
 from cntk.logging import graph
+from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs
 from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
 
 __all__ = [
     "TraceLevel",
+    "depth_first_search",
+    "find_all_with_name",
+    "find_by_name",
+    "find_by_uid",
+    "get_node_outputs",
     "get_trace_level",
     "graph",
     "log_number_of_parameters",

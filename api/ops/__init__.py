@@ -15,6 +15,8 @@ from cntk.ops.functions import Function
 MAX_POOLING = 0
 AVG_POOLING = 1
 MAX_UNPOOLING = 0
+PoolingType_Max = 0
+PoolingType_Average = 1
 CONSTANT_PAD = 0
 REFLECT_PAD = 1
 SYMMETRIC_PAD = 2
@@ -26,6 +28,8 @@ _BUILDERS = [
     "CONSTANT_PAD",
     "MAX_POOLING",
     "MAX_UNPOOLING",
+    "PoolingType_Average",
+    "PoolingType_Max",
     "REFLECT_PAD",
     "SYMMETRIC_PAD",
     "TIMES_NO_INFERRED_INPUT_RANK",

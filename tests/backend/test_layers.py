@@ -201,7 +201,6 @@ def test_convolution_of_fixed_rank(layer: Any, shape: tuple[int, ...], expected:
         {"reduction_rank": 2},
         {"sharing": False},
         {"transpose_weight": True},
-        {"sequential": True},
         {"groups": 2},
         {"init": np.ones((4, 3, 3))},
         {"init": np.ones((3, 3)), "reduction_rank": 0},
