@@ -106,11 +106,11 @@ class Block(Primitive):
         return made
 
     def _bind(self) -> None:
-        """Let the arguments inside have the types of the outer variables."""
+        """Let the arguments inside have the names and types of the outer variables."""
         changed = False
         for inner, outer in zip(self.inner, self.outer, strict=True):
             changed = changed or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
-            inner.spec, inner.needs_gradient = outer.spec, outer.needs_gradient
+            inner.name, inner.spec, inner.needs_gradient = outer.name, outer.spec, outer.needs_gradient
         if changed:
             for primitive in graph.primitives_of([self.composite.root_function]):
                 primitive.refresh()

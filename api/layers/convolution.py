@@ -183,9 +183,7 @@ def add_channel_axis(x: Any, spatial_rank: int) -> Any:
     return ops.reshape(x, (1,), begin_axis=place, end_axis=place)
 
 
-def _filters_from_array(
-    layer: str, init: Any, output_channels: tuple[int, ...], filter_shape: tuple[int, ...], reduction_rank: int
-) -> Any:
+def _filters_from_array(layer: str, init: Any, output_channels: tuple[int, ...], filter_shape: tuple[int, ...], reduction_rank: int) -> Any:
     if reduction_rank != 0:
         raise ValueError(f"{layer}: init may be an array with reduction_rank=0 only; else give a number or an initializer")
     if init.shape != output_channels + filter_shape:

@@ -42,22 +42,22 @@ class SequenceWindows(Op):
 
     def make_layout(self, layouts: Sequence[Layout | None], shapes: Sequence[Shape]) -> Layout:
         """Layout of the result: as many steps for each sequence as there are windows in it."""
-        operand = _sequences(layouts[1])
+        operand, lengths = _sequences(layouts[1])
         kernel, stride, dilation, padded = self._in_time(shapes[0], len(shapes[1]) - 1)
         if padded and stride == 1:
             return operand
-        room = operand.lengths - (1 if padded else (kernel - 1) * dilation + 1)
+        room = lengths - (1 if padded else (kernel - 1) * dilation + 1)
         if room.min(initial=0) < 0:
             first = int(np.argmax(room < 0))
             apart = f", {dilation} apart," if dilation > 1 else ""
             raise ValueError(
-                f"sequence {first} of the minibatch has {operand.lengths[first]} steps, and no window of {kernel} steps{apart} fits it; "
+                f"sequence {first} of the minibatch has {lengths[first]} steps, and no window of {kernel} steps{apart} fits it; "
                 "leave such sequences out, or set auto_padding along the sequence"
             )
         return Layout(operand.samples, room // stride + 1)
 
     def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
-        ctx.state = self._rows_met(filters.shape, operand.ndim - 1, _sequences(ctx.layouts[1]), _sequences(ctx.layout))
+        ctx.state = self._rows_met(filters.shape, operand.ndim - 1, ctx.layouts[1], ctx.layout)
         for tap, rows in zip(self._taps(ctx, out), ctx.state, strict=True):
             ctx.xp.copyto(tap, _taken(ctx, operand, rows))
 
@@ -85,19 +85,18 @@ class SequenceWindows(Op):
         """The windows with their own axis first."""
         return ctx.xp.moveaxis(windows, 1 + self.reduction_rank, 0)
 
-    def _rows_met(self, filters: Shape, rank: int, operand: Layout, result: Layout) -> Index:
+    def _rows_met(self, filters: Shape, rank: int, before: Layout | None, after: Layout | None) -> Index:
         """For each tap of the windows, in each row of the result: the operand's row that it meets, -1 outside the sequence."""
         kernel, stride, dilation, padded = self._in_time(filters, rank)
-        sequence, lengths = result.sequence_of_row, operand.lengths
-        assert lengths is not None and result.lengths is not None
-        before = 0
-        if padded:
-            beside = lengths - 1 - (result.lengths - 1) * stride
-            before = (((kernel - 1) * dilation) // 2 - beside // 2)[sequence]
-        step = result.step_of_row * stride - before + dilation * np.arange(kernel)[:, np.newaxis]
+        operand, lengths = _sequences(before)
+        result, places = _sequences(after)
+        sequence = result.sequence_of_row
+        beside = lengths - 1 - (places - 1) * stride
+        padding = (kernel - 1) * dilation // 2 - beside // 2 if padded else np.zeros_like(lengths)
+        step = result.step_of_row * stride - padding[sequence] + dilation * np.arange(kernel)[:, np.newaxis]
         inside = (step >= 0) & (step < lengths[sequence])
-        place = np.argsort(operand.order)[sequence]
-        return np.where(inside, operand.offsets[np.where(inside, step, 0)] + place, -1)
+        first_row = np.argsort(operand.order)[sequence]
+        return np.where(inside, operand.offsets[np.where(inside, step, 0)] + first_row, -1)
 
 
 def _taken(ctx: Context, source: Any, rows: Index) -> Any:
@@ -116,6 +115,7 @@ def _inverse(rows: Index, count: int) -> Index:
     return inverse
 
 
-def _sequences(layout: Layout | None) -> Layout:
-    assert layout is not None and layout.is_sequence
-    return layout
+def _sequences(layout: Layout | None) -> tuple[Layout, Index]:
+    """The layout of a value that is known to have a sequence axis, with the lengths of the sequences."""
+    assert layout is not None and layout.lengths is not None
+    return layout, layout.lengths
