@@ -452,7 +452,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         alike = all(mine is roots for mine, roots in zip(self.inputs, self.root_function.inputs, strict=False))
         op_name = self.op_name if self.is_primitive else self.root_function.op.op_name
         shown = op_name if alike else "Composite"
-        arguments = ", ".join(f"{v.name}: {v.type}" if v.name and not isinstance(v, Output) else str(v.type) for v in self.signature)
+        arguments = ", ".join(f"{v.name}: {v.type}" if v.name else str(v.type) for v in self.signature)
         results = [str(v.type) for v in self.outputs]
         result = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
         return f"{self.name + ': ' if self.name else ''}{shown}({arguments}) -> {result}"

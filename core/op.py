@@ -124,7 +124,7 @@ class Op:
 
     def common(self, *inputs: Spec) -> Spec:
         """A dense scalar spec with the operands' common dtype and merged dynamic axes: where most ``infer`` methods begin."""
-        return Spec((), merge_dtypes(self.op_name, inputs), merge_axes(self.op_name, inputs))
+        return Spec((), merge_dtypes(inputs), merge_axes(inputs))
 
     # ---- values ----
 

@@ -54,7 +54,7 @@ class Spec:
         return f"{kind}{format_axes(self.axes)}, {format_shape(self.shape)}"
 
 
-def merge_axes(op: str, specs: Iterable[Spec]) -> Axes | None:
+def merge_axes(specs: Iterable[Spec]) -> Axes | None:
     """Dynamic axes of a result computed from several operands: none < batch < batch and sequence.
 
     Raises:
@@ -67,21 +67,21 @@ def merge_axes(op: str, specs: Iterable[Spec]) -> Axes | None:
             unknown = True
         elif len(spec.axes) > len(merged):
             short, merged = merged, spec.axes
-            _check_prefix(op, short, merged)
+            _check_prefix(short, merged)
         else:
-            _check_prefix(op, spec.axes, merged)
+            _check_prefix(spec.axes, merged)
     return None if unknown else merged
 
 
-def _check_prefix(op: str, short: Axes, long: Axes) -> None:
+def _check_prefix(short: Axes, long: Axes) -> None:
     if short != long[: len(short)] and short and not set(short) <= set(long):
         raise ValueError(
-            f"{op}: operands have the dynamic axes {format_axes(short)} and {format_axes(long)}, which do not combine; "
+            f"operands have the dynamic axes {format_axes(short)} and {format_axes(long)}, which do not combine; "
             "bring one onto the axes of the other with sequence.broadcast_as or reconcile_dynamic_axes, or reduce it with sequence.last"
         )
 
 
-def merge_dtypes(op: str, specs: Iterable[Spec]) -> type[np.floating[Any]] | None:
+def merge_dtypes(specs: Iterable[Spec]) -> type[np.floating[Any]] | None:
     """The element type that all operands share.
 
     Raises:
@@ -93,7 +93,7 @@ def merge_dtypes(op: str, specs: Iterable[Spec]) -> type[np.floating[Any]] | Non
             continue
         if found is not None and found is not spec.dtype:
             raise ValueError(
-                f"{op}: operands have the data types {found.__name__} and {spec.dtype.__name__}; use cast to bring them to one type"
+                f"operands have the data types {found.__name__} and {spec.dtype.__name__}; use cast to bring them to one type"
             )
         found = spec.dtype
     return found

@@ -349,6 +349,9 @@ def _checked(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     found = tuple(parameters)
     if not found:
         raise ValueError("parameters: expected at least one parameter, got none")
+    for parameter in found:
+        if not getattr(parameter, "is_parameter", False):
+            raise TypeError(f"parameters: expected Parameters, such as model.parameters, got {type(parameter).__name__} {parameter!r:.80}")
     if len({id(parameter) for parameter in found}) < len(found):
         raise ValueError(f"parameters: expected distinct parameters, got one twice in {found!r}")
     for parameter in found:

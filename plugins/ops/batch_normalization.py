@@ -28,7 +28,7 @@ class BatchNormalization(Op):
     def infer(self, *inputs: Spec) -> Spec:
         operand, *vectors = inputs[:-1]
         # Statistics of float16 operands are kept in float32.
-        merge_dtypes(self.op_name, inputs[1:3] if operand.dtype is np.float16 else inputs[:3])
+        merge_dtypes(inputs[1:3] if operand.dtype is np.float16 else inputs[:3])
         features = self._features(operand)
         for spec, what in zip(vectors, ("scale", "bias", "running_mean", "running_inv_std"), strict=True):
             if spec.is_concrete and features >= 0 and size_of(spec.dims) != features:
