@@ -8,7 +8,7 @@ from cntk.core.variable import Constant, Parameter, Variable
 
 
 class Record(dict[str, Any]):
-    """An immutable dictionary whose entries are attributes.
+    """A dictionary whose entries are attributes, which cannot be assigned.
 
     >>> r = C.variables.Record(loss=0.5, samples=10)
     >>> r.loss
@@ -16,6 +16,9 @@ class Record(dict[str, Any]):
     >>> r.updated_with(loss=0.25)
     {'loss': 0.25, 'samples': 10}
     """
+
+    def __init__(self, **entries: Any) -> None:
+        super().__init__(**entries)
 
     def __getattr__(self, name: str) -> Any:
         try:

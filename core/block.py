@@ -58,6 +58,8 @@ class Block(Primitive):
         self._name, self._custom = name, {}
         self.composite = composite
         self.inner = [inner for inner, _ in mapping]
+        for inner in self.inner:
+            inner.in_block = True
         self._inputs = [v for v in composite.inputs if v not in self.inner] + [outer for _, outer in mapping]
         self.line = line or user_line()
         self._bind()
@@ -97,8 +99,8 @@ class Block(Primitive):
 
         count = len(self._inputs) - len(self.inner)
         renewed: dict[Variable, Variable] = dict(zip(self._inputs[:count], inputs[:count], strict=True))
-        for inner in self.inner:
-            renewed[inner] = type(inner)(inner.spec, inner.name)
+        for inner, outer in zip(self.inner, inputs[count:], strict=True):
+            renewed[inner] = type(inner)(outer.spec, outer.name, needs_gradient=outer.needs_gradient)
         composite = Composite(copy_graph(self.composite.root_function, renewed))
         mapping = list(zip([renewed[inner] for inner in self.inner], inputs[count:], strict=True))
         made = Block(composite, mapping, self.op.op_name, self._name, self.line)
@@ -161,7 +163,7 @@ def as_block(
         block_instance_name: the node's own name.
 
     Raises:
-        ValueError: a pair does not start with an argument of the graph.
+        ValueError: a pair does not start with an argument of the graph, or the graph is in a block already.
 
     >>> x, u = C.input_variable(2, name='x'), C.placeholder(name='x')
     >>> print(C.as_block(C.plus(u, 2), [(u, x)], 'AddTwo', 'inst'))
@@ -171,6 +173,8 @@ def as_block(
     for inner, _ in block_arguments_map:
         if inner not in leaves:
             raise ValueError(f"as_block: {inner!r} is not an argument of {composite}; its arguments are {list(leaves)}")
+        if inner.in_block:
+            raise ValueError(f"as_block: {inner!r} is bound by another block of this graph; make the second block of a clone")
     mapping = [(inner, as_variable(outer)) for inner, outer in block_arguments_map]
     inside = composite if isinstance(composite, Composite) else Composite(composite.root_function)
     return Composite(Block(inside, mapping, block_op_name, block_instance_name))

@@ -40,8 +40,11 @@ def program_for(
     elif not isinstance(device, DeviceDescriptor):
         raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
     backend = device.backend
-    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked, cloning.current_version)
-    programs = function.__dict__.setdefault("_programs", {})
+    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked)
+    version, programs = function.__dict__.get("_programs", (None, {}))
+    if version != cloning.current_version:
+        programs = {}
+        function.__dict__["_programs"] = cloning.current_version, programs
     program = programs.get(key)
     if program is None:
         program = programs[key] = Program(roots, backend, wrt, gradient_roots, training, _checked)
@@ -195,7 +198,7 @@ def _seed(run: Run, root: Variable, gradient: Any) -> Any:
 
 
 def _gradient(run: Run, variable: Variable) -> Any:
-    if variable not in run.binding.program.gradient_slots:
+    if variable not in run.program.gradient_slots:
         raise ValueError(f"there is no gradient of {variable!r}: it does not need one, or the function does not depend on it")
     gradient = run.gradient(variable)
     return gradient.to_dense(run.binding.backend.xp) if isinstance(gradient, RowSparse) else gradient

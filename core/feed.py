@@ -88,7 +88,7 @@ def _feed(variable: Variable, data: Any) -> Feed:
         data = _without_starts(variable, *data)
     axes = variable.dynamic_axes
     if isinstance(data, Value):
-        data = _of_value(data, axes)
+        data = _of_value(variable, data)
     if not axes:
         return _feed_static(variable, data)
     if len(axes) == 1:
@@ -105,9 +105,12 @@ def _without_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> An
     return data
 
 
-def _of_value(value: Value, axes: Axes) -> Any:
-    if len(axes) == 2 and value._sequences is not None:
-        return value.as_sequences() if not value.is_sparse else list(value._sequences)
+def _of_value(variable: Variable, value: Value) -> Any:
+    axes = variable.dynamic_axes
+    if len(axes) == 1 and value._lengths is not None and max(value._lengths) > 1:
+        raise ValueError(f"{variable!r} has no sequence axis and takes one step a sample, got sequences of {value._lengths} steps")
+    if len(axes) == 2 and value._lengths is not None:
+        return value.as_sequences(variable)
     held = value.data._data
     if len(axes) == 1 and not value.is_sparse and held.ndim > 1 and value._lengths is not None:
         return held.reshape(-1, *held.shape[2:]) if held.shape[1] == 1 else held
@@ -118,6 +121,8 @@ def _of_value(value: Value, axes: Axes) -> Any:
 
 
 def _feed_static(variable: Variable, data: Any) -> Feed:
+    if variable.is_sparse:
+        raise ValueError(f"{variable!r} is sparse and has no dynamic axes; sparse data needs a batch axis")
     array = _dense(variable, data)
     wanted = variable.spec.dims
     while array.ndim > len(wanted) and array.shape[0] == 1:
@@ -224,16 +229,11 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
         if not data:
             raise _empty(variable)
         sequences = [part if is_csr(part) else _dense(variable, part) for part in data]
-        sequences = [part[None] if part.ndim == len(wanted) else part for part in sequences]  # one step
     else:
         array = _array(variable, data)
-        if array.ndim == len(wanted):
-            sequences = [array[None]]
-        elif array.ndim == len(wanted) + 1:
-            sequences = [array]
-        else:
-            sequences = list(array)
-    lengths = [part.shape[0] for part in sequences]
+        sequences = list(array) if array.ndim > len(wanted) + 1 else [array]
+    sequences = [part[None] if part.ndim == len(wanted) else part for part in sequences]  # one step
+    lengths = [part.shape[0] if part.ndim else 1 for part in sequences]  # a number has no steps, and is refused below
     if 0 in lengths:
         raise ValueError(f"{variable!r}: sequence {lengths.index(0)} has no steps; every sequence needs at least one")
     layout = Layout(len(sequences), lengths)

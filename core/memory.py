@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 ALIGNMENT = 64
 
@@ -21,40 +22,55 @@ def plan(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> 
         The offsets, and the size of the arena.
     """
     offsets = [0] * len(sizes)
-    gaps: list[tuple[int, int]] = []  # (offset, size), by offset
-    living: list[tuple[int, int, int]] = []  # (death, offset, size), by death
+    gaps = _Gaps()
+    living: list[tuple[int, int, int]] = []  # a heap of (death, start, end)
     top = 0
     for index in sorted(range(len(sizes)), key=lambda i: (births[i], -sizes[i])):
         while living and living[0][0] < births[index]:
-            _, offset, size = living.pop(0)
-            _release(gaps, offset, size)
+            _, start, end = heappop(living)
+            gaps.add(start, end)
         size = -(-sizes[index] // ALIGNMENT) * ALIGNMENT
-        fitting = [gap for gap in gaps if gap[1] >= size]
-        if fitting:
-            gap = min(fitting, key=lambda g: g[1])
-            gaps.remove(gap)
-            offset = gap[0]
-            if gap[1] > size:
-                insort(gaps, (offset + size, gap[1] - size))
-        else:
-            offset, top = _extend(gaps, top, size)
+        offset = gaps.take(size)
+        if offset is None:
+            offset = gaps.take_last(top)
+            top = offset + size
         offsets[index] = offset
-        insort(living, (deaths[index], offset, size))
+        heappush(living, (deaths[index], offset, offset + size))
     return offsets, top
 
 
-def _release(gaps: list[tuple[int, int]], offset: int, size: int) -> None:
-    """Return a block to the gaps, joined with its neighbours."""
-    insort(gaps, (offset, size))
-    at = gaps.index((offset, size))
-    for left in (at, at - 1):
-        if 0 <= left < len(gaps) - 1 and gaps[left][0] + gaps[left][1] == gaps[left + 1][0]:
-            gaps[left : left + 2] = [(gaps[left][0], gaps[left][1] + gaps[left + 1][1])]
+class _Gaps:
+    """Unused parts of the arena; no two of them touch."""
 
+    def __init__(self) -> None:
+        self._by_size: list[tuple[int, int]] = []  # (size, start), smallest first
+        self._end_of: dict[int, int] = {}
+        self._start_of: dict[int, int] = {}
 
-def _extend(gaps: list[tuple[int, int]], top: int, size: int) -> tuple[int, int]:
-    """Place a block at the end of the arena, into the gap there if there is one."""
-    if gaps and sum(gaps[-1]) == top:
-        offset, _ = gaps.pop()
-        return offset, offset + size
-    return top, top + size
+    def add(self, start: int, end: int) -> None:
+        """Put in the part from *start* to *end*, joined with its neighbours."""
+        if end in self._end_of:
+            end = self._remove(end)[1]
+        if start in self._start_of:
+            start = self._remove(self._start_of[start])[0]
+        if start < end:
+            self._end_of[start], self._start_of[end] = end, start
+            insort(self._by_size, (end - start, start))
+
+    def take(self, size: int) -> int | None:
+        """Start of the smallest gap that takes *size* bytes, whose rest stays; None if there is none."""
+        at = bisect_left(self._by_size, (size, 0))
+        if at == len(self._by_size):
+            return None
+        start, end = self._remove(self._by_size[at][1])
+        self.add(start + size, end)
+        return start
+
+    def take_last(self, top: int) -> int:
+        """Start of the gap that ends at *top*, which is taken whole; *top* if there is none."""
+        return self._remove(self._start_of[top])[0] if top in self._start_of else top
+
+    def _remove(self, start: int) -> tuple[int, int]:
+        end = self._end_of.pop(start)
+        del self._start_of[end], self._by_size[bisect_left(self._by_size, (end - start, start))]
+        return start, end

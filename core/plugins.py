@@ -92,9 +92,9 @@ def _load(point: EntryPoint) -> None:
     try:
         register_plugin(point.load(), point.name, record)
     except Exception as error:
+        record.state, record.error = "broken", f"{type(error).__name__}: {' '.join(str(error).split())}"
         if os.environ.get("CNTK_STRICT_PLUGINS") == "1":
             raise
-        record.state, record.error = "broken", f"{type(error).__name__}: {error}"
         print(
             f"cntk: plugin '{point.name}' of {distribution} {version} ({point.value}) is broken and left out: {record.error}; "
             f"mend it, or remove it with: pip uninstall {distribution}",
@@ -109,6 +109,8 @@ def register_plugin(plugin: Any, name: str, record: PluginRecord | None = None) 
         ValueError: a name is taken, or an implementation matches no hook.
     """
     owner = name if record is None else f"{record.distribution}:{name}"
+    if manager.has_plugin(owner):
+        raise ValueError(f"a plugin called '{owner}' is registered already; each plugin of a distribution has a name of its own")
     try:
         manager.register(plugin, name=owner)
         manager.check_pending()

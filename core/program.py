@@ -138,7 +138,7 @@ class Program:
             workspace = self._idle.pop()
         except IndexError:
             workspace = Workspace(self)
-        return workspace.start(feeds)
+        return Run(self, workspace, workspace.load(feeds))
 
     def release(self, workspace: Workspace) -> None:
         """Take back a workspace whose run is over."""
@@ -239,7 +239,9 @@ class Program:
         widest = max(inputs, key=lambda i: len(axes[i]), default=0)
         if not node.op.expands_operands:
             return inputs
-        return [self._insert(Expand(), (i, widest), node) if 0 < len(axes[i]) < len(axes[widest]) else i for i in inputs]
+        return [
+            self._insert(Expand(), (self._dense(i, node), widest), node) if 0 < len(axes[i]) < len(axes[widest]) else i for i in inputs
+        ]
 
     def _insert(self, op: Op, inputs: tuple[int, ...], node: Primitive) -> int:
         """Put an operator of our own before *node*; operands that need the same one share it."""

@@ -200,7 +200,7 @@ class Value:
             batch = NDArrayView.from_data(batch if is_csr(batch) else np.ascontiguousarray(batch), device)
         self._view = batch
         self._lengths: list[int] | None = None
-        self._sequences: list[Any] | None = None
+        self._sequences: list[Any] | None = None  # of a sparse value, whose parts are dear to cut out
         self.seq_starts = None if seq_starts is None else list(seq_starts)
 
     @classmethod
@@ -217,7 +217,7 @@ class Value:
                 row[: len(part)] = part
             view = NDArrayView.from_dense(dense, device, borrow=True)
         made = cls(view, seq_starts)
-        made._sequences = list(sequences)
+        made._sequences = list(sequences) if view.is_sparse else None
         made._lengths = lengths
         return made
 
@@ -321,7 +321,8 @@ class Value:
             raise ValueError("as_sequences: for a sparse Value give the variable it is meant for")
         if self._sequences is not None:
             return list(self._sequences)
-        return list(self._view.asarray())
+        sequences = list(self._view.asarray())
+        return sequences if self._lengths is None else [part[:steps] for part, steps in zip(sequences, self._lengths, strict=True)]
 
     def asarray(self) -> Any:
         """All data as one array, with padding where sequences differ in length."""
@@ -338,7 +339,7 @@ class Value:
     def copy_from(self, source: Value) -> None:
         """Take the contents of another value of the same shape."""
         self._view.copy_from(source.data)
-        self._lengths, self._sequences = source._lengths, source._sequences
+        self._lengths = source._lengths
 
     def alias(self, read_only: bool = False) -> Value:
         """Another value on the same memory."""

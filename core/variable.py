@@ -38,9 +38,11 @@ class Variable(TensorOps):
         name: the user's name for it, or ``''``.
         uid: a unique name.
         needs_gradient: whether gradients are wanted here (inputs, parameters) or pass through here (outputs).
+        in_block: whether it is an argument inside a block, which binds it to an outer variable.
     """
 
     kind = "Output"
+    in_block = False
 
     def __init__(self, spec: Spec, name: str = "", *, needs_gradient: bool = False, uid: str | None = None) -> None:
         self.spec = spec

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 from .binding import Binding
 from .feed import Feed
@@ -25,12 +26,12 @@ class Workspace:
     """Memory of one call at a time: an arena for the program's values, scratch space, and bindings by size of minibatch."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.arena: Any = program.backend.allocate(0)
         self.pool: dict[str, Any] = {}
         self._bindings: dict[Any, Binding] = {}
 
-    def start(self, feeds: Sequence[Feed]) -> Run:
+    def load(self, feeds: Sequence[Feed]) -> Binding:
         """Bind the program to the sizes of *feeds*, one for each input, and load them."""
         self._check(feeds)
         key = tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
@@ -38,7 +39,7 @@ class Workspace:
         if binding is None or not binding.suits(feeds):
             binding = self._bind(key, feeds)
         binding.load(feeds)
-        return Run(self, binding)
+        return binding
 
     def _bind(self, key: Any, feeds: Sequence[Feed]) -> Binding:
         while len(self._bindings) >= KEPT_BINDINGS:
@@ -68,10 +69,10 @@ class Workspace:
 class Run:
     """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back."""
 
-    __slots__ = ("binding", "workspace")
+    __slots__ = ("binding", "program", "workspace")
 
-    def __init__(self, workspace: Workspace, binding: Binding) -> None:
-        self.workspace, self.binding = workspace, binding
+    def __init__(self, program: Program, workspace: Workspace, binding: Binding) -> None:
+        self.program, self.workspace, self.binding = program, workspace, binding
 
     def guard(self) -> Any:
         """Context in which to make the passes: the backend's floating-point warnings are silent."""
@@ -87,9 +88,10 @@ class Run:
         Args:
             seeds: gradients of the roots, zero for those not named; None starts each root from ones.
         """
-        binding = self.binding
-        for root, slot in binding.program.seed_slots.items():
-            binding.arrays[slot][...] = 1 if seeds is None else seeds.get(root, 0)
+        binding, slot_of = self.binding, self.program.seed_slots
+        given = {slot_of[root]: seed for root, seed in (seeds or {}).items() if root in slot_of}
+        for slot in set(slot_of.values()):
+            binding.arrays[slot][...] = 1 if seeds is None else given.get(slot, 0)
         binding.run(binding.backward_steps)
 
     def finish(self) -> None:
@@ -98,17 +100,16 @@ class Run:
 
     def value(self, root: Variable) -> Any:
         """Array of a root, in the workspace's memory."""
-        return self.binding.arrays[self.binding.program.root_slots[root]]
+        return self.binding.arrays[self.program.root_slots[root]]
 
     def gradient(self, variable: Variable) -> Any:
         """Gradient of a variable, in the workspace's memory: an array or a RowSparse."""
-        return self.binding.arrays[self.binding.program.gradient_slots[variable]]
+        return self.binding.arrays[self.program.gradient_slots[variable]]
 
     def layout(self, variable: Variable) -> Layout | None:
         """Layout of a root, or of a variable whose gradient is computed; None without dynamic axes."""
-        program = self.binding.program
-        slot = program.root_slots.get(variable)
-        return self.binding.layouts[program.gradient_slots[variable] if slot is None else slot]
+        slot = self.program.root_slots.get(variable)
+        return self.binding.layouts[self.program.gradient_slots[variable] if slot is None else slot]
 
     def count(self, root: Variable) -> int:
         """Samples, or steps of sequences, that a root has values for; without dynamic axes the most that an input has."""
@@ -119,4 +120,4 @@ class Run:
 
     def close(self) -> None:
         """Give the workspace back; arrays read from it are invalid from now on."""
-        self.workspace.program.release(self.workspace)
+        self.program.release(self.workspace)

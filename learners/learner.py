@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from ..core import random
 from ..core.sparse import RowSparse
 from .options import LearnerOptions
@@ -20,17 +22,22 @@ class Slot:
 
     Attributes:
         parameter: the parameter.
+        dtype: the type to compute in: the parameter's, but float32 for float16, in which squares of gradients vanish.
         states: the smoothed gradients, in the order of the learner's ``state_names``.
         work: temporary arrays of the parameter's shape.
+        wide: space for parameter and gradient in *dtype*, if that is not their own.
     """
 
-    __slots__ = ("_dense", "parameter", "states", "work")
+    __slots__ = ("_dense", "dtype", "parameter", "states", "wide", "work")
 
     def __init__(self, parameter: Parameter, states: int, work: int) -> None:
-        backend, shape, dtype = parameter.backend, parameter.shape, parameter.dtype
+        backend, shape = parameter.backend, parameter.shape
+        widens = parameter.dtype == np.float16
+        self.dtype = dtype = np.float32 if widens else parameter.dtype
         self.parameter = parameter
         self.states = [backend.empty(shape, dtype) for _ in range(states)]
         self.work = [backend.empty(shape, dtype) for _ in range(work)]
+        self.wide = [backend.empty(shape, dtype) for _ in range(2)] if widens else []
         self._dense: Any = None
         self.reset()
 
@@ -38,6 +45,12 @@ class Slot:
         """Forget all gradients."""
         for state in self.states:
             state[...] = 0
+
+    def widened(self, gradient: Any) -> Sequence[Any]:
+        """Parameter and gradient in the type to compute in."""
+        for wide, array in zip(self.wide, (self.parameter.array, gradient), strict=True):
+            wide[...] = array
+        return self.wide
 
     def densify(self, gradient: RowSparse) -> Any:
         """The whole of a row-sparse gradient, in an array that is kept for it."""
@@ -272,7 +285,7 @@ class Learner:
             setattr(self, name, checkpoint["counters"][name])
         for slot, saved in zip(self._slots, checkpoint["smoothed_gradients"], strict=True):
             for name, state in zip(self.state_names, slot.states, strict=True):
-                state[...] = slot.parameter.backend.asarray(saved[name], slot.parameter.dtype)
+                state[...] = slot.parameter.backend.asarray(saved[name], slot.dtype)
 
     def __repr__(self) -> str:
         schedule = self._learning_rate_schedule
@@ -288,17 +301,21 @@ class Learner:
                 self._update_rows(slot, gradient, count)
                 return
             gradient = slot.densify(gradient)
+        if slot.wide:
+            w, gradient = slot.widened(gradient)
         work = slot.work
         if work or self._mean:
             options.prepare(xp, w, gradient, work[0] if work else None, count, self._mean)
         self.step(xp, w, gradient, slot.states, work)
+        if slot.wide:
+            parameter.array[...] = w
 
     def _update_rows(self, slot: Slot, gradient: RowSparse, count: int) -> None:
-        parameter, rows, g = slot.parameter, gradient.rows, gradient.values
+        parameter, rows = slot.parameter, gradient.rows
         if len(rows) == 0:
             return
         xp, w = parameter.backend.xp, parameter.array
-        part = w[rows]
+        part, g = w[rows].astype(slot.dtype, copy=False), gradient.values.astype(slot.dtype, copy=False)
         states = [state[rows] for state in slot.states]
         work = [xp.empty_like(part) for _ in slot.work]
         self._options.prepare(xp, part, g, work[0] if work else None, count, self._mean)

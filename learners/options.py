@@ -146,7 +146,7 @@ class LearnerOptions:
         peak = max(float(xp.max(g)), -float(xp.min(g)))
         if peak == 0:
             return
-        xp.multiply(g, 1.0 / peak, out=work)  # the squares of what is at most 1 do not overflow, not even in float16
+        xp.multiply(g, 1.0 / peak, out=work)  # the squares of what is at most 1 do not overflow
         xp.multiply(work, work, out=work)
         norm = peak * math.sqrt(float(xp.sum(work, dtype=xp.float64)))
         if norm > threshold:

@@ -10,7 +10,7 @@ from cntk.core.build import as_variable
 from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Variable
-from cntk.train.trainer import measure, writers_of
+from cntk.train.trainer import function_of, measure, writers_of
 
 
 class Evaluator:
@@ -19,6 +19,10 @@ class Evaluator:
     Args:
         eval_function: a function or variable with one output.
         progress_writers: a progress writer, several, or None.
+
+    Raises:
+        RuntimeError: the function has several outputs.
+        TypeError: *eval_function* or a progress writer is something else.
 
     >>> x = C.input_variable(2)
     >>> C.Evaluator(C.reduce_sum(x)).test_minibatch({x: np.array([[1, 2], [3, 4]], np.float32)})
@@ -32,12 +36,16 @@ class Evaluator:
         self._function = combine([self._metric])
         self._writers = writers_of(progress_writers)
 
-    def test_minibatch(self, arguments: Any, device: Any = None) -> float:
+    def test_minibatch(self, arguments: Any, device: Any = None, distributed: bool = False) -> float:
         """Average of the metric over one minibatch, per sample.
 
         Args:
             arguments: data by input variable or name, or one input's data where there is one input.
             device: where to compute; the default device where None.
+            distributed: whether to average over all workers; there is one, so it makes no difference.
+
+        Raises:
+            ValueError: data that does not fit the inputs.
         """
         average, samples = measure(self._function, self._metric, arguments, device)
         for writer in self._writers:
@@ -45,9 +53,9 @@ class Evaluator:
         return average
 
     @property
-    def evaluation_function(self) -> Variable:
+    def evaluation_function(self) -> Function:
         """The metric."""
-        return self._metric
+        return function_of(self._metric)
 
     def summarize_test_progress(self) -> None:
         """Have the progress writers sum up what was tested since the last summary."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from cntk.core.build import as_variable
 from cntk.core.dtypes import as_dtype
+from cntk.core.function import Function
 from cntk.core.shape import as_shape
 from cntk.core.value import NDArrayView
 from cntk.core.variable import Variable
@@ -26,15 +29,15 @@ def sanitize_shape(shape: Any) -> tuple[int, ...]:
     return as_shape(shape)
 
 
-def sanitize_input(arg: Any, fallback_dtype: Any = None, reshape: Any = None) -> Variable:
-    """An operand as a variable; numbers and arrays become constants."""
+def sanitize_input(arg: Any, fallback_dtype: Any = np.float32, reshape: Any = None) -> Variable:
+    """An operand as a variable; numbers and arrays become constants, of the shape *reshape* where one is given."""
+    if reshape is not None and not isinstance(arg, (Function, Variable)):
+        arg = np.reshape(np.asarray(arg, dtype=getattr(arg, "dtype", fallback_dtype)), reshape)
     return as_variable(arg, fallback_dtype)
 
 
 def sanitize_value(shape: Any, value: Any, dtype: Any, device: Any) -> NDArrayView:
     """An NDArrayView of a number (filling *shape*) or an array."""
-    import numpy as np
-
     given = np.asarray(value, dtype=as_dtype(dtype))
     filled = np.broadcast_to(given, as_shape(shape)) if shape is not None and given.ndim == 0 else given
     return NDArrayView.from_dense(np.ascontiguousarray(filled), device)

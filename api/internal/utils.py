@@ -58,3 +58,6 @@ def eval(
     ones = {output: _ones_like(value, precision) for output, value in values.items()}
     wanted = arguments if expected_backward is None else expected_backward
     return values, op.backward(state, ones, wanted)
+
+
+__all__ = ["eval", "get_data_type"]

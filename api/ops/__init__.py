@@ -8,7 +8,7 @@ from typing import Any
 from cntk.core import plugins
 from cntk.core.block import as_block, as_composite, combine
 from cntk.core.user_function import output_variable
-from cntk.core.variable import constant, input_variable, parameter, placeholder
+from cntk.core.variable import BATCH, Input, constant, input_variable, parameter, placeholder
 from cntk.ops import functions, sequence
 from cntk.ops.functions import Function
 
@@ -51,10 +51,17 @@ _BUILDERS = [
 __all__ = [*_BUILDERS, *plugins.ops.names()]
 
 
-def input(*args: Any, **kwargs: Any) -> Any:
+def input(
+    shape: Any,
+    dtype: Any = None,
+    needs_gradient: bool = False,
+    is_sparse: bool = False,
+    dynamic_axes: Any = BATCH,
+    name: str = "",
+) -> Input:
     """The old name of :func:`input_variable`."""
     warnings.warn("input is the old name of input_variable", DeprecationWarning, stacklevel=2)
-    return input_variable(*args, **kwargs)
+    return input_variable(shape, dtype, needs_gradient, is_sparse, dynamic_axes, name)
 
 
 def __getattr__(name: str) -> Any:

@@ -39,10 +39,17 @@ def input_variable(
     return _input_variable(shape, dtype, needs_gradient, is_sparse, axes, name)
 
 
-def input(*args: Any, **kwargs: Any) -> Input:
+def input(
+    shape: Any,
+    dtype: Any = None,
+    needs_gradient: bool = False,
+    is_sparse: bool = False,
+    sequence_axis: Axis | None = None,
+    name: str = "",
+) -> Input:
     """The old name of :func:`input_variable`."""
     warnings.warn("sequence.input is the old name of sequence.input_variable", DeprecationWarning, stacklevel=2)
-    return input_variable(*args, **kwargs)
+    return input_variable(shape, dtype, needs_gradient, is_sparse, sequence_axis, name)
 
 
 __all__ = ["input", "input_variable"]

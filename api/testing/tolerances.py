@@ -16,8 +16,8 @@ class Tolerance(NamedTuple):
 
 VALUES: dict[Any, Tolerance] = {
     np.float16: Tolerance(1e-2, 1e-2),
-    np.float32: Tolerance(1e-4, 1e-5),
-    np.float64: Tolerance(1e-9, 1e-11),
+    np.float32: Tolerance(1e-5, 2e-6),
+    np.float64: Tolerance(1e-12, 1e-13),
 }
 """For results against the right ones, by element type."""
 

@@ -12,3 +12,6 @@ def set_device_from_pytest_env() -> None:
     wanted = os.environ.get("TEST_DEVICE")
     if wanted is not None:
         try_set_default_device(cpu() if wanted == "cpu" else gpu(0))
+
+
+__all__ = ["set_device_from_pytest_env"]

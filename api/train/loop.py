@@ -22,8 +22,8 @@ class ArrayData:
         arguments: the criterion's arguments.
 
     Raises:
-        ValueError: a wrong number of arrays, arrays of different lengths, or sparse ones that are not CSR.
-        TypeError: something that is no data.
+        ValueError: a wrong number of arrays, arrays without samples, or sparse ones that are not CSR.
+        TypeError: something that is no data, or arrays of different lengths.
     """
 
     def __init__(self, data: Any, arguments: Sequence[Any]) -> None:
@@ -36,8 +36,10 @@ class ArrayData:
             if hasattr(array, "tocsr") and not is_csr(array):
                 raise ValueError(f"train and test take sparse matrices in CSR format, got {type(array).__name__}; convert it with .tocsr()")
         lengths = [array.shape[0] if hasattr(array, "shape") else len(array) for array in arrays]
-        if len(set(lengths)) != 1 or not lengths[0]:
-            raise ValueError(f"the arrays must hold the same number of samples, at least one; they hold {lengths}")
+        if len(set(lengths)) != 1:
+            raise TypeError(f"the arrays must hold the same number of samples; they hold {lengths}")
+        if not lengths[0]:
+            raise ValueError("the arrays must hold at least one sample; they are empty")
         self.length = lengths[0]
         self._arrays = dict(zip(arguments, arrays, strict=True))
         self._position = 0
@@ -53,8 +55,8 @@ class ArrayData:
 class _Collector(ProgressWriter):
     """Keeps what ``train`` and ``test`` return."""
 
-    def __init__(self, frequency: int | None) -> None:
-        super().__init__(NEVER if frequency is None else frequency)
+    def __init__(self, frequency: int) -> None:
+        super().__init__(frequency)
         self.updates: list[Record] = []
         self.summaries: list[Record] = []
         self.tests: list[Record] = []
@@ -99,16 +101,19 @@ def train(
         streams, model_inputs_to_streams: for readers of files; arrays take none.
         parameter_learners: learners of the parameters.
         callbacks: progress writers.
-        progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; an epoch by default.
-        max_epochs: epochs to train, 1 by default.
-        epoch_size: samples in an epoch, all by default.
-        max_samples: samples to train, in place of *max_epochs*.
+        progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; *epoch_size* by default.
+        max_epochs: epochs to train, 1 by default; 1.5 is one and a half.
+        epoch_size: samples in an epoch; by default all, and with *max_samples* as many as these.
+        max_samples: samples to train in all, in place of *max_epochs*. Either counts those that the first learner saw in earlier calls.
 
     Returns:
-        A Record: ``updates`` and ``epoch_summaries``, lists of records with ``loss``, ``metric`` and ``samples``.
+        A Record: ``epoch_summaries``, a record with ``loss``, ``metric`` and ``samples`` for each summary, and ``updates``, the same
+        for other spans: those that the first progress writer with a ``freq`` writes; without one, *progress_frequency* or
+        *epoch_size* samples in whole minibatches, where one of the two is given.
 
     Raises:
-        ValueError: both *max_epochs* and *max_samples*, no minibatch size, or data that does not fit the arguments.
+        ValueError: both *max_epochs* and *max_samples*, nothing to train, no minibatch size, or data that does not fit the arguments.
+        TypeError: arrays of different lengths.
 
     >>> x, y = C.input_variable(1), C.input_variable(1)
     >>> loss = C.squared_error(C.layers.Dense(1, init=0)(x), y)
@@ -125,14 +130,19 @@ def train(
         raise ValueError("train: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
     data = ArrayData(minibatch_source, self.arguments)
     writers = _writers_of(callbacks)
-    epoch = data.length if epoch_size is None else int(epoch_size)
-    end = int(max_samples if max_samples is not None else (1 if max_epochs is None else max_epochs) * epoch)
-    collector = _Collector(_frequency_of(writers))
+    if max_samples is None:
+        epoch_size = data.length if epoch_size is None else int(epoch_size)
+        max_samples = int((1 if max_epochs is None else max_epochs) * epoch_size)
+    if max_samples <= 0:
+        raise ValueError(f"train: max_epochs or max_samples must be positive; they leave {max_samples} samples to train")
+    sizes = minibatch_size_schedule(minibatch_size)
+    frequency = epoch_size if progress_frequency is None else progress_frequency
+    collector = _Collector(_frequency_of(writers, frequency, sizes[0]))
     trainer = Trainer(None, self, parameter_learners, [*writers, collector])
-    _run(trainer, data, minibatch_size_schedule(minibatch_size), end, _Boundary(progress_frequency, epoch))
+    _run(trainer, data, sizes, max_samples, _Boundary(max_samples if frequency is None else frequency))
     if not collector.summaries:
         collector.summaries.append(Record(loss=0.0, metric=0.0, samples=0))
-    return Record(updates=collector.updates or collector.summaries, epoch_summaries=collector.summaries)
+    return Record(updates=collector.updates, epoch_summaries=collector.summaries)
 
 
 def test(
@@ -153,13 +163,22 @@ def test(
 
     Returns:
         A Record with ``metric`` and ``samples``.
+
+    Raises:
+        ValueError: data that does not fit the arguments.
+        TypeError: arrays of different lengths.
+
+    >>> x, y = C.input_variable(1), C.input_variable(1)
+    >>> X = np.ones((64, 1), np.float32)
+    >>> C.squared_error(2 * x, y).test((X, X))
+    {'metric': 1.0, 'samples': 64}
     """
     from cntk.eval import Evaluator
 
     if streams is not None or model_inputs_to_streams is not None:
         raise ValueError("test: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
     data = ArrayData(minibatch_source, self.arguments)
-    collector = _Collector(None)
+    collector = _Collector(NEVER)
     evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*_writers_of(callbacks or ()), collector])
     needed = set(evaluator._function.arguments)
     for minibatch in _one_pass(data, minibatch_size_schedule(minibatch_size)):
@@ -180,8 +199,8 @@ def extend_function() -> None:
 class _Boundary:
     """Tells where summaries are due: every so many samples, minibatches or passes."""
 
-    def __init__(self, frequency: Any, epoch: int) -> None:
-        number, unit = frequency if isinstance(frequency, tuple) else (epoch if frequency is None else frequency, DataUnit.sample)
+    def __init__(self, frequency: Any) -> None:
+        number, unit = frequency if isinstance(frequency, tuple) else (frequency, DataUnit.sample)
         if number <= 0:
             raise ValueError(f"progress_frequency must be a positive number of samples or (number, DataUnit), got {frequency!r}")
         self._every, self._unit = number, DataUnit(unit)
@@ -235,8 +254,17 @@ def _writers_of(callbacks: Any) -> list[ProgressWriter]:
     return listed
 
 
-def _frequency_of(writers: Sequence[ProgressWriter]) -> int | None:
-    return next((freq for writer in writers if (freq := getattr(writer, "freq", None))), None)
+def _frequency_of(writers: Sequence[ProgressWriter], summaries: Any, minibatch_size: int) -> int:
+    """Minibatches between two updates: as the first writer has it, else about those between two summaries."""
+    for writer in writers:
+        if hasattr(writer, "freq"):
+            return NEVER if writer.freq is None else int(writer.freq)
+    number, unit = summaries if isinstance(summaries, tuple) else (summaries, DataUnit.sample)
+    if number is None or unit is DataUnit.sweep:
+        return NEVER
+    if unit is DataUnit.sample:
+        return max(int(number) // minibatch_size, 1)
+    return int(number)
 
 
 __all__ = ["ArrayData", "extend_function", "test", "train"]

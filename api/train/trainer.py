@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import Any
 
-from cntk.core.block import combine
+from cntk.core.block import as_composite, combine
 from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
-from cntk.core.variable import Parameter, Variable
+from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.learners import Learner
 
@@ -26,8 +26,8 @@ class Trainer:
         progress_writers: a progress writer, several, or None.
 
     Raises:
-        ValueError: a criterion of more than two parts, a learner's parameter that the loss does not contain, or a parameter
-            that two learners update.
+        ValueError: a criterion of more than two parts, no learner, a learner's parameter that the loss does not contain, or a
+            parameter that two learners update.
         TypeError: a part of the criterion, a learner or a progress writer is something else.
 
     >>> x, y = C.input_variable(2), C.input_variable(1)
@@ -56,7 +56,7 @@ class Trainer:
         self._roots = [self._loss] if self._metric is None else [self._loss, self._metric]
         self._function = combine([*self._roots, *(model.outputs if isinstance(model, Function) else [])])
         self._wrt = [*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient)]
-        self._seen = 0
+        self._seen = self._learners[0].total_number_of_samples_seen()
         self._last: tuple[int, float, float] | None = None
 
     # ---- training and testing ----
@@ -68,20 +68,20 @@ class Trainer:
 
         Args:
             arguments: data by input variable or name, or one input's data where there is one input.
-            outputs: variables whose values, from before the update, are wanted.
+            outputs: functions of one output and variables whose values, from before the update, are wanted.
             device: where to compute; the default device where None.
             is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes.
 
         Returns:
-            Whether parameters were updated; with *outputs* a pair of that and the values by output.
+            Whether parameters were updated; with *outputs* a pair of that and a dictionary of the values by what was asked for.
 
         Raises:
             ValueError: data that does not fit the inputs.
         """
-        extra = [] if outputs is None else as_outputs(outputs)
+        extra = {} if outputs is None else _by_output(outputs)
         if isinstance(arguments, dict) and not arguments:
             return False if outputs is None else (False, {})
-        program = program_for(self._function, [*self._roots, *extra], device, self._wrt, [self._loss], training=True)
+        program = program_for(self._function, [*self._roots, *extra.values()], device, self._wrt, [self._loss], training=True)
         run = program.start(feeds_for(program, arguments))
         try:
             with run.guard():
@@ -89,7 +89,7 @@ class Trainer:
                 self._aggregate(run)
                 run.backward()
                 updated = self._update(run, bool(is_sweep_end))
-                values = {variable: _host(run, variable) for variable in extra}
+                values = {wanted: _host(run, variable) for wanted, variable in extra.items()}
                 run.finish()
         finally:
             run.close()
@@ -126,23 +126,19 @@ class Trainer:
         return self._model
 
     @property
-    def loss_function(self) -> Variable:
+    def loss_function(self) -> Function:
         """The loss."""
-        return self._loss
+        return function_of(self._loss)
 
     @property
-    def evaluation_function(self) -> Variable:
-        """The metric.
-
-        Raises:
-            ValueError: there is none.
-        """
-        return self._known_metric()
+    def evaluation_function(self) -> Function | None:
+        """The metric, or None."""
+        return None if self._metric is None else function_of(self._metric)
 
     @property
-    def parameter_learners(self) -> list[Learner]:
+    def parameter_learners(self) -> tuple[Learner, ...]:
         """The learners."""
-        return list(self._learners)
+        return tuple(self._learners)
 
     @property
     def previous_minibatch_loss_average(self) -> float:
@@ -168,16 +164,12 @@ class Trainer:
 
     @property
     def previous_minibatch_sample_count(self) -> int:
-        """Samples of the last minibatch, as the loss counts them.
-
-        Raises:
-            RuntimeError: there was none.
-        """
-        return self._previous()[0]
+        """Samples of the last minibatch, as the loss counts them; 0 before the first."""
+        return 0 if self._last is None else self._last[0]
 
     @property
     def total_number_of_samples_seen(self) -> int:
-        """Samples trained on so far."""
+        """Samples trained on so far, those included that the first learner had seen before it came to this trainer."""
         return self._seen
 
     # ---- inside ----
@@ -191,7 +183,7 @@ class Trainer:
         self._seen += samples
 
     def _update(self, run: Run, is_sweep_end: bool) -> bool:
-        samples = self._previous()[0]
+        samples = self.previous_minibatch_sample_count
         updated = False
         for learner in self._learners:
             gradients = [run.gradient(parameter) for parameter in learner.parameters]
@@ -233,20 +225,39 @@ def measure(function: Function, metric: Variable, arguments: Any, device: Any = 
         run.close()
 
 
+def function_of(variable: Variable) -> Function:
+    """The function whose only output is *variable*."""
+    if isinstance(variable, Output) and len(variable.owner.outputs) == 1:
+        return as_composite(variable.owner)
+    return combine([variable])
+
+
+def _by_output(outputs: Any) -> dict[Any, Variable]:
+    """Variables by the function or variable that stands for them; the outputs of a function with several stand for themselves."""
+    listed = [outputs] if isinstance(outputs, (Function, Variable)) else list(outputs)
+    found: dict[Any, Variable] = {}
+    for item in listed:
+        variables = as_outputs(item)
+        found.update({item: variables[0]} if len(variables) == 1 else {variable: variable for variable in variables})
+    return found
+
+
 def _host(run: Run, variable: Variable) -> Any:
     return unfeed(run.binding.backend.to_numpy(run.value(variable)), variable.dynamic_axes, run.layout(variable))
 
 
 def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:
-    """Loss and metric of a criterion."""
-    given = criterion if isinstance(criterion, (tuple, list)) else [criterion]
+    """Loss and metric of a criterion; a metric of None is none."""
+    given = list(criterion) if isinstance(criterion, (tuple, list)) else [criterion]
+    if len(given) == 2 and given[1] is None:
+        given.pop()
     parts: list[Variable] = []
     for part in given:
         if isinstance(part, Function):
             parts.extend(part.outputs)
         elif isinstance(part, Variable):
             parts.append(part)
-        elif part is not None:
+        else:
             raise TypeError(f"Trainer: a criterion consists of functions, got {type(part).__name__} {part!r:.80}")
     if not 1 <= len(parts) <= 2:
         raise ValueError(f"Trainer: the criterion must have a loss and at most one metric, got {len(parts)} outputs")

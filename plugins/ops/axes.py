@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
 from ...core.shape import Shape
@@ -20,6 +22,16 @@ def static_axes(ctx: Context, operand: int, array: Any, axis: int | Axis | None,
 def kept_shape(shape: Shape, axes: tuple[int, ...]) -> Shape:
     """The shape that is left after reducing *axes*, which stay as 1."""
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+
+
+def mean_over(ctx: Context, array: Any, axes: tuple[int, ...], out: Any) -> None:
+    """Write the mean over *axes*, which stay as 1, into *out*."""
+    if array.dtype != np.float16:
+        array.mean(axis=axes, out=out, keepdims=True)
+        return
+    wide = ctx.scratch("wide mean", out.shape, np.float32)  # the sum may be more than float16 can hold
+    array.mean(axis=axes, dtype=np.float32, out=wide, keepdims=True)
+    ctx.xp.copyto(out, wide, casting="same_kind")
 
 
 def with_dim(shape: Shape, axis: int, dim: int) -> Shape:

@@ -41,7 +41,6 @@ class CrossEntropyWithSoftmax(Op):
         xp.exp(powers, out=powers)
         xp.add.reduce(powers, axis, None, total, True)
         xp.log(total, out=level)
-        xp.add(level, edge, out=level)
         if axis == -1 and is_one_hot(y, z):
             picked = out.reshape(-1)
             places = _kept_places(ctx, z)
@@ -52,7 +51,8 @@ class CrossEntropyWithSoftmax(Op):
             products = ctx.scratch("products", with_dim(out.shape, axis, z.shape[axis]), z.dtype)
             xp.multiply(z, dense(ctx, y), out=products)
             products.sum(axis=axis, out=out, keepdims=True)
-        xp.subtract(level, out, out=out)
+        xp.subtract(edge, out, out=out)  # first what is large: the logarithm would be lost in it
+        xp.add(out, level, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         z, y = inputs

@@ -49,7 +49,6 @@ class LogPlus(Elementwise):
 
     op_name = "LogPlus"
     keep_inputs = ALL
-    keep_output = True
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         xp = ctx.xp
@@ -63,9 +62,12 @@ class LogPlus(Elementwise):
         xp.add(z, larger, out=z)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dz: Any, z: Any, *inputs: Any) -> None:
-        ctx.xp.subtract(inputs[i], z, out=dx)
-        ctx.xp.exp(dx, out=dx)
-        ctx.xp.multiply(dx, dz, out=dx)
+        xp = ctx.xp
+        # Not exp(inputs[i] - z): z has lost the share of the smaller operand where both are large.
+        xp.subtract(inputs[1 - i], inputs[i], out=dx)
+        xp.exp(dx, out=dx)
+        xp.add(dx, 1, out=dx)
+        xp.divide(dz, dx, out=dx)
 
 
 # ---- public operators ----------------------------------------------------------------------------

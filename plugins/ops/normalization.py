@@ -12,6 +12,7 @@ from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape, size_of
 from ...core.spec import Spec
+from .axes import mean_over
 
 
 class LocalResponseNormalization(Op):
@@ -75,13 +76,13 @@ class MeanVarianceNormalization(Op):
         xp = ctx.xp
         x, y = (array.reshape(self._groups(ctx, array)) for array in (inputs[0], out))
         mean = ctx.scratch("mean", (*x.shape[:2], 1), x.dtype)
-        x.mean(axis=2, out=mean, keepdims=True)
+        mean_over(ctx, x, (2,), mean)
         xp.subtract(x, mean, out=y)
         if self.do_variance_scaling:
             squares = ctx.scratch("squares", x.shape, x.dtype)
             deviation = ctx.keep("deviation", mean.shape, x.dtype)
             xp.multiply(y, y, out=squares)
-            squares.mean(axis=2, out=deviation, keepdims=True)
+            mean_over(ctx, squares, (2,), deviation)
             xp.sqrt(deviation, out=deviation)
             xp.maximum(deviation, np.finfo(x.dtype).tiny, out=deviation)
             xp.add(deviation, self.epsilon, out=mean)
@@ -93,14 +94,14 @@ class MeanVarianceNormalization(Op):
         xp = ctx.xp
         dx, dy, y = (array.reshape(self._groups(ctx, array)) for array in (grads[0], grad, out))
         mean = ctx.scratch("mean", (*dx.shape[:2], 1), dx.dtype)
-        dy.mean(axis=2, out=mean, keepdims=True)
+        mean_over(ctx, dy, (2,), mean)
         xp.subtract(dy, mean, out=dx)
         if self.do_variance_scaling:
             deviation = ctx.keep("deviation", mean.shape, dx.dtype)
             divisor = ctx.scratch("divisor", mean.shape, dx.dtype)
             products = ctx.scratch("squares", dx.shape, dx.dtype)
             xp.multiply(dy, y, out=products)
-            products.mean(axis=2, out=mean, keepdims=True)
+            mean_over(ctx, products, (2,), mean)
             xp.add(deviation, self.epsilon, out=divisor)
             xp.multiply(mean, divisor, out=mean)
             xp.divide(mean, deviation, out=mean)

@@ -64,18 +64,16 @@ class Times(Op):
 
     def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
         w = self.right_matrix(ctx, right)
-        if isinstance(left, SparseRows):
-            if w.ndim == 2:
-                csr.multiply(ctx.xp, flat_rows(ctx.xp, left, len(w)), w, flat(out, w.shape[1]))
-                return
-            left = dense(ctx, left)
-        x, y = matrices(ctx, left, w, out)
+        if is_sparse_product(left, w):
+            csr.multiply(ctx.xp, flat_rows(ctx.xp, left, len(w)), w, flat(out, w.shape[1]))
+            return
+        x, y = matrices(ctx, dense(ctx, left), w, out)
         ctx.xp.matmul(x, w, out=y)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
         w = self.right_matrix(ctx, right)
         dleft, dright = grads
-        if dright is not None and isinstance(left, SparseRows) and w.ndim == 2:
+        if dright is not None and is_sparse_product(left, w):
             self._sparse_gradient(ctx, flat(grad, w.shape[1]), dright, left, len(w))
         elif dright is not None:
             x, dy = matrices(ctx, dense(ctx, left), w, grad)
@@ -188,6 +186,11 @@ def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
     ctx.xp.matmul(side_by_side.reshape(m, rows * n), columns.reshape(k, rows * n).T, out=dx)
 
 
+def is_sparse_product(left: Any, w: Any) -> bool:
+    """Whether the left operand is sparse, and summed over with one matrix *w* for all rows."""
+    return isinstance(left, SparseRows) and w.ndim == 2 and len(w) >= left.shape[-1]
+
+
 def dense(ctx: Context, value: Any) -> Any:
     """The value as an array: scratch space for a sparse one."""
     if not isinstance(value, SparseRows):
@@ -226,6 +229,7 @@ def flat_rows(xp: Any, sparse: SparseRows, columns: int) -> csr.Csr:
     sample(Operand((6,), sparse=True, gradient=False), Operand((6, 2, 3), kind="parameter"), output_rank=2,
            expected=lambda x, w: np.tensordot(x, w, 1)),
     sample(Operand((2, 3), sparse=True, gradient=False), (3, 4), expected=np.dot),
+    sample(Operand((3,), sparse=True, gradient=False), Operand((4,), kind="parameter"), expected=np.outer),
 )
 def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: int = NO_INFERRED_RANK, name: str = "") -> Function:
     """Matrix or tensor product: sums over the last axes of *left* and the first axes of *right*.
@@ -242,7 +246,8 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
         Function of static shape ``(*M, *N)`` on the merged dynamic axes of the operands.
 
     Raises:
-        ValueError: ``K`` differs between the operands, or *output_rank* is not between 1 and the rank of *right*.
+        ValueError: ``K`` differs between the operands, *output_rank* is not between 1 and the rank of *right*, or a dimension in ``N`` is
+            -1.
         RuntimeError: *left* has fewer axes than are summed over, or a sparse *left* would be summed over several.
 
     >>> x = C.input_variable(3)
@@ -259,6 +264,10 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
         raise ValueError(
             f"times: infer_input_rank_to_map must be -1 (keep) or a number of axes, got {infer_input_rank_to_map}; "
             "to sum over a sequence apply sequence.reduce_sum to the product"
+        )
+    if getattr(right, "is_parameter", False) and InferredDimension in right.shape[-output_rank:]:
+        raise ValueError(
+            f"times: the last {output_rank} dimensions of {right!r} (output_rank) are dimensions of the result and cannot be inferred"
         )
     return Times(output_rank=output_rank, infer_input_rank_to_map=infer_input_rank_to_map)(left, right, name=name)
 

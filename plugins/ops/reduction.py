@@ -10,6 +10,7 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.op import operator
 from ...core.shape import size_of
+from .axes import mean_over
 from .reduction_base import Axes, Reduction, reduce_over, samples
 
 
@@ -31,7 +32,7 @@ class ReduceMean(Reduction):
     reduction_op_name = "Mean"
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        x.mean(axis=axes, out=y, keepdims=True)
+        mean_over(ctx, x, axes, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         ctx.xp.multiply(dy, size_of(dy.shape) / size_of(dx.shape), out=dx)
@@ -78,7 +79,8 @@ class ReduceLogSum(Reduction):
         highest = ctx.scratch("highest", y.shape, x.dtype)
         powers = ctx.scratch("powers", x.shape, x.dtype)
         x.max(axis=axes, out=highest, keepdims=True)
-        xp.maximum(highest, np.finfo(x.dtype).min, out=highest)  # a maximum of -inf must not give inf - inf
+        limits = np.finfo(x.dtype)
+        xp.clip(highest, limits.min, limits.max, out=highest)  # an infinite maximum must not give inf - inf
         xp.subtract(x, highest, out=powers)
         xp.exp(powers, out=powers)
         powers.sum(axis=axes, out=y, keepdims=True)
@@ -86,9 +88,13 @@ class ReduceLogSum(Reduction):
         xp.add(y, highest, out=y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        ctx.xp.subtract(x, y, out=dx)
-        ctx.xp.exp(dx, out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+        xp = ctx.xp
+        total = ctx.scratch("total", y.shape, y.dtype)
+        xp.subtract(x, y, out=dx)
+        xp.exp(dx, out=dx)
+        dx.sum(axis=axes, out=total, keepdims=True)  # 1 but for the rounding of a large y
+        xp.divide(dy, total, out=total)
+        xp.multiply(dx, total, out=dx)
 
 
 def _log_sum_exp(x: Any, axis: Any, keepdims: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.op import Elementwise, Operand, operator, sample
+from ...core.op import ALL, Elementwise, Operand, operator, sample
 from ...core.spec import Spec
 
 if TYPE_CHECKING:
@@ -16,18 +16,24 @@ if TYPE_CHECKING:
 
 
 class PerDimMeanVarianceNormalize(Elementwise):
-    """``(x - mean) * inv_stddev``; the statistics get no gradient."""
+    """``(x - mean) * inv_stddev``."""
 
     op_name = "PerDimMeanVarianceNormalize"
-    keep_inputs = (2,)
-    gradient_inputs = (0,)
+    keep_inputs = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any, mean: Any, inv_stddev: Any) -> None:
         ctx.xp.subtract(x, mean, out=y)
         ctx.xp.multiply(y, inv_stddev, out=y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.multiply(dy, inputs[2], out=dx)
+        x, mean, inv_stddev = inputs
+        if i == 2:
+            ctx.xp.subtract(x, mean, out=dx)
+            ctx.xp.multiply(dx, dy, out=dx)
+            return
+        ctx.xp.multiply(dy, inv_stddev, out=dx)
+        if i == 1:
+            ctx.xp.negative(dx, out=dx)
 
 
 class ImageScaler(Elementwise):
@@ -62,16 +68,17 @@ class ImageScaler(Elementwise):
 @operator(
     sample(
         (2, 3),
-        Operand((3,), kind="parameter", gradient=False),
-        Operand((3,), 1, 2, kind="parameter", gradient=False),
+        Operand((3,), kind="parameter"),
+        Operand((3,), 1, 2, kind="parameter"),
         expected=lambda x, mean, inv_stddev: (x - mean) * inv_stddev,
-    )
+    ),
+    sample((3,), (2, 3), (2, 1), expected=lambda x, mean, inv_stddev: (x - mean) * inv_stddev),
 )
 def per_dim_mean_variance_normalize(operand: Any, mean: Any, inv_stddev: Any, name: str = "") -> Function:
     """``(operand - mean) * inv_stddev``, element by element, broadcast as in :func:`plus`.
 
     Args:
-        operand: what to normalise; it alone gets a gradient.
+        operand: what to normalise.
         mean: mean of each element.
         inv_stddev: one over the standard deviation of each element.
         name: name of the Function.

@@ -239,7 +239,7 @@ def slice(
 
     Raises:
         RuntimeError: a range is empty or outside the shape, or an axis is dynamic.
-        ValueError: an axis is outside the shape, or the lists differ in length.
+        ValueError: an axis is outside the shape or given twice, or the lists differ in length.
 
     >>> x = C.constant(np.float32([[1, 2, 3], [4, 5, 6]]))
     >>> C.slice(x, 1, 0, 2).eval()
@@ -257,6 +257,8 @@ def slice(
         raise ValueError(f"slice: got {counts}; expected as many of each")
     if any(isinstance(a, Axis) and not a.is_static_axis for a in axes):
         raise RuntimeError(f"slice: expected static axes, got {axes}; sequence.slice selects along a sequence axis")
+    if len(set(map(index_of, axes))) < len(axes):
+        raise ValueError(f"slice: got an axis twice in {axes}; expected one range for each axis")
     if len(axes) == 1:
         return Slice(axis=axes[0], begin_index=begins[0], end_index=ends[0], slice_strides=steps[0])(x, name=name)
     return Slice(axis_vec=axes, begin_index_vec=begins, end_index_vec=ends, slice_strides_vec=steps)(x, name=name)

@@ -12,7 +12,9 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.spec import Spec
+from .arithmetic import minus
 from .axes import kept_shape, static_axes
+from .reduction import reduce_log_sum_exp
 
 
 class Softmax(Op):
@@ -22,6 +24,8 @@ class Softmax(Op):
     keep_output = True
 
     def __init__(self, *, axis: Axis | int | None = None) -> None:
+        if axis == Axis.all_static_axes():
+            axis = None
         super().__init__(axis=Axis(axis) if isinstance(axis, int) else axis)
 
     def infer(self, x: Spec) -> Spec:
@@ -121,6 +125,7 @@ def _hardmax(x: Any) -> Any:
     sample((3,), expected=_softmax(None)),
     sample((2, 3), expected=_softmax(None)),
     sample((), expected=np.ones_like),
+    sample((2, 3), axis=Axis.all_static_axes(), expected=_softmax(None)),
     sample((2, 3), axis=0, expected=_softmax(0)),
     sample((2, 3, 2), axis=-2, expected=_softmax(1)),
     sample(Operand((2, 3), 500, 900), axis=1, expected=_softmax(1)),
@@ -131,7 +136,7 @@ def softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
 
     Args:
         x: operand of any shape.
-        axis: static axis along which the result sums to 1; None for all static axes *jointly*.
+        axis: static axis along which the result sums to 1; None, or ``Axis.all_static_axes()``, for all static axes *jointly*.
         name: name of the Function.
 
     Returns:
@@ -161,7 +166,7 @@ def log_softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Funct
 
     Args:
         x: operand of any shape but ().
-        axis: static axis to normalise; None for the last one (unlike :func:`softmax`).
+        axis: static axis to normalise, or the batch axis; None for the last static one (unlike :func:`softmax`).
         name: name of the Function.
 
     Returns:
@@ -173,6 +178,8 @@ def log_softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Funct
     >>> C.log_softmax([[1, 1, 2, 3]]).eval().round(4)
     array([[-2.4938, -2.4938, -1.4938, -0.4938]], dtype=float32)
     """
+    if isinstance(axis, Axis) and axis.is_batch_axis:
+        return minus(x, reduce_log_sum_exp(x, axis), name=name)
     return LogSoftmax(axis=-1 if axis is None else axis)(x, name=name)
 
 

@@ -139,9 +139,7 @@ class Asinh(Elementwise):
         ctx.xp.arcsinh(x, out=y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
-        ctx.xp.add(dx, 1, out=dx)
-        ctx.xp.sqrt(dx, out=dx)
+        ctx.xp.hypot(inputs[0], 1, out=dx)  # x² may overflow
         ctx.xp.divide(dy, dx, out=dx)
 
 

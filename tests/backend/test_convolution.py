@@ -10,6 +10,7 @@ import pytest
 
 import cntk as C
 from cntk.core.device import DeviceDescriptor
+from cntk.testing import assert_close
 
 RNG = np.random.default_rng(7)
 
@@ -61,7 +62,7 @@ def test_convolution_agrees_with_torch(
         return C.convolution(map_, x, strides=stride, dilation=(1, *[dilation] * rank), auto_padding=flags, groups=groups)
 
     for found, wanted in zip(compute(function, filters, images, weights, device), (expected.detach(), map_.grad, x.grad), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-10)
+        assert_close(found, wanted)
 
 
 @pytest.mark.parametrize(("dims", "kernel", "stride"), [(d, k, s) for d in ((9,), (4, 5), (3, 2, 4)) for k in (1, 2, 3) for s in (1, 2, 3)])
@@ -78,7 +79,7 @@ def test_transposed_convolution_agrees_with_torch(dims: tuple[int, ...], kernel:
         return C.convolution_transpose(map_, x, strides=stride, auto_padding=[False])
 
     for found, wanted in zip(compute(function, filters, images, weights, device), (expected.detach(), map_.grad, x.grad), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-10)
+        assert_close(found, wanted)
 
 
 @pytest.fixture
@@ -98,9 +99,9 @@ def test_blocks_of_lines_give_what_whole_images_give(stride: int, device: Device
     weights = random(*function(C.constant(filters), C.input_variable((2, 9, 8), np.float64)).eval(images).shape)
     in_lines = compute(function, filters, images, weights, device)
     one_by_one = [compute(function, filters, images[i : i + 1], weights[i : i + 1], device) for i in range(2)]
-    np.testing.assert_allclose(in_lines[0], np.concatenate([value for value, _, _ in one_by_one]), atol=1e-12)
-    np.testing.assert_allclose(in_lines[1], sum(gradient for _, gradient, _ in one_by_one), atol=1e-12)
-    np.testing.assert_allclose(in_lines[2], np.concatenate([gradient for _, _, gradient in one_by_one]), atol=1e-12)
+    assert_close(in_lines[0], np.concatenate([value for value, _, _ in one_by_one]))
+    assert_close(in_lines[1], sum(gradient for _, gradient, _ in one_by_one))
+    assert_close(in_lines[2], np.concatenate([gradient for _, _, gradient in one_by_one]))
 
 
 def shape_of(map_shape: tuple[int, ...], operand_shape: tuple[int, ...], **arguments: Any) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 import cntk as C
 from cntk.core.device import DeviceDescriptor
+from cntk.testing import assert_close
 
 nan, inf = float("nan"), float("inf")
 LEAST = float(np.exp(85.1))
@@ -37,6 +38,7 @@ UNARY = [
     ("asin", C.asin, [1, -1, 2], [np.pi / 2, -np.pi / 2, nan], [inf, inf, nan]),
     ("acos", C.acos, [1, -1, 2], [0, np.pi, nan], [-inf, -inf, nan]),
     ("atanh", C.atanh, [1, -1, 2], [inf, -inf, nan], [inf, inf, -1 / 3]),
+    ("asinh", C.asinh, [0, 1e30], [0, np.arcsinh(1e30)], [1, 1e-30]),
     ("clip", lambda x: C.clip(x, -1, 1), [-2, -1, 0, 1, 2], [-1, -1, 0, 1, 1], [0, 1, 1, 1, 0]),
     ("clip, bounds crossed", lambda x: C.clip(x, 5, 0.5), [1, 7], [0.5, 0.5], [0, 0]),
     ("relu", C.relu, [-1, 0, 1, nan], [0, 0, 1, nan], [0, 0, 1, 0]),
@@ -74,7 +76,8 @@ BINARY = [
     ("pow of negative", C.pow, [-2, -2, -2, -2], [0.5, 2, 3, -1], [nan, 4, -8, -0.5], [nan, -4, 12, -0.25], [0, 0, 0, 0]),
     ("element_max", C.element_max, [1, 2, 3], [2, 2, 1], [2, 2, 3], [0, 0, 1], [1, 1, 0]),
     ("element_min", C.element_min, [1, 2, 3], [2, 2, 1], [1, 2, 1], [1, 0, 0], [0, 1, 1]),
-    ("log_add_exp", C.log_add_exp, [1000, 0, inf], [0, 0, 1], [1000, np.log(2), inf], [1, 0.5, nan], [0, 0.5, 0]),
+    ("log_add_exp", C.log_add_exp, [1000, 0, inf], [0, 0, 1], [1000, np.log(2), inf], [1, 0.5, 1], [0, 0.5, 0]),
+    ("log_add_exp of large numbers", C.log_add_exp, [1e8, 1e8], [1e8, -1e8], [1e8 + np.log(2), 1e8], [0.5, 1], [0.5, 0]),
     ("param_relu", C.param_relu, [0.5, 0.5, 0.5], [-1, 0, 1], [-0.5, 0, 1], [-1, 0, 0], [0.5, 1, 1]),
     ("element_and", C.element_and, [1, -1, 0, 0.5, -1], [1, 1, 1, 0.5, -1], [1, 0, 0, 1, 0], [0] * 5, [0] * 5),
     ("element_or", C.element_or, [1, -1, 0, 0.5, -1], [1, 1, 0, 0.5, -1], [1, 1, 0, 1, 0], [0] * 5, [0] * 5),
@@ -142,7 +145,7 @@ def test_gradients_are_summed_over_broadcast_axes(device: DeviceDescriptor) -> N
 def test_many_operands(function: Any, expected: float, device: DeviceDescriptor) -> None:
     result = function([1], [2], [3], [4], [5], "named")
     assert result.name == "named"
-    np.testing.assert_allclose(result.eval(device=device), [expected], rtol=1e-6)
+    assert_close(result.eval(device=device), [expected])
 
 
 def test_one_operand_is_too_few() -> None:

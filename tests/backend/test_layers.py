@@ -38,6 +38,7 @@ from cntk.layers import (
     identity,
 )
 from cntk.layers.typing import Sequence, Tensor
+from cntk.testing import assert_close
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
@@ -66,7 +67,7 @@ def test_dense_contracts_all_axes() -> None:
     layer = Dense((4, 6), activation=C.tanh, init_bias=0.5, name="d")
     y = evaluate(layer, x)
     assert layer.W.shape == (2, 3, 4, 6)
-    np.testing.assert_allclose(y, np.tanh(np.tensordot(x, layer.W.value, 2) + 0.5), rtol=1e-4, atol=1e-5)
+    assert_close(y, np.tanh(np.tensordot(x, layer.W.value, 2) + 0.5))
 
 
 @pytest.mark.parametrize(("options", "kept"), [({"map_rank": 1}, 1), ({"input_rank": 1}, 1), ({"input_rank": 2}, 0)])
@@ -75,7 +76,7 @@ def test_dense_keeps_leading_axes(options: dict[str, int], kept: int) -> None:
     layer = Dense(4, **options)
     y = evaluate(layer, x)
     assert layer.W.shape == (*(2, 3)[kept:], 4)
-    np.testing.assert_allclose(y, np.tensordot(x, layer.W.value, 2 - kept), rtol=1e-4, atol=1e-5)
+    assert_close(y, np.tensordot(x, layer.W.value, 2 - kept))
 
 
 def test_dense_without_bias_has_one_parameter() -> None:
@@ -119,7 +120,7 @@ def test_layer_prints_as_a_block() -> None:
 def test_embedding_is_a_product_without_bias() -> None:
     x = data(4, 5)
     layer = Embedding(3)
-    np.testing.assert_allclose(evaluate(layer, x), x @ layer.E.value, rtol=1e-4, atol=1e-6)
+    assert_close(evaluate(layer, x), x @ layer.E.value)
 
 
 def test_embedding_looks_up_fixed_weights() -> None:
@@ -150,7 +151,7 @@ def test_convolution_slides_its_filters() -> None:
     y = evaluate(layer, x)
     assert layer.W.shape == (4, 3, 3, 2)
     assert layer.b.shape == (4, 1, 1)
-    np.testing.assert_allclose(y, correlate(x, layer.W.value) + 0.5, rtol=1e-4, atol=1e-5)
+    assert_close(y, correlate(x, layer.W.value) + 0.5)
 
 
 def test_convolution_pads_and_strides_each_axis() -> None:
@@ -221,7 +222,7 @@ def test_convolution_transpose_is_the_gradient_of_a_convolution() -> None:
     expected = np.zeros((1, 3, 4, 4))
     for i, j in np.ndindex(3, 3):
         expected[:, :, i : i + 2, j : j + 2] += np.einsum("nc,cmkl->nmkl", x[:, :, i, j], w)
-    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    assert_close(y, expected)
 
 
 def test_convolution_transpose_has_the_shape_it_is_told() -> None:
@@ -239,7 +240,7 @@ def test_convolution_transpose_has_the_shape_it_is_told() -> None:
 def test_pooling_reduces_windows(layer: Any, reduce: Any) -> None:
     x = data(2, 3, 4, 6)
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(2, 3))[:, :, ::2, ::2]
-    np.testing.assert_allclose(evaluate(layer((2, 2), strides=2), x), reduce(windows, axis=(-2, -1)), rtol=1e-5)
+    assert_close(evaluate(layer((2, 2), strides=2), x), reduce(windows, axis=(-2, -1)))
     assert layer((3, 3), pad=True)(C.input_variable((3, 4, 6))).shape == (3, 4, 6)
     with C.default_options(pad=True):
         assert layer((3, 3))(C.input_variable((3, 4, 6))).shape == (3, 4, 6)
@@ -250,7 +251,7 @@ def test_pooling_reduces_windows(layer: Any, reduce: Any) -> None:
 def test_global_pooling_reduces_all_spatial_axes(layer: Any, reduce: Any, spatial: tuple[int, ...]) -> None:
     x = data(2, 3, *spatial)
     axes = tuple(range(2, x.ndim))
-    np.testing.assert_allclose(evaluate(layer(), x), reduce(x, axis=axes, keepdims=True), rtol=1e-5, atol=1e-6)
+    assert_close(evaluate(layer(), x), reduce(x, axis=axes, keepdims=True))
 
 
 def test_max_unpooling_puts_values_back() -> None:
@@ -273,7 +274,7 @@ def test_batch_normalization_uses_running_statistics_outside_training() -> None:
     layer = BatchNormalization(map_rank=1, init_scale=2)(C.input_variable((2, 4, 4)))
     assert {p.name: p.shape for p in layer.parameters} == {"scale": (2,), "bias": (2,)}
     assert {c.name: c.shape for c in layer.constants} == {"aggregate_mean": (2,), "aggregate_variance": (2,), "aggregate_count": ()}
-    np.testing.assert_allclose(layer.eval(x), 2 * x / np.sqrt(1e-5), rtol=1e-3)
+    assert_close(layer.eval(x), 2 * x / np.sqrt(1e-5))
 
 
 def test_batch_normalization_keeps_float32_statistics_for_float16() -> None:
@@ -289,14 +290,14 @@ def test_layer_normalization_normalises_each_sample() -> None:
     layer = LayerNormalization(initial_scale=2, initial_bias=1)
     centred = x - x.mean((1, 2), keepdims=True)
     expected = centred / (np.sqrt((centred**2).mean((1, 2), keepdims=True)) + 1e-5) * 2 + 1
-    np.testing.assert_allclose(evaluate(layer, x), expected, rtol=1e-4, atol=1e-5)
+    assert_close(evaluate(layer, x), expected)
     assert layer.scale.shape == (4,)
 
 
 def test_stabilizer_begins_with_the_factor_1() -> None:
     layer = Stabilizer()
     x = data(3, 4)
-    np.testing.assert_allclose(evaluate(layer, x), x, rtol=1e-5)
+    assert_close(evaluate(layer, x), x)
     assert layer.alpha.value == pytest.approx(0.99538, rel=1e-4)
     with C.default_options(enable_self_stabilization=False):
         assert Stabilizer() is identity
@@ -330,12 +331,12 @@ def test_sequential_chains() -> None:
     y = model(C.input_variable(3))
     assert y.name == "chain"
     assert y.middle.shape == (4,)
-    np.testing.assert_allclose(y.eval(x), np.sqrt(abs(x @ y.first.W.value)) + 1, rtol=1e-4)
+    assert_close(y.eval(x), np.sqrt(abs(x @ y.first.W.value)) + 1)
 
 
 def test_sequential_applies_tuples_side_by_side() -> None:
     x = data(2, 3)
-    np.testing.assert_allclose(evaluate(Sequential([(C.square, identity), C.plus]), x), x * x + x, rtol=1e-5)
+    assert_close(evaluate(Sequential([(C.square, identity), C.plus]), x), x * x + x)
 
 
 def test_sequential_prints_its_argument() -> None:
@@ -366,14 +367,14 @@ def test_clique_adds_up_all_results() -> None:
     clique = SequentialClique([C.abs, C.sqrt, C.square], name="clique")
     assert clique.name == "clique"
     first = x + abs(x)
-    np.testing.assert_allclose(evaluate(clique, x), (first + np.sqrt(first)) ** 2, rtol=1e-4)
+    assert_close(evaluate(clique, x), (first + np.sqrt(first)) ** 2)
     with pytest.raises(ValueError, match="SequentialClique"):
         SequentialClique([])
 
 
 def test_res_net_block_skips() -> None:
     x = data(2, 3)
-    np.testing.assert_allclose(evaluate(ResNetBlock(C.square), x), x * x + x, rtol=1e-5)
+    assert_close(evaluate(ResNetBlock(C.square), x), x * x + x)
 
 
 def test_signature_of_a_model_is_given_later() -> None:

@@ -10,6 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cntk as C
+from cntk.testing import assert_close
+from cntk.testing.tolerances import GRADIENTS
 
 DATA = np.array([[1, 2], [3, 5], [5, 5], [7, 8]], dtype=np.float32)
 
@@ -39,9 +41,9 @@ class Layer:
 def test_training_uses_the_minibatch_and_remembers_it() -> None:
     layer = Layer(2, 2, spatial=False, normalization_time_constant=10)
     found = layer.train(DATA)
-    assert_allclose(found, (DATA - DATA.mean(0)) / np.sqrt(DATA.var(0) + 1e-5), rtol=1e-5)
+    assert_close(found, (DATA - DATA.mean(0)) / np.sqrt(DATA.var(0) + 1e-5))
     assert_allclose(layer.mean.value, DATA.mean(0))
-    assert_allclose(layer.variance.value, DATA.var(0, ddof=1), rtol=1e-6)
+    assert_close(layer.variance.value, DATA.var(0, ddof=1))
     assert layer.count.value == 4
 
 
@@ -50,18 +52,18 @@ def test_later_minibatches_move_the_statistics_by_their_share(time_constant: flo
     layer = Layer(2, 2, spatial=False, normalization_time_constant=time_constant)
     layer.train(DATA)
     layer.train(DATA + 10)
-    assert_allclose(layer.mean.value, DATA.mean(0) + share * 10, rtol=1e-6)
-    assert_allclose(layer.variance.value, DATA.var(0, ddof=1), rtol=1e-5)
+    assert_close(layer.mean.value, DATA.mean(0) + share * 10)
+    assert_close(layer.variance.value, DATA.var(0, ddof=1))
     assert layer.count.value == 8
 
 
 def test_evaluation_uses_and_leaves_the_running_statistics() -> None:
     layer = Layer(2, 2, spatial=False)
-    assert_allclose(layer.function.eval({layer.x: DATA}), DATA / np.sqrt(1e-5), rtol=1e-5)
+    assert_close(layer.function.eval({layer.x: DATA}), DATA / np.sqrt(1e-5))
     assert layer.count.value == 0
     layer.train(DATA)
     expected = (DATA - DATA.mean(0)) / np.sqrt(DATA.var(0, ddof=1) + 1e-5)
-    assert_allclose(layer.function.eval({layer.x: DATA}), expected, rtol=1e-4, atol=1e-6)
+    assert_close(layer.function.eval({layer.x: DATA}), expected)
     assert layer.count.value == 4
 
 
@@ -70,8 +72,8 @@ def test_places_of_a_channel_share_statistics_but_count_by_sample() -> None:
     data = np.arange(24, dtype=np.float32).reshape(4, 2, 3) ** 1.5
     found = layer.train(data)
     mean, variance = data.mean((0, 2)), data.var((0, 2))
-    assert_allclose(found, (data - mean[:, None]) / np.sqrt(variance[:, None] + 1e-5), rtol=1e-4, atol=1e-5)
-    assert_allclose(layer.variance.value, data.var((0, 2), ddof=1), rtol=1e-5)
+    assert_close(found, (data - mean[:, None]) / np.sqrt(variance[:, None] + 1e-5))
+    assert_close(layer.variance.value, data.var((0, 2), ddof=1))
     assert layer.count.value == 4
 
 
@@ -90,10 +92,10 @@ def test_gradients_flow_through_the_statistics() -> None:
         step = np.zeros_like(data)
         step[place] = 1e-5
         numeric[place] = (total(data + step) - total(data - step)) / 2e-5
-    assert_allclose(found[layer.x], numeric, rtol=1e-5, atol=1e-6)
+    assert_close(found[layer.x], numeric, tolerance=GRADIENTS)
     normal = (data - data.mean(0)) / np.sqrt(data.var(0) + 1e-5)
-    assert_allclose(found[layer.scale], (normal * data**2 * weights).sum(0), rtol=1e-8)
-    assert_allclose(found[layer.bias], (data**2 * weights).sum(0), rtol=1e-8)
+    assert_close(found[layer.scale], (normal * data**2 * weights).sum(0))
+    assert_close(found[layer.bias], (data**2 * weights).sum(0))
 
 
 def test_half_precision_keeps_statistics_in_single() -> None:
@@ -102,8 +104,8 @@ def test_half_precision_keeps_statistics_in_single() -> None:
     found = layer.train(data)
     assert found.dtype == np.float16
     wide = data.astype(np.float32)
-    assert_allclose(found, (wide - wide.mean(0)) / wide.std(0), rtol=2e-3, atol=2e-3)
-    assert_allclose(layer.variance.value, wide.var(0, ddof=1), rtol=2e-3)
+    assert_close(found, (wide - wide.mean(0)) / wide.std(0))
+    assert_close(layer.variance.value, wide.var(0, ddof=1))
 
 
 @pytest.mark.parametrize(("spatial", "features"), [(True, 2), (False, 6)])

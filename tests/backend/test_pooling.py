@@ -10,6 +10,7 @@ import pytest
 
 import cntk as C
 from cntk.core.device import DeviceDescriptor
+from cntk.testing import assert_close
 
 RNG = np.random.default_rng(7)
 
@@ -49,8 +50,8 @@ def test_pooling_agrees_with_torch(
         expected = pool(x, window, stride, pad, count_include_pad=include_pad)
     value, weights, gradient = pooled(images, device, kind, (window,) * rank, stride, [padded], include_pad=include_pad)
     expected.backward(torch.tensor(weights))
-    np.testing.assert_allclose(value, expected.detach(), atol=1e-12)
-    np.testing.assert_allclose(gradient, x.grad, atol=1e-12)
+    assert_close(value, expected.detach())
+    assert_close(gradient, x.grad)
 
 
 def test_the_gradient_goes_to_the_first_of_equal_maxima(device: DeviceDescriptor) -> None:
@@ -85,7 +86,7 @@ def test_windows_that_reach_over_the_end(device: DeviceDescriptor) -> None:
     value, _, _ = pooled(image, device, C.AVG_POOLING, (3, 3), 2, ceil_out_dim=True)
     np.testing.assert_array_equal(value[0, 0, 0], [10, 12, 14, 15.5])
     value, _, _ = pooled(image, device, C.AVG_POOLING, (3, 3), 2, ceil_out_dim=True, include_pad=True)
-    np.testing.assert_allclose(value[0, 0, 0], [10, 12, 14, 31 / 3], rtol=1e-6)
+    assert_close(value[0, 0, 0], [10, 12, 14, 31 / 3])
 
 
 def test_windows_of_padding_alone_have_no_maximum_and_no_average(device: DeviceDescriptor) -> None:

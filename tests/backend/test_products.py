@@ -68,6 +68,8 @@ def test_inferred_dimensions_of_a_transposed_parameter() -> None:
         ((3,), (2, 3, 5), {}, RuntimeError, "only 1"),
         ((3,), (3,), {"output_rank": 2}, ValueError, "output_rank"),
         ((3,), (3,), {"output_rank": 0}, ValueError, "output_rank"),
+        ((3,), (3, -1), {}, ValueError, "cannot be inferred"),
+        ((3,), (-1, 4), {"output_rank": 2}, ValueError, "cannot be inferred"),
         ((2, 3), (-1, 5), {"infer_input_rank_to_map": 2}, ValueError, "infer_input_rank_to_map"),
         ((2, 3), (3, 5), {"infer_input_rank_to_map": -2}, ValueError, "infer_input_rank_to_map"),
     ],

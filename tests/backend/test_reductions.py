@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cntk as C
+from cntk.testing import assert_close
 
 BATCH = C.Axis.default_batch_axis()
 DATA = np.array([[[1, 2, 3], [4, 5, 6]], [[0, 1, 2], [3, 9, 9]]], dtype=np.float32)
@@ -45,14 +46,14 @@ def test_a_reduction_over_the_batch_has_no_dynamic_axes(x: Any, axis: Any, numpy
     expected = getattr(np, name)(DATA, axis=numpy_axis, keepdims=True)[0]
     assert f.dynamic_axes == ()
     assert f.shape == expected.shape
-    assert_allclose(f.eval({x: DATA}), expected, rtol=1e-6)
+    assert_close(f.eval({x: DATA}), expected)
 
 
 def test_all_axes_count_every_element(x: Any) -> None:
     f = C.reduce_mean(x, axis=C.Axis.all_axes())
     assert (f.shape, f.dynamic_axes) == ((), ())
     assert_allclose(f.eval({x: DATA}), 3.75)
-    assert_allclose(f.grad({x: DATA}), np.full(DATA.shape, 1 / 12), rtol=1e-6)
+    assert_close(f.grad({x: DATA}), np.full(DATA.shape, 1 / 12))
 
 
 @pytest.mark.parametrize(
@@ -97,12 +98,27 @@ def test_the_gradient_of_a_product_survives_zeros() -> None:
 def test_log_sum_exp_neither_overflows_nor_loses_infinity() -> None:
     x = C.input_variable(2)
     data = np.array([[1000, 1000], [-1000, -1001], [-np.inf, 2], [-np.inf, -np.inf]], dtype=np.float32)
-    assert_allclose(C.reduce_log_sum_exp(x).eval({x: data}), np.logaddexp.reduce(data, axis=1), rtol=1e-6)
+    assert_close(C.reduce_log_sum_exp(x).eval({x: data}), np.logaddexp.reduce(data, axis=1))
+
+
+def test_log_sum_exp_of_large_and_infinite_numbers() -> None:
+    x = C.input_variable(3, needs_gradient=True)
+    f = C.reduce_log_sum_exp(x)
+    data = np.array([[np.inf, 0, 1], [-np.inf, -np.inf, -np.inf], [1e30, 1e30, 1e30]], dtype=np.float32)
+    assert_array_equal(f.eval({x: data}), [np.inf, -np.inf, np.float32(1e30)])
+    assert_allclose(f.grad({x: data[2:]}), np.full((1, 3), 1 / 3), rtol=1e-6)
+
+
+def test_means_of_half_precision_do_not_overflow() -> None:
+    x = C.input_variable((2, 900), np.float16)
+    data = np.array([[[100] * 450 + [102] * 450] * 2], dtype=np.float16)
+    assert_array_equal(C.reduce_mean(x).eval({x: data}), np.float16([101]))
+    assert_allclose(C.mean_variance_normalization(x, epsilon=0).eval({x: data}), data - 101)
 
 
 def test_the_euclidean_norm_has_no_gradient_at_the_origin() -> None:
     x = C.input_variable(2, needs_gradient=True)
-    assert_allclose(C.reduce_l2(x).grad({x: np.array([[3, 4], [0, 0]], dtype=np.float32)}), [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)
+    assert_close(C.reduce_l2(x).grad({x: np.array([[3, 4], [0, 0]], dtype=np.float32)}), [[0.6, 0.8], [0.0, 0.0]])
 
 
 def test_places_are_those_of_the_first_extremum(x: Any) -> None:
@@ -121,10 +137,18 @@ def test_choices_pass_no_gradient(x: Any, name: str) -> None:
 
 def test_softmax_is_joint_but_its_logarithm_takes_the_last_axis(x: Any) -> None:
     joint = np.exp(DATA - DATA.max(axis=(1, 2), keepdims=True))
-    assert_allclose(C.softmax(x).eval({x: DATA}), joint / joint.sum(axis=(1, 2), keepdims=True), rtol=1e-5)
-    assert_allclose(C.log_softmax(x).eval({x: DATA}), np.log(C.softmax(x, axis=-1).eval({x: DATA})), rtol=1e-5)
+    assert_close(C.softmax(x).eval({x: DATA}), joint / joint.sum(axis=(1, 2), keepdims=True))
+    assert_close(C.log_softmax(x).eval({x: DATA}), np.log(C.softmax(x, axis=-1).eval({x: DATA})))
     with pytest.raises(ValueError, match="axis 2"):
         C.softmax(x, axis=2)
+
+
+def test_softmax_takes_markers_of_axes(x: Any) -> None:
+    assert_array_equal(C.softmax(x, axis=C.Axis.all_static_axes()).eval({x: DATA}), C.softmax(x).eval({x: DATA}))
+    over_batch = C.log_softmax(x, axis=BATCH)
+    assert over_batch.dynamic_axes == (BATCH,)
+    assert_allclose(over_batch.eval({x: DATA}), DATA - np.logaddexp.reduce(DATA, axis=0), rtol=1e-6)
+
 
 
 def test_the_first_maximum_is_the_hard_one(x: Any) -> None:

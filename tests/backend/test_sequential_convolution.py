@@ -11,6 +11,7 @@ import pytest
 import cntk as C
 from cntk.core.device import DeviceDescriptor
 from cntk.layers import Convolution, Sequential, SequentialConvolution, default_options
+from cntk.testing import assert_close
 
 RNG = np.random.default_rng(11)
 LENGTHS = (5, 9, 6, 5)
@@ -58,7 +59,7 @@ def gradient(function: Any, at: Any) -> Any:
 def assert_all_close(found: Any, expected: Any) -> None:
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-10)
+        assert_close(one, other)
 
 
 CASES = [
@@ -104,7 +105,7 @@ def test_values_and_gradients_follow_the_definition(
     pairs = list(zip(steps, weights, strict=True))
     assert_all_close(gradients[x], [gradient(lambda at, by=by: weighted(filters, at, by), one) for one, by in pairs])
     by_filters = gradient(lambda at: sum(weighted(at, one, by) for one, by in pairs), filters)
-    np.testing.assert_allclose(gradients[w], by_filters, atol=1e-10)
+    assert_close(gradients[w], by_filters)
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (4, 3, 2)], ids=["one filter", "four filters"])
@@ -131,7 +132,7 @@ def test_every_element_type(dtype: Any, device: DeviceDescriptor) -> None:
     y = C.convolution(C.constant(filters), x, sequential=True, auto_padding=[False, True])
     for found, one in zip(y.eval({x: steps}, device=device), steps, strict=True):
         assert found.dtype == dtype
-        np.testing.assert_allclose(found, direct(filters, one, padding=True), rtol=2e-2, atol=2e-2 if dtype == np.float16 else 1e-5)
+        assert_close(found, direct(filters, one, padding=True))
 
 
 @pytest.mark.parametrize("strides", [1, 2, 3, 4])
@@ -230,7 +231,7 @@ def test_layers_add_a_bias_and_apply_the_activation(layer: Any, bias_shape: tupl
     steps = [one.astype(np.float32) for one in sequences(LENGTHS, 2, 5)]
     expected = [np.maximum(direct(y.W.value, one, (2, 1), 1, (True, False)) + bias.reshape(4, 1), 0) for one in steps]
     for found, wanted in zip(y.eval({x: steps}, device=device), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-5)
+        assert_close(found, wanted)
 
 
 @pytest.mark.parametrize(("layer", "options"), [(SequentialConvolution, {}), (Convolution, {"sequential": True})])

@@ -66,6 +66,7 @@ def test_shapes(operand: tuple[int, ...], build: Build, shape: tuple[int, ...]) 
         (lambda x: C.slice(x, 1, 0, 3, 0), RuntimeError, "stride"),
         (lambda x: C.slice(x, 2, 0, 1), ValueError, "axis 2"),
         (lambda x: C.slice(x, [0, 1], [0], [1]), ValueError, "as many of each"),
+        (lambda x: C.slice(x, [0, 0], [0, 0], [1, 1]), ValueError, "an axis twice"),
         (lambda x: C.slice(x, C.Axis.default_batch_axis(), 0, 1), RuntimeError, "static axes"),
         (lambda x: C.splice(x, x, axis=2), ValueError, "axis 2"),
         (lambda x: C.splice(x, C.input_variable((3, 5)), axis=0), ValueError, "equal or 1"),

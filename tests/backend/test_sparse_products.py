@@ -18,6 +18,7 @@ from cntk.core.sparse import RowSparse, SparseRows
 from cntk.core.spec import BATCH, Spec
 from cntk.plugins.ops import csr
 from cntk.plugins.ops.product import Times
+from cntk.testing import assert_close
 
 ROWS = 6
 IMPLEMENTATIONS = {"operator": Times, "numpy kernel": TimesKernel}
@@ -79,7 +80,7 @@ def test_values_and_dense_gradients(shapes: str, filling: str, implementation: s
     product.backward(trial.op, trial.context, trial.grad, grads, None, trial.sparse, trial.weights)
     np.testing.assert_allclose(out, trial.product)
     np.testing.assert_allclose(grads[0], trial.x_grad)
-    np.testing.assert_allclose(grads[1], trial.weights_grad, atol=1e-12)
+    assert_close(grads[1], trial.weights_grad)
 
 
 @of_each_kind
@@ -93,7 +94,7 @@ def test_row_sparse_gradients(shapes: str, filling: str, implementation: str) ->
     grad = RowSparse(trial.weights.shape, np.float64)
     IMPLEMENTATIONS[implementation].backward(trial.op, trial.context, trial.grad, [None, grad], None, trial.sparse, trial.weights)
     assert np.array_equal(grad.rows, np.unique(trial.sparse.indices))
-    np.testing.assert_allclose(grad.to_dense(np), trial.weights_grad, atol=1e-12)
+    assert_close(grad.to_dense(np), trial.weights_grad)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -102,7 +103,7 @@ def test_element_types(dtype: type[np.floating[Any]], implementation: str) -> No
     trial = Trial("vector", "thin", dtype)
     out = np.empty_like(trial.product)
     IMPLEMENTATIONS[implementation].forward(trial.op, trial.context, out, trial.sparse, trial.weights)
-    np.testing.assert_allclose(out, trial.product, rtol=1e-2, atol=1e-2)
+    assert_close(out, trial.product)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -132,7 +133,7 @@ def test_long_minibatches_are_worked_off_in_pieces(monkeypatch: pytest.MonkeyPat
     trial.op.forward(trial.context, out, trial.sparse, trial.weights)
     trial.op.backward(trial.context, trial.grad, [None, grad], None, trial.sparse, trial.weights)
     np.testing.assert_allclose(out, trial.product)
-    np.testing.assert_allclose(grad, trial.weights_grad, atol=1e-12)
+    assert_close(grad, trial.weights_grad)
 
 
 @pytest.mark.parametrize(
@@ -144,3 +145,12 @@ def test_gradients_reach_a_parameter_behind_other_operators(weights_of: Any, dev
     grad = C.times(x, weights).grad({x: csr_matrix(np.eye(6, dtype=np.float32)[[1, 1, 4]])}, wrt=[w], device=device)
     scale = 1 if isinstance(weights, C.Parameter) else float(weights.eval(device=device)[0, 0])
     np.testing.assert_array_equal(grad, scale * np.float32([0, 2, 0, 0, 1, 0])[:, None] * np.ones((1, 3)))
+
+
+def test_a_sparse_sample_is_expanded_along_a_sequence(device: DeviceDescriptor) -> None:
+    x, y = C.input_variable(3, is_sparse=True), C.sequence.input_variable((3, 2))
+    samples = csr_matrix(np.eye(3, dtype=np.float32)[[2, 0]])
+    sequences = [np.arange(6 * steps, dtype=np.float32).reshape(steps, 3, 2) for steps in (1, 3)]
+    results = C.times(x, y).eval({x: samples, y: sequences}, device=device)
+    for result, sequence, chosen in zip(results, sequences, (2, 0), strict=True):
+        assert_close(result, sequence[:, chosen])

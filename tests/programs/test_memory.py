@@ -18,6 +18,9 @@ from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Sequential
 LEEWAY = 2**20
 """Bytes that may come and go: one kilobyte a step."""
 
+ROUNDS = 3
+"""Measurements, of which the least counts: a leak shows in each, what the system's allocator keeps or gives back does not."""
+
 
 def growth(step: Callable[[int], Any], warm_up: int, steps: int) -> int:
     """Bytes by which the process grows over *steps* more steps after *warm_up* ones.
@@ -28,12 +31,21 @@ def growth(step: Callable[[int], Any], warm_up: int, steps: int) -> int:
     try:
         for number in range(warm_up):
             step(number)
-        before = held()
-        for number in range(warm_up, warm_up + steps):
-            step(number)
-        return max(now - then for now, then in zip(held(), before, strict=True))
+        grown = _growth(step, steps)
+        for _ in range(1, ROUNDS):
+            if grown < LEEWAY:
+                break
+            grown = min(grown, _growth(step, steps))
+        return grown
     finally:
         tracemalloc.stop()
+
+
+def _growth(step: Callable[[int], Any], steps: int) -> int:
+    before = held()
+    for number in range(steps):
+        step(number)
+    return max(now - then for now, then in zip(held(), before, strict=True))
 
 
 def held() -> tuple[int, int]:
@@ -95,3 +107,30 @@ def test_functions_that_are_dropped_give_their_memory_back() -> None:
         C.relu(x * C.parameter(10000)).eval({x: images})
 
     assert growth(step, 30, 100) < LEEWAY
+
+
+def test_a_dropped_function_gives_its_memory_back_at_once() -> None:
+    images = np.ones((4, 10000), np.float32)
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            x = C.input_variable(10000)
+            C.relu(x * 2).eval({x: images})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert peak < 10 * images.nbytes
+
+
+def test_programs_of_an_earlier_graph_are_dropped() -> None:
+    images = np.ones((4, 10000), np.float32)
+    x = C.input_variable(10000)
+    function = C.relu(x * 2)
+
+    def step(_: int) -> None:
+        C.relu(C.placeholder()).replace_placeholder(x)
+        function.eval(images)
+
+    assert growth(step, 5, 30) < LEEWAY

@@ -280,8 +280,8 @@ def test_training(mistake: Mistake, error: type[Exception], parts: list[str]) ->
     ("data", "changes", "error", "parts"),
     [
         ((ones(8, 2),), {}, ValueError, ["Input('x'", "Input('labels'", "got 1"]),
-        ((ones(8, 2), one_hot(4, 3)), {}, ValueError, ["the same number of samples", "[8, 4]"]),
-        ((ones(0, 2), csr_matrix((0, 3))), {}, ValueError, ["at least one", "[0, 0]"]),
+        ((ones(8, 2), one_hot(4, 3)), {}, TypeError, ["the same number of samples", "[8, 4]"]),
+        ((ones(0, 2), csr_matrix((0, 3))), {}, ValueError, ["at least one sample"]),
         ((ones(8, 2), "labels"), {}, TypeError, ["NumPy arrays, CSR matrices and lists", "got str"]),
         ((ones(8, 2), csc_matrix(ones(8, 3))), {}, ValueError, ["CSR format, got csc_matrix; convert it with .tocsr()"]),
         ((ones(8, 2), coo_matrix(ones(8, 3))), {}, ValueError, ["CSR format, got coo_matrix; convert it with .tocsr()"]),
@@ -292,6 +292,8 @@ def test_training(mistake: Mistake, error: type[Exception], parts: list[str]) ->
         (None, {"parameter_learners": []}, ValueError, ["at least one learner"]),
         (None, {"callbacks": ["print"]}, ValueError, ["callbacks", "got str 'print'"]),
         (None, {"max_epochs": 1, "max_samples": 3}, ValueError, ["max_epochs or max_samples, not both"]),
+        (None, {"max_epochs": 0}, ValueError, ["max_epochs or max_samples must be positive", "0 samples"]),
+        (None, {"progress_frequency": 0}, ValueError, ["progress_frequency must be a positive number"]),
     ],
 )
 def test_criteria_are_trained_on(data: Any, changes: dict[str, Any], error: type[Exception], parts: list[str]) -> None:

@@ -146,6 +146,13 @@ def test_without_dynamic_axes_a_batch_is_refused() -> None:
         doubled(2, ones(3, 2), dynamic_axes=[])
 
 
+@pytest.mark.parametrize("data", [csr_matrix(np.eye(3, dtype=np.float32)[:1]), ones(3)])
+def test_sparse_data_needs_a_batch_axis(data: Any) -> None:
+    x = C.input_variable(3, is_sparse=True, dynamic_axes=[], name="x")
+    with pytest.raises(ValueError, match=r"Input.'x'.* is sparse and has no dynamic axes"):
+        C.times(x, np.eye(3, dtype=np.float32)).eval({x: data})
+
+
 def test_a_graph_without_inputs_needs_no_data() -> None:
     constant = C.constant([1, 2]) * 2
     for arguments in (None, {}):
@@ -191,6 +198,8 @@ def test_sequences_come_back_in_the_order_they_were_given() -> None:
         ([ones(3, 2), ones(0, 2)], "sequence 1 has no steps; every sequence needs at least one"),
         ([ones(3, 2), ones(3, 4)], r"takes sequences of shape \('steps', 2\), got \(3, 4\) at position 1"),
         ((ones(3, 2), [True, False]), "3 sequences are given, but 2 flags"),
+        ([1, 2], r"takes sequences of shape \('steps', 2\), got \(\) at position 0"),
+        (np.float32(1), r"takes sequences of shape \('steps', 2\), got \(\) at position 0"),
         ([csr_matrix(ones(2, 2)), ones(2, 2)], "takes a list of CSR matrices, got ndarray at position 1"),
     ],
 )
@@ -198,6 +207,26 @@ def test_sequences_that_do_not_fit(data: Any, message: str) -> None:
     x = C.sequence.input_variable(2, name="x")
     with pytest.raises(ValueError, match=message):
         (x * 2).eval({x: data})
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_sequences_are_no_samples(sparse: bool) -> None:
+    x = C.input_variable(3, is_sparse=sparse)
+    f = C.times(x, np.eye(3, dtype=np.float32))
+    assert_array_equal(f.eval({x: C.Value.one_hot([[2], [0]], 3)}), np.eye(3)[[2, 0]])
+    with pytest.raises(ValueError, match=r"has no sequence axis and takes one step a sample, got sequences of \[2, 1\] steps"):
+        f.eval({x: C.Value.one_hot([[0, 1], [2]], 3)})
+
+
+def test_a_changed_value_shows_in_its_sequences_and_not_in_its_copy() -> None:
+    x = C.sequence.input_variable(2)
+    value = C.Value.create(x, [ones(2, 2), ones(1, 2)])
+    copied = value.deep_clone()
+    value.data.copy_from(5 * ones(2, 2, 2))
+    for held, number in ((value, 5), (copied, 1)):
+        for part, result, steps in zip(held.as_sequences(), (x * 2).eval({x: held}), (2, 1), strict=True):
+            assert_array_equal(part, number * ones(steps, 2))
+            assert_array_equal(result, 2 * number * ones(steps, 2))
 
 
 # ---- which data is for which input ----

@@ -346,6 +346,32 @@ def test_blocks_show_as_one_node(x: Any) -> None:
         C.as_block(C.plus(u, 2), [(x, x)], "OP")
 
 
+def test_a_graph_is_inside_one_block_only(x: Any) -> None:
+    u = C.placeholder(name="u")
+    graph = C.plus(u, 2)
+    C.as_block(graph, [(u, x)], "OP")
+    with pytest.raises(ValueError, match=r"is bound by another block of this graph; make the second block of a clone"):
+        C.as_block(graph, [(u, x + 1)], "OP")
+    v = C.placeholder(name="v")
+    assert_array_equal(C.as_block(graph.clone("share", {u: v}), [(v, x)], "OP").eval({x: ONES}), 3 * ONES)
+
+
+def test_a_cloned_block_takes_operands_of_other_shapes(x: Any) -> None:
+    u, weights, wider = C.placeholder(), C.parameter((2, 3), init=1), C.parameter((5, 3), init=1)
+    block = C.as_block(C.times(u, weights), [(u, x)], "OP")
+    y = C.input_variable(5)
+    assert_array_equal(block.clone("share", {x: y, weights: wider}).eval({y: np.ones((1, 5), np.float32)}), [[5, 5, 5]])
+
+
+def test_a_block_and_what_is_inside_may_both_be_roots() -> None:
+    x, u = C.input_variable(2, needs_gradient=True), C.placeholder()
+    block = C.as_block(u * u, [(u, x)], "OP")
+    outer, inner = block.output, block.root_function.block_root.output
+    for root in (outer, inner):
+        state, _ = block.forward({x: ONES}, keep_for_backward=[outer, inner])
+        assert_array_equal(block.backward(state, {root: ONES}, [x])[x], 2 * ONES)
+
+
 def test_a_python_function_can_be_a_block(x: Any) -> None:
     @C.BlockFunction("Twice", "double")
     def twice(value: Any) -> Any:

@@ -12,6 +12,7 @@ import cntk as C
 from cntk.core import plugins
 from cntk.core.sparse import RowSparse
 from cntk.learners import IGNORE, UnitType
+from cntk.testing import assert_close
 
 SIZES = (3, 5, 7, 2, 4, 4, 11, 1)
 SHAPE = (3, 2)
@@ -148,7 +149,7 @@ def test_every_registered_built_in_learner_is_tested() -> None:
 )
 def test_formulas(rule: str, lr: Callable[[], Any], options: dict[str, Any], rate: Callable[[int], float], mean: bool) -> None:
     learner = RULES[rule][0]([parameter()], lr(), **options)
-    np.testing.assert_allclose(train(learner), formula(rule, rate, mean), rtol=1e-10, atol=1e-11)
+    assert_close(train(learner), formula(rule, rate, mean))
     assert learner.is_compatible_mode() == mean
 
 
@@ -158,7 +159,7 @@ def test_types(rule: str, dtype: Any) -> None:
     learner = RULES[rule][0]([parameter(dtype=dtype)], 0.3)
     value = train(learner)
     assert value.dtype == dtype
-    np.testing.assert_allclose(value, formula(rule, lambda m: 0.3 / m, False), atol=0.05 if dtype == np.float16 else 1e-4)
+    assert_close(value, formula(rule, lambda m: 0.3 / m, False))
 
 
 @all_rules
@@ -179,14 +180,14 @@ def test_momentum_of_other_numbers_of_samples(mean: bool) -> None:
         momentum = np.exp(-size / 20)
         velocity = momentum * velocity + (1 - momentum) * 0.3 / size * gradient
         w = w - velocity
-    np.testing.assert_allclose(train(learner), w, rtol=1e-12)
+    assert_close(train(learner), w)
 
 
 def test_rmsprop_stands_still_when_a_step_size_has_overflowed() -> None:
     learner = C.rmsprop([parameter(np.zeros(2), np.float32)], 0.1, 0.1, 3.0, 0.1, np.inf, 1e-8)
     before = train(learner, [np.array([1e-3, 2e-3 * (-1) ** i]) for i in range(100)], [1] * 100)
     after = train(learner, [np.array([1e-3, 2e-3 * (-1) ** i]) for i in range(100)], [1] * 100)
-    np.testing.assert_allclose(after, [-0.01611823, -0.00014698], rtol=1e-3)
+    assert_close(after, [-0.01611823, -0.00014698])
     np.testing.assert_array_equal(after, before)
 
 
@@ -204,7 +205,7 @@ def test_l1(mean: bool) -> None:
     w = START
     for gradient, size in zip(GRADIENTS, SIZES, strict=True):
         w = soft_threshold(w - 0.3 / size * gradient, 0.3 * 0.2)
-    np.testing.assert_allclose(train(learner), w, rtol=1e-12, atol=1e-15)
+    assert_close(train(learner), w)
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -223,7 +224,7 @@ def test_clipping_comes_before_l2(mean: bool, truncation: bool) -> None:
         g = gradient / size
         g = np.clip(g, -0.2, 0.2) if truncation else g * min(1, 0.2 / np.linalg.norm(g))
         w = w - 0.3 * (g + 0.1 * w)
-    np.testing.assert_allclose(train(learner), w, rtol=1e-12)
+    assert_close(train(learner), w)
 
 
 def test_clipping_a_gradient_of_zeros_by_norm() -> None:
@@ -321,7 +322,7 @@ def sparse_gradients() -> list[RowSparse]:
 def test_sparse_gradients_are_as_dense_ones(rule: str, options: dict[str, Any]) -> None:
     sparse = train(RULES[rule][0]([parameter()], 0.3, **options), sparse_gradients())
     dense = train(RULES[rule][0]([parameter()], 0.3, **options), [gradient.to_dense(np) for gradient in sparse_gradients()])
-    np.testing.assert_allclose(sparse, dense, rtol=1e-12)
+    assert_close(sparse, dense)
 
 
 @pytest.mark.parametrize("truncation", [False, True])
@@ -329,7 +330,7 @@ def test_sparse_gradients_are_clipped_as_dense_ones(truncation: bool) -> None:
     options = {"gradient_clipping_threshold_per_sample": 0.2, "gradient_clipping_with_truncation": truncation}
     sparse = train(C.sgd([parameter()], 0.3, **options), sparse_gradients())
     dense = train(C.sgd([parameter()], 0.3, **options), [gradient.to_dense(np) for gradient in sparse_gradients()])
-    np.testing.assert_allclose(sparse, dense, rtol=1e-12)
+    assert_close(sparse, dense)
 
 
 @pytest.mark.parametrize("rule", ["momentum_sgd", "nesterov", "adagrad"])
@@ -347,7 +348,7 @@ def test_lazy_learners_touch_only_the_rows_present(rule: str) -> None:
         else:
             for row, g in zip(gradient.rows, gradient.values, strict=True):
                 w[row] = RULES[rule][1](state[row], w[row], g, 0.1, size)
-    np.testing.assert_allclose(value, w, rtol=1e-12)
+    assert_close(value, w)
 
 
 # Life of a learner -------------------------------------------------------------------------------------------------------------
@@ -509,3 +510,18 @@ def test_digits_of_the_how_to(rule: str) -> None:
     make, expected = HOW_TO[rule]
     lr, momentum = C.learning_rate_schedule(1, UnitType.minibatch), C.momentum_as_time_constant_schedule(1000)
     assert inspect_update(lambda p: make(p, lr, momentum), 32, 10) == expected
+
+
+@pytest.mark.parametrize("make", [lambda p: C.adam(p, 0.25, 0.5), lambda p: C.rmsprop(p, 0.25, 0.9, 1.2, 0.7, 10, 0.1)])
+def test_half_precision_parameters_move_as_single_precision_ones_do(make: Any) -> None:
+    narrow, wide = (C.parameter(init=np.array([1, -2, 0.5], dtype=dtype)) for dtype in (np.float16, np.float32))
+    learners = [make([parameter]) for parameter in (narrow, wide)]
+    for gradient in ([1e-3, 200, 0], [1e-3, -100, 1]):
+        for learner in learners:
+            learner.update({learner.parameters[0]: np.float16(gradient)}, 4)
+    assert narrow.value.dtype == np.float16
+    np.testing.assert_allclose(narrow.value, wide.value, atol=2e-3)
+    state = learners[0].create_checkpoint()
+    learners[0].reset_smoothed_gradients()
+    learners[0].restore_from_checkpoint(state)
+    assert learners[0].create_checkpoint()["smoothed_gradients"][0].keys() == state["smoothed_gradients"][0].keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import combinations
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_arrays_of_one_size_need_no_more_than_the_peak(lives: list[int], size: i
 
 @pytest.mark.parametrize("count", [10, 100, 1000])
 def test_a_chain_needs_two_places_however_long(count: int) -> None:
-    _, total = placed([(ALIGNMENT, time, 1) for time in range(count)])
+    _, total = placed([(ALIGNMENT, moment, 1) for moment in range(count)])
     assert total == 2 * ALIGNMENT
 
 
@@ -68,3 +69,19 @@ def test_sizes_are_rounded_up_to_whole_cache_lines() -> None:
     offsets, total = placed([(1, 0, 1), (ALIGNMENT + 1, 0, 1), (0, 0, 1)])
     assert total == 3 * ALIGNMENT
     assert np.unique(offsets[:2]).size == 2
+
+
+def seconds_to_plan(count: int) -> float:
+    """Least time of a few to place arrays that all live at once, among as many gaps that are too small."""
+    arrays = [(ALIGNMENT, moment, 4 * count if moment % 2 else 0) for moment in range(count)]
+    arrays += [(2 * ALIGNMENT, count + moment, count) for moment in range(count)]
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        placed(arrays)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def test_planning_takes_time_in_proportion_to_the_number_of_arrays() -> None:
+    assert seconds_to_plan(10000) < 20 * seconds_to_plan(1000) + 0.05

@@ -69,10 +69,10 @@ def test_a_plugin_registers_names(module: ModuleType) -> None:
 
 def test_a_plugin_is_loaded_once(module: ModuleType) -> None:
     module.cntk_register_ops = providing("third_party_op")
-    point = entry_point("extras", "third_party")
+    point = entry_point("once", "third_party")
     plugins.load_plugins([point, point])
     plugins.load_plugins([point])
-    assert [record.name for record in plugins.records].count("extras") == 1
+    assert [record.name for record in plugins.records].count("once") == 1
 
 
 def test_an_object_registers_what_it_has_at_hand() -> None:
@@ -159,6 +159,28 @@ def test_strict_plugins_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CNTK_STRICT_PLUGINS", "1")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         plugins.load_plugins([entry_point("extras", "no_such_module")])
+    assert (last().state, last().error[:19]) == ("broken", "ModuleNotFoundError")
+
+
+def test_a_second_plugin_of_one_name_leaves_the_first_alone(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    module.cntk_register_ops = providing("third_party_op")
+    monkeypatch.setitem(sys.modules, "second", ModuleType("second"))
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    plugins.load_plugins([entry_point("extras", "second")])
+    assert last().state == "broken"
+    assert "a plugin called 'third-party:extras' is registered already" in last().error
+    assert "third_party_op" in plugins.ops
+
+
+def test_what_is_said_of_a_broken_plugin_is_one_line(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    @hookimpl
+    def cntk_register_ops(register: Register) -> None:
+        raise RuntimeError("one\n  two")
+
+    module.cntk_register_ops = cntk_register_ops
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert last().error == "RuntimeError: one two"
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(("allowed", "state"), [("extras", "loaded"), ("other, extras", "loaded"), ("other", "blocked"), ("", "blocked")])
