@@ -89,9 +89,9 @@ class Run:
             seeds: gradients of the roots, zero for those not named; None starts each root from ones.
         """
         binding, slot_of = self.binding, self.program.seed_slots
-        given = {slot_of[root]: seed for root, seed in (seeds or {}).items() if root in slot_of}
-        for slot in set(slot_of.values()):
-            binding.arrays[slot][...] = 1 if seeds is None else given.get(slot, 0)
+        given = None if seeds is None else {slot_of[root]: seed for root, seed in seeds.items() if root in slot_of}
+        for slot in slot_of.values():
+            binding.arrays[slot][...] = 1 if given is None else given.get(slot, 0)
         binding.run(binding.backward_steps)
 
     def finish(self) -> None:

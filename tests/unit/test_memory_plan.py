@@ -72,9 +72,9 @@ def test_sizes_are_rounded_up_to_whole_cache_lines() -> None:
 
 
 def seconds_to_plan(count: int) -> float:
-    """Least time of a few to place arrays that all live at once, among as many gaps that are too small."""
-    arrays = [(ALIGNMENT, moment, 4 * count if moment % 2 else 0) for moment in range(count)]
-    arrays += [(2 * ALIGNMENT, count + moment, count) for moment in range(count)]
+    """Least time of a few to place arrays that live at once, and after half of them others for which their gaps are too small."""
+    arrays = [(ALIGNMENT, moment, (4 if moment % 2 else 1) * count) for moment in range(count)]
+    arrays += [(2 * ALIGNMENT, 2 * count + moment, count) for moment in range(count)]
     times = []
     for _ in range(3):
         start = time.process_time()
