@@ -287,6 +287,8 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     """The variable's dtype, after checking that data of *dtype* converts to it; warns where that costs time."""
     if dtype == variable.dtype:
         return variable.dtype
+    if variable.is_sparse and variable.dtype is np.float16:
+        raise ValueError(f"{variable!r} is sparse and float16, which CSR matrices cannot hold; declare it float32 and use cast")
     if dtype.kind not in "fiub":
         raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}; give an array of real numbers")
     warnings.warn(

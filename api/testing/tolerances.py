@@ -21,6 +21,9 @@ VALUES: dict[Any, Tolerance] = {
 }
 """For results against the right ones, by element type."""
 
+SINGLE = Tolerance(1e-6, 0)
+"""For float32 results that only a rounding or two separate from the right ones."""
+
 GRADIENTS = Tolerance(1e-5, 1e-7)
 """For gradients against central finite differences, in float64."""
 

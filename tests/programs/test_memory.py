@@ -19,7 +19,8 @@ LEEWAY = 2**20
 """Bytes that may come and go: one kilobyte a step."""
 
 ROUNDS = 3
-"""Measurements, of which the least counts: a leak shows in each, what the system's allocator keeps or gives back does not."""
+"""Measurements.  Of what the system counts the least is taken, for its allocator keeps and gives back memory as it likes; of what is
+allocated the most."""
 
 
 def growth(step: Callable[[int], Any], warm_up: int, steps: int) -> int:
@@ -31,21 +32,18 @@ def growth(step: Callable[[int], Any], warm_up: int, steps: int) -> int:
     try:
         for number in range(warm_up):
             step(number)
-        grown = _growth(step, steps)
-        for _ in range(1, ROUNDS):
-            if grown < LEEWAY:
-                break
-            grown = min(grown, _growth(step, steps))
-        return grown
+        rounds = [_growth(step, steps) for _ in range(ROUNDS)]
+        return max(min(resident for resident, _ in rounds), max(allocated for _, allocated in rounds))
     finally:
         tracemalloc.stop()
 
 
-def _growth(step: Callable[[int], Any], steps: int) -> int:
+def _growth(step: Callable[[int], Any], steps: int) -> tuple[int, int]:
     before = held()
     for number in range(steps):
         step(number)
-    return max(now - then for now, then in zip(held(), before, strict=True))
+    resident, allocated = (now - then for now, then in zip(held(), before, strict=True))
+    return resident, allocated
 
 
 def held() -> tuple[int, int]:
