@@ -1,8 +1,12 @@
-"""Bindings: a program's instructions with their arrays, for one size of minibatch."""
+"""Bindings: a program's instructions with their arrays, for one size of minibatch.
+
+A program in stages has a binding for each, as sizes become known; the last one holds the backward pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from . import memory
@@ -11,43 +15,59 @@ from .context import Context
 from .feed import Feed
 from .layout import Layout
 from .op import includes
-from .shape import Shape
+from .recurrence import Unrolling
+from .sizes import Sizes
+from .slots import COMPUTED, HELD, INPUT, ROWS, ZERO
 from .sparse import RowSparse, SparseRows
-from .spec import Spec
 
 if TYPE_CHECKING:
     from .function import Primitive
-    from .program import Instruction
+    from .slots import Instruction, Loop
     from .workspace import Workspace
 
 Step = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 class Binding:
-    """A program's instructions with their arrays, for one size of minibatch.
+    """A stage of a program with its arrays, for one size of minibatch.
+
+    Args:
+        workspace: where the memory is.
+        sizes: sizes of the program's values, as far as known in this stage.
+        before: binding of the stage before, None for the first.
 
     Attributes:
-        specs, shapes, layouts: type, full array shape and layout of each slot.
-        arrays: array of each slot.
-        forward_steps, backward_steps, finish_steps: what to call, in order.
-        has_sequences: whether layouts differ between minibatches of this size.
+        arrays: array of each slot, those of earlier stages included.
+        forward_steps: what to call, in order.
+        backward_steps, finish_steps: the same; only in the last stage, for the whole program.
     """
 
-    def __init__(self, workspace: Workspace, feeds: Sequence[Feed]) -> None:
+    def __init__(self, workspace: Workspace, sizes: Sizes, before: Binding | None = None) -> None:
         self.program = workspace.program
         self.backend = self.program.backend
         self.pool = workspace.pool
-        self.has_sequences = any(fed.layout is not None and fed.layout.is_sequence for fed in feeds)
-        self._contexts: list[tuple[Context, Instruction]] = []
+        self.stage = 0 if before is None else before.stage + 1
+        self.sizes = sizes
+        self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
+        self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
         self._nodes: dict[int, Primitive] = {}
-        self.layouts: list[Layout | None] = []
-        self.specs = self._concrete_specs(feeds)
-        self.shapes = _shapes(self.specs, self.layouts)
-        self.arrays: list[Any] = self._place(workspace)
+        self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
+        self._place(workspace)
         self.forward_steps: list[Step] = []
         self.backward_steps: list[Step] = []
         self.finish_steps: list[Step] = []
+        self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
         self._bind_instructions()
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the whole program is bound."""
+        return self.stage == self.program.stages - 1
+
+    @property
+    def layouts(self) -> list[Layout | None]:
+        """Layout of each slot."""
+        return self.sizes.layouts
 
     # ---- data in ----
 
@@ -60,183 +80,170 @@ class Binding:
             else:
                 array[...] = fed.data
 
-    def suits(self, feeds: Sequence[Feed]) -> bool:
-        """Take over the layouts of this minibatch, whose lengths may be others than the last one's.
-
-        False when the arrays do not fit: lengths may tell how many rows the layouts have that operators make.
-        """
-        if not self.has_sequences:
-            return True
-        specs = self._concrete_specs(feeds)
-        if self.program.makes_layouts and self.shapes != _shapes(specs, self.layouts):
+    def suits(self, sizes: Sizes) -> bool:
+        """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""
+        if self.sizes.shapes != sizes.shapes:
             return False
-        for context, instruction in self._contexts:
-            context.layouts = [self.layouts[i] for i in instruction.inputs]
-            context.layout = self.layouts[instruction.outputs[0]]
+        self.sizes = sizes
+        for instruction in self._instructions:
+            self._tell_layouts(self.contexts[instruction], instruction)
         return True
 
-    # ---- sizes ----
-
-    def _concrete_specs(self, feeds: Sequence[Feed]) -> list[Spec]:
-        """Types of all slots for the sizes at hand; the slots' layouts are found on the way."""
-        slots = self.program.slots
-        specs = [slot.spec for slot in slots]
-        self.layouts = [None] * len(slots)
-        for index, fed in zip(self.program.inputs, feeds, strict=True):
-            specs[index] = specs[index].but(shape=fed.shape, sparse=specs[index].sparse)
-            self.layouts[index] = fed.layout
+    def decide(self) -> dict[Instruction, Layout]:
+        """How the rows lie that operators of the next stage make out of what this one has computed."""
+        decided: dict[Instruction, Layout] = {}
         for instruction in self.program.instructions:
-            if not self.program.is_static:
-                for index, spec in zip(instruction.outputs, self._infer(instruction, specs), strict=True):
-                    specs[index] = spec
-            layout = self._layout_after(instruction, specs)
-            for index in instruction.outputs:
-                self.layouts[index] = layout if specs[index].axes else None
-        for index, slot in enumerate(slots):
-            if slot.like is not None:
-                specs[index], self.layouts[index] = specs[slot.like], self.layouts[slot.like]
-        return specs
-
-    def _infer(self, instruction: Instruction, specs: Sequence[Spec]) -> tuple[Spec, ...]:
-        op = instruction.op
-        try:
-            made = op.infer(*(specs[i] for i in instruction.inputs))
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise explained(error, instruction.node) from None
-        if hasattr(op, "array_shape"):
-            assert isinstance(made, Spec)
-            made = made.but(shape=op.array_shape(*self._shapes_of(instruction, specs)))
-        return made if isinstance(made, tuple) else (made,)
-
-    def _layout_after(self, instruction: Instruction, specs: Sequence[Spec]) -> Layout | None:
-        """How the rows of an instruction's result lie: as its operands' rows, or as the operator says."""
-        op, axes = instruction.op, specs[instruction.outputs[0]].axes
-        if hasattr(op, "make_layout"):
-            return self._made_layout(instruction, specs)
-        if not axes:
-            return None
-        alike = [layout for i in instruction.inputs if specs[i].axes == axes and (layout := self.layouts[i]) is not None]
-        if not alike:
-            return next(layout.batch for i in instruction.inputs if (layout := self.layouts[i]) is not None)
-        for other in alike[1:]:
-            if other is not alike[0] and other != alike[0]:
-                why = f"operands on the same dynamic axes have different samples or sequence lengths: {alike[0]} and {other}"
-                raise explained(ValueError(why), instruction.node)
-        return alike[0]
-
-    def _made_layout(self, instruction: Instruction, specs: Sequence[Spec]) -> Layout:
-        try:
-            return instruction.op.make_layout([self.layouts[i] for i in instruction.inputs], self._shapes_of(instruction, specs))
-        except ValueError as error:
-            raise explained(error, instruction.node) from None
-
-    def _shapes_of(self, instruction: Instruction, specs: Sequence[Spec]) -> list[Shape]:
-        return [_with_rows(specs[i], self.layouts[i]) for i in instruction.inputs]
+            if instruction.stage == self.stage + 1 and hasattr(instruction.op, "decide_layout"):
+                context = self._context(instruction)
+                try:
+                    decided[instruction] = instruction.op.decide_layout(context, *self.operands(instruction))
+                except (ValueError, RuntimeError) as error:
+                    raise explained(error, instruction.node) from None
+        return decided
 
     # ---- memory ----
 
-    def _place(self, workspace: Workspace) -> list[Any]:
-        backend, slots = self.backend, self.program.slots
-        own = [i for i, slot in enumerate(slots) if self._needs_memory(i) and slot.base == i]
-        sizes = [backend.nbytes(self.shapes[i], self.specs[i].dtype) for i in own]
-        offsets, total = memory.plan(sizes, [slots[i].birth for i in own], [slots[i].death for i in own])
-        workspace.reserve(total)
-        where = dict(zip(own, offsets, strict=True))
-        return [self._array(index, where.get(index), workspace) for index in range(len(slots))]
+    def _place(self, workspace: Workspace) -> None:
+        backend, slots, sizes = self.backend, self.program.slots, self.sizes
+        here = self.program.slots_of_stage[self.stage]
+        own = [i for i in here if self._needs_memory(i) and slots[i].base == i]
+        nbytes = [backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in own]
+        offsets, total = memory.plan(nbytes, [slots[i].birth for i in own], [slots[i].death for i in own])
+        arena = workspace.reserve(self.stage, total)
+        for index, offset in zip(own, offsets, strict=True):
+            self.arrays[index] = backend.view(arena, offset, sizes.shapes[index], sizes.specs[index].dtype)
+        for index in here:
+            if not self._needs_memory(index):
+                self.arrays[index] = self._without_memory(index)
 
     def _needs_memory(self, index: int) -> bool:
         slot = self.program.slots[index]
-        return slot.kind == "computed" or (slot.kind == "input" and not slot.spec.sparse)
+        return slot.kind in (COMPUTED, INPUT) and not slot.spec.sparse
 
-    def _array(self, index: int, offset: int | None, workspace: Workspace) -> Any:
-        slot, shape, dtype = self.program.slots[index], self.shapes[index], self.specs[index].dtype
-        if offset is not None:
-            return self.backend.view(workspace.arena, offset, shape, dtype)
-        if slot.kind == "held":
+    def _without_memory(self, index: int) -> Any:
+        slot, shape, dtype = self.program.slots[index], self.sizes.shapes[index], self.sizes.specs[index].dtype
+        if slot.kind == HELD:
             return slot.variable.array  # type: ignore[attr-defined]
-        if slot.kind == "input":
-            return SparseRows(shape, dtype)
-        if slot.kind == "rows":
+        if slot.kind == ROWS:
             return RowSparse(shape, dtype)
-        if slot.kind == "zero":
+        if slot.kind == ZERO:
             return self.backend.xp.zeros(shape, dtype)
-        return None  # a view, made from its base when the instructions are bound
+        return SparseRows(shape, dtype)
 
     # ---- instructions ----
 
     def _bind_instructions(self) -> None:
-        bound = [(instruction, self._context(instruction)) for instruction in self.program.instructions]
-        for instruction, context in bound:
-            self._bind_forward(instruction, context)
-        for instruction, context in reversed(bound):
-            if instruction.grad is not None:
-                self._bind_backward(instruction, context)
-        for instruction, context in bound:
+        for instruction in self._instructions:
+            self.contexts[instruction] = self._context(instruction)
+        for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
+            if loop is None:
+                for instruction in body:
+                    self._bind_forward(instruction)
+            else:
+                self._bind_views(body)
+                unrolling = self.unrollings[loop] = Unrolling(self, loop)
+                unrolling.bind_forward()
+        if not self.is_last:
+            return
+        for loop, body in groupby(reversed(self.program.instructions), key=lambda instruction: instruction.loop):
+            group = [instruction for instruction in body if instruction.grad is not None]
+            for instruction in group:
+                self._pass_gradients(instruction)
+            if loop is not None and group:
+                self.unrollings[loop].bind_backward()
+            for instruction in group:
+                self._bind_backward(instruction)
+        for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
-                step = (instruction.op.finish, (context, self._result(instruction), *self._operands(instruction)))
-                self._append(self.finish_steps, step, instruction)
+                step = (instruction.op.finish, (self.contexts[instruction], self.result(instruction), *self.operands(instruction)))
+                self.append(self.finish_steps, step, instruction)
 
     def _context(self, instruction: Instruction) -> Context:
         context = Context(self.backend, self.program.training, self.pool)
-        context.layouts = [self.layouts[i] for i in instruction.inputs]
-        context.layout = self.layouts[instruction.outputs[0]]
-        self._contexts.append((context, instruction))
+        self._tell_layouts(context, instruction)
         return context
 
-    def _bind_forward(self, instruction: Instruction, context: Context) -> None:
-        arrays = self.arrays
+    def _tell_layouts(self, context: Context, instruction: Instruction) -> None:
+        context.layouts = self.sizes.layouts_of(instruction.inputs)
+        context.layout = self.layouts[instruction.outputs[0]]
+
+    def _bind_forward(self, instruction: Instruction) -> None:
         if instruction.is_view:
-            target = instruction.outputs[0]
-            arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.shapes[target])
+            self._bind_views((instruction,))
             return
-        result = self._result(instruction)
-        self._append(self.forward_steps, (instruction.forward, (context, result, *self._operands(instruction))), instruction)
-        if self.program.checked:
-            self._append(self.forward_steps, (_check_for_nan, (self.backend.xp, result)), instruction)
+        context, result = self.contexts[instruction], self.result(instruction)
+        self.append(self.forward_steps, (instruction.forward, (context, result, *self.operands(instruction))), instruction)
+        self.check(result, instruction)
 
-    def _bind_backward(self, instruction: Instruction, context: Context) -> None:
+    def _bind_views(self, instructions: Iterable[Instruction]) -> None:
         arrays = self.arrays
-        grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
-        for position, target in instruction.passed:
-            shape = self.shapes[instruction.inputs[position]]
-            view = getattr(instruction.op, "grad_view", None)
-            arrays[target] = grad[0] if view is None else view(grad[0], shape)
-        if any(i is not None for i in instruction.grads):
-            self._append(self.backward_steps, self._backward_step(instruction, context, grad), instruction)
-        for total, term in instruction.sums:
-            self._append(self.backward_steps, (_add, (self.backend.xp, arrays[total], arrays[term])), instruction)
+        for instruction in instructions:
+            if instruction.is_view:
+                target = instruction.outputs[0]
+                arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.sizes.shapes[target])
 
-    def _backward_step(self, instruction: Instruction, context: Context, grad: tuple[Any, ...]) -> Step:
+    def check(self, result: Any, instruction: Instruction) -> None:
+        """In checked mode, look for NaN in what an instruction has computed."""
+        if self.program.checked:
+            self.append(self.forward_steps, (_check_for_nan, (self.backend.xp, result)), instruction)
+
+    def _pass_gradients(self, instruction: Instruction) -> None:
+        """Let gradients that are the result's lie in its memory."""
+        arrays, grad = self.arrays, (instruction.grad or (None,))[0]
+        for position, target in instruction.passed:
+            view = getattr(instruction.op, "grad_view", None)
+            shape = self.sizes.shapes[instruction.inputs[position]]
+            arrays[target] = arrays[grad] if view is None else view(arrays[grad], shape)  # type: ignore[index]
+
+    def _bind_backward(self, instruction: Instruction) -> None:
+        """Bind a backward step over all rows; of an instruction in a loop, what follows the loop."""
+        arrays = self.arrays
+        in_loop = instruction.loop is not None
+        targets, sums = (instruction.late_grads, instruction.late_sums) if in_loop else (instruction.grads, instruction.sums)
+        grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
+        grads = [None if i is None else arrays[i] for i in targets]
+        if any(g is not None for g in grads):
+            operands = self.operands(instruction)
+            step = self.backward_step(instruction, self.contexts[instruction], grad, grads, self.result(instruction), operands)
+            self.append(self.backward_steps, step, instruction)
+        for total, term in sums:
+            self.append(self.backward_steps, (_add, (self.backend.xp, arrays[total], arrays[term])), instruction)
+
+    def backward_step(
+        self, instruction: Instruction, context: Context, grad: Sequence[Any], grads: list[Any], result: Any, operands: Sequence[Any]
+    ) -> Step:
+        """The call that computes operands' gradients; *operands* are aligned already, *grads* are not."""
         op = instruction.op
         if hasattr(op, "grad_view"):
-            target = self.arrays[instruction.grads[0]]  # type: ignore[index]
+            target = grads[0]
             return self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape))
-        operands = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self._operands(instruction))]
-        result = self._result(instruction) if op.keep_output else None
-        grads = [None if i is None else self.arrays[i] for i in instruction.grads]
+        kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(operands)]
         if op.aligned:
-            grads = [None if g is None else self._aligned(g, i, instruction) for i, g in zip(instruction.inputs, grads, strict=True)]
-        return instruction.backward, (context, grad[0] if op.outputs == 1 else grad, grads, result, *operands)
+            grads = [None if g is None else self.aligned(g, i, instruction) for i, g in zip(instruction.inputs, grads, strict=True)]
+        return instruction.backward, (context, grad[0] if op.outputs == 1 else tuple(grad), grads, result if op.keep_output else None, *kept)
 
-    def _operands(self, instruction: Instruction) -> list[Any]:
+    def operands(self, instruction: Instruction) -> list[Any]:
+        """The operands' arrays, aligned if the operator wants them so."""
         operands = [self.arrays[i] for i in instruction.inputs]
         if not instruction.op.aligned:
             return operands
-        return [self._aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
+        return [self.aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
 
-    def _result(self, instruction: Instruction) -> Any:
+    def result(self, instruction: Instruction) -> Any:
+        """The result's array, a tuple of them for an operator with several."""
         outputs = instruction.outputs
         return self.arrays[outputs[0]] if instruction.op.outputs == 1 else tuple(self.arrays[i] for i in outputs)
 
-    def _aligned(self, array: Any, slot: int, instruction: Instruction) -> Any:
+    def aligned(self, array: Any, slot: int, instruction: Instruction) -> Any:
         """The array with static axes lined up with the result's: after the rows, leading axes of length 1 are put in."""
-        spec, rank = self.specs[slot], self.specs[instruction.outputs[0]].rank
+        spec, rank = self.sizes.specs[slot], self.sizes.specs[instruction.outputs[0]].rank
         missing = rank - spec.rank
         if not spec.axes or missing <= 0 or isinstance(array, SparseRows):
             return array
         return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
 
-    def _append(self, steps: list[Step], step: Step, instruction: Instruction) -> None:
+    def append(self, steps: list[Step], step: Step, instruction: Instruction) -> None:
+        """Add a step, remembering which operator it is of."""
         steps.append(step)
         self._nodes[id(step)] = instruction.node
 
@@ -248,14 +255,6 @@ class Binding:
                 step[0](*step[1])
         except Exception as error:
             raise explained(error, self._nodes[id(step)]) from error
-
-
-def _shapes(specs: Sequence[Spec], layouts: Sequence[Layout | None]) -> list[Shape]:
-    return [_with_rows(spec, layout) for spec, layout in zip(specs, layouts, strict=True)]
-
-
-def _with_rows(spec: Spec, layout: Layout | None) -> Shape:
-    return spec.dims if layout is None else (layout.rows, *spec.dims)
 
 
 def _add(xp: Any, total: Any, term: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
-from .build import as_variable, user_line
+from .build import as_variable, infer_again, user_line
 from .function import Composite, Function, Primitive
 from .op import Op
 from .spec import Spec
@@ -32,8 +32,8 @@ class Combine(Primitive):
     def outputs(self) -> tuple[Variable, ...]:
         return tuple(self._inputs)
 
-    def refresh(self) -> None:
-        return None
+    def refresh(self, presuming: bool = False) -> bool:
+        return False
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
         return Combine(inputs, self._name, self.line)
@@ -60,8 +60,10 @@ class Block(Primitive):
         self.inner = [inner for inner, _ in mapping]
         for inner in self.inner:
             inner.in_block = True
-        self._inputs = [v for v in composite.inputs if v not in self.inner] + [outer for _, outer in mapping]
+        leaves = graph.leaves_of(composite.root_function, engine_order=True)
+        self._inputs = [v for v in leaves if v not in self.inner] + [outer for _, outer in mapping]
         self.line = line or user_line()
+        self._presumed = False
         self._bind()
         self._outputs = tuple(Output(self, i, v.spec, name) for i, v in enumerate(composite.outputs))
         self._pass_on_need()
@@ -83,11 +85,9 @@ class Block(Primitive):
         """The outer variables that the inner arguments stand for."""
         return self._inputs[len(self._inputs) - len(self.inner) :]
 
-    def refresh(self) -> None:
-        self._bind()
-        for output, inside in zip(self._outputs, self.composite.outputs, strict=True):
-            output.spec = inside.spec
-        self._pass_on_need()
+    def refresh(self, presuming: bool = False) -> bool:
+        self._bind(presuming)
+        return self._take([inside.spec for inside in self.composite.outputs])
 
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
         for primitive in graph.primitives_of([self.composite.root_function]):
@@ -107,15 +107,15 @@ class Block(Primitive):
         made._custom = dict(self._custom)
         return made
 
-    def _bind(self) -> None:
+    def _bind(self, presuming: bool = False) -> None:
         """Let the arguments inside have the names and types of the outer variables."""
-        changed = False
+        stale = presuming or self._presumed
         for inner, outer in zip(self.inner, self.outer, strict=True):
-            changed = changed or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
+            stale = stale or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
             inner.name, inner.spec, inner.needs_gradient = outer.name, outer.spec, outer.needs_gradient
-        if changed:
-            for primitive in graph.primitives_of([self.composite.root_function]):
-                primitive.refresh()
+        if stale:
+            infer_again(graph.primitives_of([self.composite.root_function]), presuming)
+        self._presumed = presuming
 
 
 def combine(*operands: Any, name: str = "") -> Composite:

@@ -15,7 +15,7 @@ from .options import option
 from .shape import is_concrete
 from .spec import Spec
 from .types import VariableType
-from .variable import Constant, Parameter, Variable, has_inferred_dimensions
+from .variable import Constant, Output, Parameter, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .function import Composite, Primitive
@@ -97,15 +97,21 @@ def _variable_of(operand: Any) -> Variable | None:
     return None
 
 
-def infer(node: Primitive) -> tuple[Spec, ...]:
+def infer(node: Primitive, presuming: bool = False) -> tuple[Spec, ...]:
     """Types of a primitive's results; fills in the inferred dimensions of its parameters.
+
+    Args:
+        node: the primitive.
+        presuming: whether to go on with what is known where operands are unknown, as a recurrence must at first.
 
     Raises:
         ValueError: its operands do not go together; the message names op, operands and the user's line.
     """
     specs = [variable.spec for variable in node.inputs]
+    if presuming and any(spec.shape is None or spec.axes is None for spec in specs):
+        return _presumed(node, specs)
     if any(spec.shape is None for spec in specs):
-        return (Spec(),) * node.op.outputs
+        return _unknown(node)
     try:
         if any(has_inferred_dimensions(variable) for variable in node.inputs):
             specs = _resolve(node, specs)
@@ -113,6 +119,60 @@ def infer(node: Primitive) -> tuple[Spec, ...]:
     except (ValueError, TypeError, RuntimeError) as error:
         raise explained(error, node) from None
     return result if isinstance(result, tuple) else (result,)
+
+
+def _unknown(node: Primitive) -> tuple[Spec, ...]:
+    return (Spec(),) * node.op.outputs
+
+
+def _presumed(node: Primitive, specs: list[Spec]) -> tuple[Spec, ...]:
+    """Types as far as the known operands tell; the inference proper that follows checks them."""
+    presumed = node.op.presume(*specs) if any(spec.shape is None for spec in specs) else specs
+    if presumed is None:
+        return _unknown(node)
+    widest = max((spec.axes for spec in specs if spec.axes), key=len, default=None)
+    try:
+        result = node.op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
+    except (ValueError, TypeError, RuntimeError):
+        return _unknown(node)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def infer_again(order: Sequence[Primitive], presuming: bool = False) -> bool:
+    """Infer the types of a graph whose leaves or edges have changed; says whether any type did.
+
+    Args:
+        order: its primitives, each after those it needs unless they are parts of a cycle.
+        presuming: as for :func:`infer`.
+    """
+    if not _has_cycle(order):
+        return _sweep(order, presuming)
+    changed = _settle(order, presuming=True)
+    return changed if presuming else _settle(order, presuming=False) or changed
+
+
+def _sweep(order: Sequence[Primitive], presuming: bool) -> bool:
+    changed = [node.refresh(presuming) for node in order]
+    return any(changed)
+
+
+def _settle(order: Sequence[Primitive], presuming: bool) -> bool:
+    """Sweep until nothing changes, which takes about as many rounds as delays follow one another on a cycle."""
+    changed = False
+    for _ in range(len(order) + 2):
+        if not _sweep(order, presuming):
+            return changed
+        changed = True
+    raise explained(ValueError("the types in this recurrence do not settle: each step changes them again"), order[-1])
+
+
+def _has_cycle(order: Sequence[Primitive]) -> bool:
+    seen: set[Primitive] = set()
+    for node in order:
+        seen.add(node)
+        if any(isinstance(variable, Output) and variable.owner not in seen for variable in node.inputs):
+            return True
+    return False
 
 
 def _resolve(node: Primitive, specs: list[Spec]) -> list[Spec]:

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from . import graph
-from .build import as_variable
+from .build import as_variable, infer_again
 from .function import CloneMethod, Composite, Function, Primitive
 from .spec import Spec
 from .variable import Constant, Input, Output, Parameter, Placeholder, Variable
@@ -55,12 +55,7 @@ def _renewed(variable: Variable, memo: dict[Variable, Variable], open_ends: dict
 def _close(copies: list[Primitive], replacements: dict[Variable, Variable]) -> None:
     for node in copies:
         node.replace_inputs(replacements)
-    _refresh(copies)
-
-
-def _refresh(order: list[Primitive]) -> None:
-    for node in order:
-        node.refresh()
+    infer_again(copies)
 
 
 def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
@@ -105,5 +100,5 @@ def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> N
     order = graph.primitives_of([function.root_function])
     for node in order:
         node.replace_inputs(replacements)
-    _refresh(graph.primitives_of([function.root_function]))
+    infer_again(graph.primitives_of([function.root_function]))
     current_version = next(graph_version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 from . import plugins
@@ -15,6 +15,8 @@ class DeviceKind(IntEnum):
 
     CPU = 0
     GPU = 1
+
+    __str__ = Enum.__str__
 
 
 _BACKENDS = {DeviceKind.CPU: "numpy", DeviceKind.GPU: "cupy"}

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 FLOAT_TYPES = (np.float16, np.float32, np.float64)
+
+
+class DataType(IntEnum):
+    """Numbers that CNTK's engine gives to element types."""
+
+    Unknown = 0
+    Float = 1
+    Double = 2
+    UChar = 3
+    Float16 = 4
+    Int8 = 5
+    Int16 = 6
+
 
 _ALIASES: dict[Any, type[np.floating[Any]]] = {
     float: np.float64,
@@ -16,11 +30,14 @@ _ALIASES: dict[Any, type[np.floating[Any]]] = {
     "float32": np.float32,
     "double": np.float64,
     "float64": np.float64,
+    DataType.Float16: np.float16,
+    DataType.Float: np.float32,
+    DataType.Double: np.float64,
 }
 
 
 def as_dtype(dtype: Any) -> type[np.floating[Any]]:
-    """Return the NumPy type meant by a NumPy type, a dtype, a Python type or a name.
+    """Return the NumPy type meant by a NumPy type, a dtype, a Python type, a name or a :class:`DataType`.
 
     As in CNTK, ``float`` means float64, ``int`` means float32 and the string ``'float'`` means float32.
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import clone as cloning
 from .device import DeviceDescriptor, use_default_device
-from .feed import Feed, feed, match_arguments, pack, unfeed, value_of
+from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .graph import leaves_of
 from .program import Program
 from .sparse import RowSparse, SparseRows
+from .value import Lease
 from .variable import Constant, Input, Parameter, Variable
 from .workspace import Run
 
@@ -18,6 +22,11 @@ if TYPE_CHECKING:
     from .function import Function
 
 _checked = False
+
+_uses = itertools.count()
+
+PROGRAMS_KEPT = 32
+"""Programs that a function keeps; of more, the one that has not been used for longest is forgotten."""
 
 
 def set_checked_mode(enable: bool) -> None:
@@ -45,10 +54,40 @@ def program_for(
     if version != cloning.current_version:
         programs = {}
         function.__dict__["_programs"] = cloning.current_version, programs
-    program = programs.get(key)
-    if program is None:
-        program = programs[key] = Program(roots, backend, wrt, gradient_roots, training, _checked)
+    entry = programs.get(key)
+    if entry is None:
+        entry = programs[key] = [Program(roots, backend, wrt, gradient_roots, training, _checked), 0]
+        if len(programs) > PROGRAMS_KEPT:
+            others = [(used, other) for other, (_, used) in list(programs.items()) if other != key]
+            programs.pop(min(others, key=operator.itemgetter(0))[1], None)
+    entry[1] = next(_uses)
+    program: Program = entry[0]
     return program
+
+
+class Outputs(dict[Variable, Any]):
+    """Results by variable; a function of one output stands for this."""
+
+    def __missing__(self, key: Any) -> Any:
+        variable = _variable_of(key)
+        if variable is None or variable not in self:
+            raise KeyError(key)
+        return self[variable]
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or super().__contains__(_variable_of(key))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+
+def _variable_of(key: Any) -> Variable | None:
+    from .function import Function
+
+    return key.output if isinstance(key, Function) and len(key.outputs) == 1 else None
 
 
 def feeds_for(program: Program, arguments: Any) -> list[Feed]:
@@ -76,7 +115,8 @@ def forward(
     try:
         with run.guard():
             run.forward()
-            values = {root: _read(run, root, run.value(root), device, as_numpy) for root in roots}
+            values = Outputs((root, _read(run, root, run.value(root), device, as_numpy)) for root in roots)
+            _lease(function, values, as_numpy)
             if kept:
                 return State(run, kept), values
             run.finish()
@@ -104,7 +144,7 @@ def backward(function: Function, state: Any, root_gradients: Any, variables: Ite
         wanted = as_outputs(variables)
         with run.guard():
             run.backward(seeds)
-            result = {variable: _read(run, variable, _gradient(run, variable), None, as_numpy) for variable in wanted}
+            result = Outputs((variable, _read(run, variable, _gradient(run, variable), None, as_numpy)) for variable in wanted)
             run.finish()
         return result
     finally:
@@ -123,9 +163,10 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     try:
         with run.guard():
             run.forward()
-            values = {output: _read(run, output, run.value(output), device, as_numpy) for output in extra}
+            values = Outputs((output, _read(run, output, run.value(output), device, as_numpy)) for output in extra)
             run.backward()
-            gradients = {variable: _read(run, variable, _gradient(run, variable), device, as_numpy) for variable in by}
+            gradients = Outputs((variable, _read(run, variable, _gradient(run, variable), device, as_numpy)) for variable in by)
+            _lease(function, {**values, **gradients}, as_numpy)
             run.finish()
     finally:
         run.close()
@@ -133,6 +174,17 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     if outputs is None:
         return result
     return result, (values[extra[0]] if len(extra) == 1 else values)
+
+
+def _lease(function: Function, values: dict[Variable, Any], as_numpy: bool) -> None:
+    """Let the values of the evaluation before tell that they are no longer the function's last, and those of this one that they are."""
+    lease = function.__dict__.pop("_lease", None)
+    if lease is not None:
+        lease.is_current = False
+    if not as_numpy:
+        lease = function.__dict__["_lease"] = Lease()
+        for value in values.values():
+            value._lease = lease
 
 
 class State:
@@ -200,8 +252,7 @@ def _seed(run: Run, root: Variable, gradient: Any) -> Any:
 def _gradient(run: Run, variable: Variable) -> Any:
     if variable not in run.program.gradient_slots:
         raise ValueError(f"there is no gradient of {variable!r}: it does not need one, or the function does not depend on it")
-    gradient = run.gradient(variable)
-    return gradient.to_dense(run.binding.backend.xp) if isinstance(gradient, RowSparse) else gradient
+    return run.gradient(variable)
 
 
 def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool) -> Any:
@@ -209,9 +260,13 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     backend = run.binding.backend
     axes = variable.spec.axes or ()
     layout = run.layout(variable)
-    if isinstance(array, SparseRows):
-        dense = backend.empty(array.shape, array.dtype)
-        array.to_dense(backend.xp, dense)
-        array = dense
+    if isinstance(array, RowSparse) and as_numpy:
+        array = array.to_dense(backend.xp)
+    if isinstance(array, (SparseRows, RowSparse)):
+        matrix = array.to_csr(backend)
+        if not as_numpy:
+            return sparse_value_of(matrix, array.shape, axes, layout, device)
+        warnings.warn(f"{variable!r} is sparse and is given as scipy.sparse.csr_matrix", UserWarning, stacklevel=2)
+        return unfeed_sparse(matrix, array.shape, axes, layout)
     host = backend.to_numpy(array)
     return unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, device)

@@ -13,17 +13,22 @@ from .axis import Axes
 from .dtypes import dtype_name
 from .layout import Layout
 from .shape import Shape, size_of
+from .sparse import SparseRows
 from .spec import BATCH
-from .value import Value, is_csr
+from .value import NDArrayView, Value, is_csr
 from .variable import Variable
 
 
 class Feed(NamedTuple):
-    """One input's data: dense rows or a CSR matrix, and how its rows lie."""
+    """One input's data: dense rows, a CSR matrix or (of float16, which SciPy has not) SparseRows, and how its rows lie.
+
+    *starts* tells, where the user said it, which sequences are new (True) and which continue those of the previous minibatch.
+    """
 
     data: Any
     shape: Shape
     layout: Layout | None
+    starts: tuple[bool, ...] | None = None
 
 
 def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable, Any]:
@@ -77,38 +82,48 @@ def feed(variable: Variable, data: Any) -> Feed:
     if spec.axes == BATCH and shape and shape[0] and shape[1:] == spec.shape and getattr(data, "dtype", None) == spec.dtype:
         if type(data) is np.ndarray and not spec.sparse:
             return Feed(data, shape[1:], Layout(shape[0]))
-        if is_csr(data) and spec.sparse:
+        if is_csr(data) and spec.sparse and _is_within(data):
             return Feed(data, shape[1:], Layout(shape[0]))
     return _feed(variable, data)
 
 
 def _feed(variable: Variable, data: Any) -> Feed:
     data = getattr(data, "value_to_feed", data)
+    starts: Sequence[bool] | None = None
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], (list, tuple)):
-        data = _without_starts(variable, *data)
+        data, starts = _with_starts(variable, *data)
     axes = variable.dynamic_axes
+    if isinstance(data, NDArrayView):
+        data = Value(data)
     if isinstance(data, Value):
-        data = _of_value(variable, data)
+        starts, data = data.seq_starts, _of_value(variable, data)
     if not axes:
         return _feed_static(variable, data)
     if len(axes) == 1:
         return _feed_batch(variable, data)
-    return _feed_sequences(variable, data)
+    fed = _feed_sequences(variable, data)
+    return fed if starts is None else fed._replace(starts=tuple(map(bool, starts)))
 
 
-def _without_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> Any:
+def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple[Any, Sequence[bool]]:
+    """Data with flags that say which of the sequences are new; what lies along the first axis of an array are then the sequences."""
     if len(variable.dynamic_axes) < 2:
         raise ValueError(f"{variable!r} has no sequence axis, so its data cannot say which sequences start or continue")
-    count = len(data) if isinstance(data, (list, np.ndarray)) else 1
+    if isinstance(data, Value) or is_csr(data):
+        raise ValueError(f"{variable!r}: flags that say which sequences are new go with a list or an array, got {type(data).__name__}")
+    sequences = list(np.atleast_1d(data)) if isinstance(data, np.ndarray) else data
+    count = len(sequences) if isinstance(sequences, (list, tuple)) else 1
     if len(starts) != count:
         raise ValueError(f"{variable!r}: {count} sequences are given, but {len(starts)} flags that say which of them are new")
-    return data
+    return sequences, starts
 
 
 def _of_value(variable: Variable, value: Value) -> Any:
     axes = variable.dynamic_axes
     if len(axes) == 1 and value._lengths is not None and max(value._lengths) > 1:
         raise ValueError(f"{variable!r} has no sequence axis and takes one step a sample, got sequences of {value._lengths} steps")
+    if len(axes) == 2 and value.is_sparse:
+        return value._sparse_sequences(variable.spec.dims)
     if len(axes) == 2 and value._lengths is not None:
         return value.as_sequences(variable)
     held = value.data._data
@@ -176,12 +191,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
         shapes = sorted({sample.shape for sample in samples})
         raise ValueError(f"{variable!r} takes samples of shape {wanted}, got shapes {shapes}")
     array = np.stack(samples)
-    if len(samples) > 1:
-        warnings.warn(
-            f"{variable!r} was given a list of {len(samples)} samples; one array with a leading batch axis is faster",
-            UserWarning,
-            stacklevel=2,
-        )
+    _warn_of_list(variable, len(samples))
     return Feed(array, array.shape[1:], Layout(array.shape[0]))
 
 
@@ -190,6 +200,7 @@ def _feed_csr(variable: Variable, matrix: Any) -> Feed:
     if not wanted or (wanted[-1] >= 0 and matrix.shape[1] != wanted[-1]):
         raise ValueError(f"{variable!r} takes CSR rows {wanted[-1] if wanted else 0} wide, got a matrix of shape {matrix.shape}")
     shape = (*wanted[:-1], matrix.shape[1])
+    _require_within(variable, matrix)
     per_sample = size_of(shape[:-1])
     rows, rest = divmod(matrix.shape[0], per_sample)
     if not matrix.shape[0]:
@@ -198,9 +209,19 @@ def _feed_csr(variable: Variable, matrix: Any) -> Feed:
         raise ValueError(f"{variable!r}: each sample takes {per_sample} rows of a CSR matrix, got a matrix of {matrix.shape[0]} rows")
     if not variable.is_sparse:
         return Feed(matrix.toarray().astype(variable.dtype).reshape(rows, *shape), shape, Layout(rows))
-    if matrix.dtype != variable.dtype:
-        matrix = matrix.astype(_checked(variable, matrix.dtype))
-    return Feed(matrix, shape, Layout(rows))
+    return Feed(_typed(variable, matrix), shape, Layout(rows))
+
+
+def _typed(variable: Variable, matrix: Any) -> Any:
+    """A CSR matrix with values of the variable's type: SparseRows for float16, which SciPy has not."""
+    if matrix.dtype == variable.dtype:
+        return matrix
+    if variable.dtype is not np.float16:
+        return matrix.astype(_checked(variable, matrix.dtype))
+    _require_numbers(variable, matrix.dtype)
+    rows = SparseRows(matrix.shape, np.float16)
+    rows.set(matrix.data.astype(np.float16), matrix.indices, matrix.indptr)
+    return rows
 
 
 def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
@@ -218,17 +239,33 @@ def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
+def _is_within(matrix: Any) -> bool:
+    """Whether all column indices lie inside the matrix, which SciPy does not check; a negative one is large as an unsigned number."""
+    indices = matrix.indices
+    return not len(indices) or int(indices.view(f"u{indices.itemsize}").max()) < matrix.shape[1]
+
+
+def _require_within(variable: Variable, matrix: Any) -> None:
+    if not _is_within(matrix):
+        found = f"{matrix.indices.min()} … {matrix.indices.max()}"
+        raise ValueError(f"{variable!r}: the indices of a CSR matrix must lie in 0 … {matrix.shape[1] - 1}, got {found}")
+
+
 # ---- with a sequence axis ----
 
 
 def _feed_sequences(variable: Variable, data: Any) -> Feed:
     wanted = variable.spec.dims
     if is_csr(data):
-        sequences = [data]
-    elif isinstance(data, (list, tuple)):
+        return _feed_csr_sequences(variable, [data])
+    if isinstance(data, (list, tuple)):
         if not data:
             raise _empty(variable)
-        sequences = [part if is_csr(part) else _dense(variable, part) for part in data]
+        if any(map(is_csr, data)):
+            return _feed_csr_sequences(variable, data)
+        if variable.is_sparse:
+            raise _needs_csr(variable, data[0])
+        sequences = [_dense(variable, part) for part in data]
     else:
         array = _array(variable, data)
         sequences = list(array) if array.ndim > len(wanted) + 1 else [array]
@@ -237,8 +274,6 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
     if 0 in lengths:
         raise ValueError(f"{variable!r}: sequence {lengths.index(0)} has no steps; every sequence needs at least one")
     layout = Layout(len(sequences), lengths)
-    if any(map(is_csr, sequences)):
-        return _feed_csr_sequences(variable, sequences, layout)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
     for i, part in enumerate(sequences):
@@ -248,16 +283,26 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
     return Feed(joined[layout.pack_index], joined.shape[1:], layout)
 
 
-def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], layout: Layout) -> Feed:
-    wanted = variable.spec.dims
-    if len(wanted) != 1:
-        raise ValueError(f"{variable!r}: sparse sequences need a static shape of one axis, not {wanted}")
+def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any]) -> Feed:
+    """Sequences of CSR rows; each step takes as many rows as its static shape has without the last axis."""
     joined = _stacked(variable, sequences)
+    _require_within(variable, joined)
+    shape = (*variable.spec.dims[:-1], joined.shape[1])
+    per_step = size_of(shape[:-1])
+    lengths = []
+    for i, part in enumerate(sequences):
+        steps, rest = divmod(part.shape[0], per_step)
+        if rest or not steps:
+            raise ValueError(
+                f"{variable!r}: sequence {i} has {part.shape[0]} rows; every sequence needs at least one step, and a step {per_step} rows"
+            )
+        lengths.append(steps)
+    layout = Layout(len(sequences), lengths)
     if len(sequences) > 1:
-        joined = joined[layout.pack_index]
+        joined = joined[rows_of_steps(layout.pack_index, per_step)]
     if not variable.is_sparse:
-        return Feed(joined.toarray().astype(variable.dtype), (joined.shape[1],), layout)
-    return Feed(joined.astype(_checked(variable, joined.dtype), copy=False), (joined.shape[1],), layout)
+        return Feed(joined.toarray().astype(variable.dtype).reshape(-1, *shape), shape, layout)
+    return Feed(_typed(variable, joined), shape, layout)
 
 
 # ---- arrays ----
@@ -287,10 +332,7 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     """The variable's dtype, after checking that data of *dtype* converts to it; warns where that costs time."""
     if dtype == variable.dtype:
         return variable.dtype
-    if variable.is_sparse and variable.dtype is np.float16:
-        raise ValueError(f"{variable!r} is sparse and float16, which CSR matrices cannot hold; declare it float32 and use cast")
-    if dtype.kind not in "fiub":
-        raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}; give an array of real numbers")
+    _require_numbers(variable, dtype)
     warnings.warn(
         f"{variable!r} was given {dtype} data, which is converted to {dtype_name(variable.dtype)} on every call; "
         f"convert it once with .astype(np.{dtype_name(variable.dtype)})",
@@ -298,6 +340,11 @@ def _checked(variable: Variable, dtype: Any) -> Any:
         stacklevel=2,
     )
     return variable.dtype
+
+
+def _require_numbers(variable: Variable, dtype: Any) -> None:
+    if dtype.kind not in "fiub":
+        raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}; give an array of real numbers")
 
 
 def _empty(variable: Variable) -> ValueError:
@@ -321,6 +368,40 @@ def unfeed(array: Any, axes: Axes, layout: Layout | None) -> Any:
         return array
     joined = array[layout.unpack_index]
     return [joined[start:end].copy() for start, end in pairwise((0, *layout.splits, layout.rows))]
+
+
+def unfeed_sparse(matrix: Any, shape: Shape, axes: Axes, layout: Layout | None) -> Any:
+    """CSR rows as users see them: CSR matrices, one for each sequence, but arrays for samples and steps of several axes.
+
+    Args:
+        matrix: the rows, *shape* in all.
+        shape: shape with rows, or the static shape of a value without dynamic axes.
+        axes, layout: the dynamic axes and how rows lie on them.
+    """
+    static = shape[1:] if axes else shape
+    parts = _sequences_of(matrix, static, layout) if len(axes) == 2 and layout is not None and layout.is_sequence else [matrix]
+    if len(static) > (1 if axes else 2):
+        parts = [part.toarray().reshape(-1, *static) if axes else part.toarray().reshape(static) for part in parts]
+    return parts if len(axes) == 2 else parts[0]
+
+
+def sparse_value_of(matrix: Any, shape: Shape, axes: Axes, layout: Layout | None, device: Any) -> Value:
+    """CSR rows as a sparse Value."""
+    if len(axes) == 2 and layout is not None and layout.is_sequence:
+        return Value._of_sequences(_sequences_of(matrix, shape[1:], layout), device, inner=shape[1:])
+    return Value(NDArrayView.from_csr(matrix, device, borrow=True, shape=shape))
+
+
+def _sequences_of(matrix: Any, static: Shape, layout: Layout) -> list[Any]:
+    """CSR matrices of the sequences, in the user's order."""
+    per_step = size_of(static[:-1])
+    joined = matrix[rows_of_steps(layout.unpack_index, per_step)]
+    return [joined[start * per_step : end * per_step] for start, end in pairwise((0, *layout.splits, layout.rows))]
+
+
+def rows_of_steps(steps: Any, per_step: int) -> Any:
+    """Numbers of the matrix rows of *steps*, of which each has *per_step* rows."""
+    return steps if per_step == 1 else (steps[:, None] * per_step + np.arange(per_step)).reshape(-1)
 
 
 def pack(data: Any, shape: Shape, layout: Layout | None) -> Any:
@@ -354,19 +435,75 @@ def value_of(array: Any, axes: Axes, layout: Layout | None, device: Any) -> Valu
     return Value._of_sequences(data, device) if isinstance(data, list) else Value(np.ascontiguousarray(data), device=device)
 
 
-def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, device: Any) -> Value:
+# ---- to values ----
+
+
+def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, device: Any, read_only: bool = False) -> Value:
     """See :meth:`Value.create`."""
+    if not isinstance(variable, Variable):
+        raise TypeError(f"Value.create: expected the variable that the data is for, got {type(variable).__name__} {variable!r:.80}")
+    if seq_starts is not None:
+        data, seq_starts = _with_starts(variable, data, seq_starts)
     if isinstance(data, Value):
         return data
-    fed = feed(variable, data)
-    if is_csr(fed.data):
-        if fed.layout is not None and fed.layout.is_sequence:
-            parts = data if isinstance(data, (list, tuple)) else [data]
-            return Value._of_sequences(parts, device, seq_starts)
-        from .value import NDArrayView
+    if isinstance(data, NDArrayView):
+        return Value(data)
+    if isinstance(data, (list, tuple)) and variable.dynamic_axes:
+        return _value_of_sequences(variable, data, seq_starts, device, read_only)
+    array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)
+    wanted = variable.spec.dims
+    if not _fits(array.shape[-1:] if is_csr(array) else array.shape[array.ndim - len(wanted) :], wanted[-1:] if is_csr(array) else wanted):
+        raise ValueError(f"{variable!r} has the static shape {wanted}, with which data of shape {array.shape} does not end")
+    if not is_csr(array):
+        return Value(NDArrayView.from_dense(array, device, read_only))
+    rows, rest = divmod(array.shape[0], size_of(wanted[:-1]))
+    shape = array.shape if len(wanted) < 2 or rest else (rows, *wanted[:-1], array.shape[1])
+    return Value(NDArrayView.from_csr(_plain(variable, array), device, read_only, shape=shape))
 
-        rows = fed.layout.samples if fed.layout else 1
-        return Value(NDArrayView.from_csr(fed.data, device, shape=(rows, *fed.shape)))
-    made = value_of(np.ascontiguousarray(fed.data), variable.dynamic_axes, fed.layout, device)
-    made.seq_starts = None if seq_starts is None else list(seq_starts)
-    return made
+
+def _value_of_sequences(
+    variable: Variable, data: Sequence[Any], seq_starts: Sequence[bool] | None, device: Any, read_only: bool
+) -> Value:
+    if not data:
+        raise _empty(variable)
+    if len(variable.dynamic_axes) < 2:
+        _warn_of_list(variable, len(data))
+    parts = [_sequence(variable, item, i) for i, item in enumerate(data)]
+    if not any(map(is_csr, parts)):
+        return Value._of_sequences(parts, device, seq_starts, read_only=read_only)
+    stacked = _stacked(variable, parts)
+    return Value._of_sequences(parts, device, seq_starts, (*variable.spec.dims[:-1], stacked.shape[1]), read_only)
+
+
+def _sequence(variable: Variable, item: Any, position: int) -> Any:
+    """One sequence with a leading time axis, or as CSR rows."""
+    wanted = variable.spec.dims
+    part = item._data if isinstance(item, NDArrayView) else item
+    if is_csr(part):
+        steps, rest = divmod(part.shape[0], size_of(wanted[:-1]))
+        if rest or not steps:
+            raise ValueError(f"{variable!r}: {part.shape[0]} CSR rows are no sequence of steps of shape {wanted} (position {position})")
+        return _plain(variable, part)
+    array = _dense(variable, part)
+    if not array.flags.c_contiguous:
+        warnings.warn(f"{variable!r}: the array at position {position} is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+    sequence = array[None] if array.ndim == len(wanted) else array
+    if sequence.ndim != len(wanted) + 1 or not _fits(sequence.shape[1:], wanted) or not len(sequence):
+        raise ValueError(f"{variable!r} takes sequences of shape {('steps', *wanted)}, got {array.shape} at position {position}")
+    return sequence
+
+
+def _plain(variable: Variable, matrix: Any) -> Any:
+    """A CSR matrix of the variable's type, or of its own where that is float16, which SciPy has not."""
+    if variable.dtype is np.float16 or matrix.dtype == variable.dtype:
+        return matrix
+    return matrix.astype(_checked(variable, matrix.dtype))
+
+
+def _warn_of_list(variable: Variable, count: int) -> None:
+    if count > 1:
+        warnings.warn(
+            f"{variable!r} was given a list of {count} samples; one array with a leading batch axis is faster",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import graph
 from .build import infer, user_line
 from .op import Op, includes
+from .spec import Spec
 from .tensor import TensorOps
 from .variable import Constant, Output, Parameter, Placeholder, Variable, new_uid
 
@@ -498,11 +499,21 @@ class Primitive(Function):
     def outputs(self) -> tuple[Variable, ...]:
         return self._outputs
 
-    def refresh(self) -> None:
-        """Infer the results' types again, after operands have changed."""
-        for output, spec in zip(self._outputs, infer(self), strict=True):
+    def refresh(self, presuming: bool = False) -> bool:
+        """Infer the results' types again, after operands have changed; says whether a type did.
+
+        Args:
+            presuming: whether to go on with what is known where operands are unknown, as a recurrence must at first.
+        """
+        return self._take(infer(self, presuming))
+
+    def _take(self, specs: Sequence[Spec]) -> bool:
+        """Give the results these types."""
+        changed = False
+        for output, spec in zip(self._outputs, specs, strict=True):
+            changed = changed or output.spec != spec
             output.spec = spec
-        self._pass_on_need()
+        return self._pass_on_need() or changed
 
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
         """Put other variables in the place of operands; types are not inferred anew."""
@@ -514,10 +525,12 @@ class Primitive(Function):
         made._custom = dict(self._custom)
         return made
 
-    def _pass_on_need(self) -> None:
+    def _pass_on_need(self) -> bool:
         need = any(v.needs_gradient for i, v in enumerate(self._inputs) if includes(self.op.gradient_inputs, i))
+        changed = any(output.needs_gradient != need for output in self._outputs)
         for output in self._outputs:
             output.needs_gradient = need
+        return changed
 
 
 class Composite(Function):

@@ -29,14 +29,16 @@ class Layout:
         samples: number of samples (sequences) in the minibatch.
         rows: number of rows: samples, or steps summed over sequences.
         lengths: steps of each sequence in the user's order; None without a sequence axis.
+        source: where steps were picked out of others, the row of the operand that each row is.
     """
 
-    __slots__ = ("__dict__", "lengths", "rows", "samples")
+    __slots__ = ("__dict__", "lengths", "rows", "samples", "source")
 
-    def __init__(self, samples: int, lengths: Sequence[int] | Index | None = None) -> None:
+    def __init__(self, samples: int, lengths: Sequence[int] | Index | None = None, source: Index | None = None) -> None:
         self.samples = samples
         self.lengths = None if lengths is None else np.asarray(lengths, dtype=np.intp)
         self.rows = samples if self.lengths is None else int(self.lengths.sum())
+        self.source = source
 
     @property
     def is_sequence(self) -> bool:
@@ -89,6 +91,17 @@ class Layout:
         index = np.empty(self.rows, dtype=np.intp)
         index[self.unpack_index] = np.arange(self.rows)
         return index
+
+    @cached_property
+    def rank(self) -> Index:
+        """Place of each of the user's sequences in packed order: the inverse of :attr:`order`."""
+        rank = np.empty(self.samples, dtype=np.intp)
+        rank[self.order] = np.arange(self.samples)
+        return rank
+
+    def rows_at(self, step: Index) -> Index:
+        """Row of the given step of each of the user's sequences."""
+        return self.offsets[step] + self.rank
 
     @cached_property
     def splits(self) -> Index:

@@ -81,6 +81,14 @@ class Op:
     """Operands of one element type: constants among them are cast to it, the others are taken as they are."""
     aligned: ClassVar[bool] = False
     """Whether operands arrive reshaped so that their static axes line up with the result's for broadcasting."""
+    layout_inputs: ClassVar[tuple[int, ...]] = ()
+    """Operands of which only shape and layout are asked; in a recurrence they are no dependency, and their arrays must not be read."""
+    by_rows: ClassVar[bool] = True
+    """Whether a row of the result depends on the same rows of the operands alone and forward keeps nothing for backward beside what
+    the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
+    shift: int = 0
+    """How many steps earlier (positive) or later (negative) operand 0 is read.  Only an op with a shift may close a cycle of a graph,
+    which then runs step by step; it also defines ``fill``."""
 
     def __init__(self, **attributes: Any) -> None:
         self._attribute_names = tuple(attributes)
@@ -122,6 +130,13 @@ class Op:
         """Shapes of the operands with inferred dimensions (-1) of parameters filled in, where the others tell them."""
         return [spec.dims for spec in inputs]
 
+    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+        """The operands with shapes put in for those of unknown shape, as far as they do not matter; None where they do.
+
+        A recurrence starts its inference of types with this, where operands depend on the result itself.
+        """
+        return None
+
     def common(self, *inputs: Spec) -> Spec:
         """A dense scalar spec with the operands' common dtype and merged dynamic axes: where most ``infer`` methods begin."""
         return Spec((), merge_dtypes(inputs), merge_axes(inputs))
@@ -148,9 +163,11 @@ class Op:
     # view(self, x, out_shape) -> array            the result shares memory with the first operand: no forward step runs
     # grad_view(self, grad, in_shape) -> array     the first operand's gradient shares memory with the result's: no backward step
     # finish(self, ctx, out, *inputs)              runs after the pass, backward included (assignments)
-    # array_shape(self, *in_shapes) -> shape       static shape of the result, where it depends on the number of rows
-    # make_layout(self, layouts, shapes) -> Layout how the result's rows lie, where they are not those of an input; it is given
-    #                                              the operands' layouts (None without dynamic axes) and shapes with rows
+    # array_shape(self, layouts, shapes) -> shape  static shape of the result, where it depends on rows or lengths; it is given the
+    #                                              operands' layouts (None without dynamic axes) and shapes with rows
+    # make_layout(self, layouts, shapes) -> Layout how the result's rows lie, where they are not those of an operand
+    # decide_layout(self, ctx, *inputs) -> Layout  the same, where it takes the operands' values to know
+    # fill(self, ctx, out, initial)                of an op with a shift: write the rows of the result that lie outside the sequences
 
     # ---- building graphs ----
 
@@ -184,6 +201,9 @@ class Elementwise(Op):
         if target is None:
             return [spec.dims for spec in inputs]
         return [_fill(spec.dims, target) for spec in inputs]
+
+    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+        return [spec if spec.shape is not None else spec.but(shape=()) for spec in inputs]
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         """Write the gradient of operand *i*, at the result's full shape, into *dx*."""
@@ -231,7 +251,8 @@ class Operand:
             shape: static shape, or an array to use as it is (without batch axis for ``kind='constant'``).
             low, high: range of the values.
             sparse: feed it as one-hot CSR rows.
-            kind: ``'batch'`` (an input with batch axis), ``'static'`` (an input without dynamic axes) or ``'parameter'``.
+            kind: ``'batch'`` (an input with batch axis), ``'sequence'`` (one with a sequence axis as well), ``'static'`` (an input without
+                dynamic axes) or ``'parameter'``.
             gradient: whether the op is differentiable there, so that finite differences must agree.
         """
         self.shape, self.low, self.high = shape, low, high

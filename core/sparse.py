@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .shape import Shape
+import numpy as np
+
+from .shape import Shape, size_of
 
 
 class SparseRows:
@@ -33,6 +35,11 @@ class SparseRows:
         self._one_hot = None
 
     @property
+    def parts(self) -> tuple[Any, Any, Any]:
+        """The three arrays: data, indices and indptr."""
+        return self.data, self.indices, self.indptr
+
+    @property
     def is_one_hot(self) -> bool:
         """Whether every matrix row holds exactly one value; found out once a minibatch."""
         if self._one_hot is None:
@@ -50,6 +57,18 @@ class SparseRows:
         """Matrix row of each stored value."""
         counts = self.indptr[1:] - self.indptr[:-1]
         return xp.repeat(xp.arange(len(counts)), counts)
+
+    def take(self, xp: Any, index: Any) -> tuple[Any, Any, Any]:
+        """The three arrays of the matrix whose rows are these rows, in this order."""
+        counts = (self.indptr[1:] - self.indptr[:-1])[index]
+        starts = xp.concatenate((xp.zeros_like(self.indptr, shape=1), xp.cumsum(counts, dtype=self.indptr.dtype)))
+        places = xp.arange(int(starts[-1])) + xp.repeat(self.indptr[index] - starts[:-1], counts)
+        return self.data[places], self.indices[places], starts
+
+    def to_csr(self, backend: Any) -> Any:
+        """The matrix, in memory of its own on the host; float32 for float16, which SciPy has not."""
+        data, indices, indptr = (backend.to_numpy(part) for part in (self.data, self.indices, self.indptr))
+        return _csr_matrix(data, indices, indptr, self.shape[-1])
 
 
 class RowSparse:
@@ -72,6 +91,24 @@ class RowSparse:
         """Store the gradient of the current minibatch."""
         self.rows, self.values = rows, values
 
+    def add(self, xp: Any, term: RowSparse) -> None:
+        """Add another gradient of the same shape: a row is present where it is in either."""
+        rows = xp.union1d(self.rows, term.rows)
+        values = xp.zeros((len(rows), *self.shape[1:]), self.dtype)
+        values[xp.searchsorted(rows, self.rows)] = self.values
+        values[xp.searchsorted(rows, term.rows)] += term.values
+        self.set(rows, values)
+
+    def to_csr(self, backend: Any) -> Any:
+        """The gradient as a CSR matrix on the host, its last axis laid out as columns; float32 for float16, which SciPy has not."""
+        rows, values = backend.to_numpy(self.rows), backend.to_numpy(self.values)
+        width = self.shape[-1]
+        beside = size_of(self.shape[1:-1])
+        present = (rows[:, None] * beside + np.arange(beside)).reshape(-1)
+        counts = np.zeros(self.shape[0] * beside + 1, np.intp)
+        counts[present + 1] = width
+        return _csr_matrix(values.reshape(-1), np.tile(np.arange(width), len(present)), np.cumsum(counts), width)
+
     def to_dense(self, xp: Any) -> Any:
         """The whole gradient as an array of its own."""
         dense = xp.zeros(self.shape, self.dtype)
@@ -81,3 +118,10 @@ class RowSparse:
     def __repr__(self) -> str:
         present = "empty" if self.rows is None else f"{len(self.rows)} of {self.shape[0]} rows"
         return f"RowSparse({self.shape}, {present})"
+
+
+def _csr_matrix(data: Any, indices: Any, indptr: Any, width: int) -> Any:
+    from scipy.sparse import csr_matrix
+
+    values = data.astype(np.float32) if data.dtype == np.float16 else data
+    return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, width))

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .axis import Axes
 from .context import Context
 from .op import Op
 from .spec import Spec
 
 
 class Expand(Op):
-    """Repeat the value of each sequence, the first operand, along the steps that the second one has."""
+    """Repeat the value of each sequence along the steps of other operands, which have these dynamic axes."""
 
     op_name = "Expand"
-    gradient_inputs = (0,)
-    expands_operands = False
-    sparse_inputs = (1,)
+
+    def __init__(self, axes: Axes) -> None:
+        super().__init__()
+        self.axes = axes
 
     def infer(self, *inputs: Spec) -> Spec:
-        return inputs[0].but(axes=inputs[1].axes)
+        return inputs[0].but(axes=self.axes)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         assert ctx.layout is not None

@@ -67,6 +67,17 @@ class TensorOps:
         return result
 
 
+class ArrayMixin:
+    """What can be had as an array: values, views, parameters and constants."""
+
+    def asarray(self) -> Any:
+        """The data as an array of the caller's own; sparse data of one or two axes come as a CSR matrix."""
+        return self._to_array()
+
+    def _to_array(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say what its data are")
+
+
 def _select(x: Any, axis: int, part: Any) -> Any:
     if isinstance(part, slice):
         start, stop, step = part.start or 0, part.stop or 0, part.step or 1

@@ -11,14 +11,13 @@ from .build import as_variable, explained, user_line
 from .context import Context
 from .device import use_default_device
 from .dtypes import as_dtype
-from .feed import pack, unfeed
+from .feed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .function import Composite, Function, Primitive
 from .layout import Layout
 from .op import ALL, Op
 from .shape import UnknownDimension, as_shape
 from .sparse import SparseRows
 from .spec import Spec
-from .value import NDArrayView, Value
 from .variable import Output, Variable, new_uid
 
 
@@ -30,7 +29,7 @@ class UserFunction(Primitive):
 
     Data arrive as NumPy arrays that the method may keep and change.  A value with batch axis is an array
     ``(batch, *static)``, one with a sequence axis a list of arrays ``(steps, *static)`` in the user's order, one without
-    dynamic axes has its static shape; a sparse operand comes as CSR matrix.  Results are given the same way.
+    dynamic axes has its static shape; sparse data come as CSR matrices, if samples have one axis.  Results are given the same way.
 
     Args:
         inputs: variables and functions that it is applied to.
@@ -126,7 +125,7 @@ class UserFunction(Primitive):
             self.refresh()
         return self._declared or ()
 
-    def refresh(self) -> None:
+    def refresh(self, presuming: bool = False) -> bool:
         made = self._declared
         self._declared = made or ()  # what infer_outputs sees if it asks for outputs, or for an attribute that is not there
         try:
@@ -137,10 +136,13 @@ class UserFunction(Primitive):
             made = self._declared = tuple(Output(self, i, v.spec, v.name) for i, v in enumerate(declared))
         if len(made) != len(declared):
             raise explained(ValueError(f"infer_outputs gave {len(made)} outputs before and gives {len(declared)} now"), self)
+        changed = False
         for output, now in zip(made, declared, strict=True):
+            changed = changed or (output.spec, output.needs_gradient) != (now.spec, now.needs_gradient)
             output.spec, output.needs_gradient = now.spec, now.needs_gradient
         self.op.outputs = len(made)  # type: ignore[misc]
         self.op.gradient_inputs = ALL if any(output.needs_gradient for output in made) else ()  # type: ignore[misc]
+        return changed
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
         try:
@@ -167,6 +169,7 @@ class _UserOp(Op):
 
     op_name = "UserFunction"
     expands_operands = False
+    by_rows = False
 
     def __init__(self, function: UserFunction, attributes: dict[str, Any]) -> None:
         super().__init__()
@@ -256,13 +259,14 @@ class _UserOp(Op):
 
     def _shown(self, ctx: Context, array: Any, variable: Variable, layout: Layout | None) -> Any:
         """Rows as the user's methods get them, in memory of their own."""
-        host = _csr(ctx, array) if isinstance(array, SparseRows) else ctx.backend.to_numpy(array)
-        data = unfeed(host, variable.dynamic_axes, layout)
-        if self.function.as_numpy:
-            return data
-        if isinstance(data, list):
-            return Value._of_sequences(data, None)
-        return Value(NDArrayView.from_csr(data, shape=array.shape) if isinstance(array, SparseRows) else data)
+        as_numpy, axes = self.function.as_numpy, variable.dynamic_axes
+        if isinstance(array, SparseRows):
+            matrix = array.to_csr(ctx.backend)
+            shown = unfeed_sparse(matrix, array.shape, axes, layout) if as_numpy else sparse_value_of(matrix, array.shape, axes, layout, None)
+        else:
+            host = ctx.backend.to_numpy(array)
+            shown = unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, None)
+        return shown
 
 
 def _check_axes(outputs: Sequence[Variable], inputs: Sequence[Spec]) -> None:
@@ -300,13 +304,6 @@ def _store(ctx: Context, data: Any, target: Any, layout: Layout | None, otherwis
     except (ValueError, TypeError) as error:
         raise ValueError(f"{otherwise}: {error}") from error
     ctx.xp.copyto(target, ctx.backend.asarray(rows, target.dtype))
-
-
-def _csr(ctx: Context, rows: SparseRows) -> Any:
-    from scipy.sparse import csr_matrix
-
-    parts = tuple(ctx.backend.to_numpy(part) for part in (rows.data, rows.indices, rows.indptr))
-    return csr_matrix(parts, shape=(len(parts[2]) - 1, rows.shape[-1]))
 
 
 def output_variable(shape: Any, dtype: Any, dynamic_axes: Iterable[Axis], needs_gradient: bool = True, name: str = "") -> Variable:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import as_dtype
 from .shape import Shape, as_shape, format_shape, size_of
-from .variable import Variable
+from .tensor import ArrayMixin
+
+if TYPE_CHECKING:
+    from .variable import Variable
 
 
 def is_csr(data: Any) -> bool:
@@ -19,7 +22,7 @@ def is_csr(data: Any) -> bool:
     return getattr(data, "format", None) == "csr"
 
 
-class NDArrayView:
+class NDArrayView(ArrayMixin):
     """An array on a device, dense or CSR.
 
     Args:
@@ -112,13 +115,12 @@ class NDArrayView:
         """Whether it refuses to be changed."""
         return self._read_only
 
-    def asarray(self) -> Any:
-        """A copy: a NumPy array, or CSR for sparse data of rank 2 and less."""
+    def _to_array(self) -> Any:
         if self.is_sparse and len(self._shape) > 2:
             return self._data.toarray().reshape(self._shape)
         return self._data.copy()
 
-    to_ndarray = asarray
+    to_ndarray = ArrayMixin.asarray
 
     def copy_from(self, source: Any) -> None:
         """Take the contents of another view or array of the same shape.
@@ -183,7 +185,16 @@ class NDArrayView:
         return self._shape[0]
 
 
-class Value:
+class Lease:
+    """What the values of one evaluation share: whether their function has not been evaluated again."""
+
+    __slots__ = ("is_current",)
+
+    def __init__(self) -> None:
+        self.is_current = True
+
+
+class Value(ArrayMixin):
     """A minibatch: samples, or sequences padded to one length with a mask that tells their steps from padding.
 
     Args:
@@ -200,22 +211,32 @@ class Value:
             batch = NDArrayView.from_data(batch if is_csr(batch) else np.ascontiguousarray(batch), device)
         self._view = batch
         self._lengths: list[int] | None = None
-        self._sequences: list[Any] | None = None  # of a sparse value, whose parts are dear to cut out
+        self._sequences: list[Any] | None = None  # CSR matrices of a sparse value's sequences, which are dear to cut out
+        self._lease: Lease | None = None
         self.seq_starts = None if seq_starts is None else list(seq_starts)
 
     @classmethod
-    def _of_sequences(cls, sequences: Sequence[Any], device: DeviceDescriptor | None, seq_starts: Sequence[bool] | None = None) -> Value:
-        """A value of several sequences, each an array or CSR matrix with a leading time axis."""
-        lengths = [part.shape[0] for part in sequences]
+    def _of_sequences(
+        cls,
+        sequences: Sequence[Any],
+        device: DeviceDescriptor | None,
+        seq_starts: Sequence[bool] | None = None,
+        inner: Shape | None = None,
+        read_only: bool = False,
+    ) -> Value:
+        """A value of several sequences, each an array with a leading time axis or CSR rows, whose steps have the shape *inner*."""
+        per_step = 1 if inner is None or not is_csr(sequences[0]) else size_of(inner[:-1])
+        lengths = [part.shape[0] // per_step for part in sequences]
         longest = max(lengths)
         if is_csr(sequences[0]):
-            padded = _pad_csr(sequences, longest)
-            view = NDArrayView.from_csr(padded, device, borrow=True, shape=(len(lengths), longest, padded.shape[1]))
+            padded = _pad_csr(sequences, longest * per_step)
+            shape = inner or (padded.shape[1],)
+            view = NDArrayView.from_csr(padded, device, read_only, borrow=True, shape=(len(lengths), longest, *shape))
         else:
             dense = np.zeros((len(lengths), longest, *sequences[0].shape[1:]), sequences[0].dtype)
             for row, part in zip(dense, sequences, strict=True):
                 row[: len(part)] = part
-            view = NDArrayView.from_dense(dense, device, borrow=True)
+            view = NDArrayView.from_dense(dense, device, read_only, borrow=True)
         made = cls(view, seq_starts)
         made._sequences = list(sequences) if view.is_sparse else None
         made._lengths = lengths
@@ -227,12 +248,28 @@ class Value:
     ) -> Value:
         """Convert data as users give it for the input *var*.
 
+        An array, a CSR matrix or a view becomes the value's data as it is.  A list holds the sequences, each an array, CSR matrix,
+        view or nested list, which are padded to the longest; a sample counts as a sequence of one step.
+
+        Args:
+            var: the input.
+            data: an array, CSR matrix, NDArrayView, list of these, or a Value, which is passed through.
+            seq_starts: which sequences are new, and which continue those of the previous minibatch.
+            device: where it lives.
+            read_only: whether the value refuses to be changed.
+
         Raises:
-            ValueError: the data does not fit the variable.
+            TypeError: *var* is no variable.
+            ValueError: the data does not fit the variable, or *seq_starts* not the data.
+
+        >>> x = C.sequence.input_variable(2)
+        >>> C.Value.create(x, [np.ones((3, 2), np.float32), np.ones((1, 2), np.float32)]).mask
+        array([[2, 1, 1],
+               [2, 0, 0]], dtype=int32)
         """
         from .feed import value_for
 
-        return value_for(var, data, seq_starts, device)
+        return value_for(var, data, seq_starts, device, read_only)
 
     @staticmethod
     def one_hot(batch: Any, num_classes: Any, dtype: Any = None, device: DeviceDescriptor | None = None) -> Value:
@@ -255,10 +292,7 @@ class Value:
         if not nested:
             rows = sequences[0]
             return Value(NDArrayView.from_csr(rows, device, borrow=True, shape=(rows.shape[0] // per_step, *shape)))
-        if per_step != 1:
-            dense = [part.toarray().reshape(-1, *shape) for part in sequences]
-            return Value._of_sequences(dense, device)
-        return Value._of_sequences(sequences, device)
+        return Value._of_sequences(sequences, device, inner=shape)
 
     ONE_HOT_SKIP = 2**32 - 1
 
@@ -294,8 +328,8 @@ class Value:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the contents are still there; values own their memory here, so always."""
-        return True
+        """Whether the function that gave it has not been evaluated again since; the contents stay as they are in any case."""
+        return self._lease is None or self._lease.is_current
 
     @property
     def mask(self) -> Any:
@@ -319,13 +353,26 @@ class Value:
         """
         if self.is_sparse and variable is None:
             raise ValueError("as_sequences: for a sparse Value give the variable it is meant for")
-        if self._sequences is not None:
-            return list(self._sequences)
+        if self.is_sparse:
+            assert variable is not None
+            shape = variable.shape
+            sequences = self._sparse_sequences(shape)
+            return sequences if len(shape) == 1 else [part.toarray().reshape(-1, *shape) for part in sequences]
+        if not self.shape:
+            return [self._view.asarray()]
         sequences = list(self._view.asarray())
         return sequences if self._lengths is None else [part[:steps] for part, steps in zip(sequences, self._lengths, strict=True)]
 
-    def asarray(self) -> Any:
-        """All data as one array, with padding where sequences differ in length."""
+    def _sparse_sequences(self, shape: Shape) -> list[Any]:
+        """CSR rows of each sequence, without padding, where steps have the static shape *shape*; one sequence if there is no time axis."""
+        if self._sequences is not None:
+            return list(self._sequences)
+        held = self._view._data
+        count = self.shape[0] if len(self.shape) == len(shape) + 2 else 1
+        rows = held.shape[0] // count
+        return [held[i * rows : (i + 1) * rows] for i in range(count)]
+
+    def _to_array(self) -> Any:
         if self._lengths is not None and len(set(self._lengths)) > 1:
             warnings.warn("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart", UserWarning, stacklevel=2)
         return self._view.asarray()

@@ -14,10 +14,12 @@ from .dtypes import as_dtype
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
-from .shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete
+from .shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
+from .sparse import SparseRows
 from .spec import BATCH, Spec
-from .tensor import TensorOps
+from .tensor import ArrayMixin, TensorOps
 from .types import VariableType, type_of
+from .value import NDArrayView, Value, is_csr
 
 if TYPE_CHECKING:
     from .function import Primitive
@@ -153,7 +155,7 @@ class Output(Variable):
         return self._owner
 
 
-class _Holder(Variable):
+class _Holder(Variable, ArrayMixin):
     """A variable that holds a value of its own: what parameters and constants have in common."""
 
     def __init__(self, shape: Any, init: Any, dtype: Any, device: DeviceDescriptor | None, name: str, needs_gradient: bool) -> None:
@@ -166,7 +168,7 @@ class _Holder(Variable):
             super().__init__(Spec(as_shape(() if shape is None else shape), dtype, ()), name, needs_gradient=needs_gradient)
             self._init = init.seeded()
             return
-        given = np.asarray(init)
+        given = np.asarray(_dense(init))
         if given.dtype.kind not in "fiub":
             raise TypeError(f"{self.kind} '{name}': cannot begin as {init!r:.80}; give a number, an array or an initializer")
         wanted = given.shape if given.ndim or shape is None else as_shape(shape)
@@ -210,27 +212,31 @@ class _Holder(Variable):
 
     @property
     def value(self) -> Any:
-        """The value as a NumPy array that is the caller's own; assigning an array of the same shape changes it."""
-        return self.backend.to_numpy(self.array)
+        """The value, the caller's own, as NumPy array (CSR matrix where a constant is sparse); assigning one of its shape changes it."""
+        return self._copied()
 
     @value.setter
     def value(self, value: Any) -> None:
-        from .value import NDArrayView
+        self._assign(value)
 
-        if isinstance(value, NDArrayView):
-            value = value.asarray()
-        if not isinstance(value, (np.ndarray, np.generic)):
-            raise TypeError(f"value of {self!r}: expected a NumPy array or NDArrayView, got {type(value).__name__}")
-        if value.shape != self.array.shape:
-            raise RuntimeError(f"value of {self!r}: expected an array of shape {self.array.shape}, got {value.shape}")
-        self.backend.xp.copyto(self.array, self.backend.asarray(value, self.dtype))
+    def _copied(self) -> Any:
+        return self.backend.to_numpy(self.array)
+
+    def _assign(self, value: Any) -> None:
+        given = _dense(value)
+        if not isinstance(given, (np.ndarray, np.generic)):
+            raise TypeError(f"value of {self!r}: expected a NumPy array, CSR matrix or NDArrayView, got {type(value).__name__}")
+        if given.size == 1 and not self.array.shape:
+            given = given.reshape(())
+        if given.shape != self.array.shape:
+            raise RuntimeError(f"value of {self!r}: expected an array of shape {self.array.shape}, got {given.shape}")
+        self.backend.xp.copyto(self.array, self.backend.asarray(given, self.dtype))
 
     def set_value(self, value: Any) -> None:
         """Take the value of an NDArrayView or array: what user-written learners call."""
         self.value = value
 
-    def asarray(self) -> Any:
-        """The value as a NumPy array of the caller's own."""
+    def _to_array(self) -> Any:
         return self.value
 
 
@@ -271,7 +277,7 @@ class Constant(_Holder):
     """A value that learners leave alone; assigning to ``value``, or ``assign``, changes it.
 
     Args:
-        value: a number, array or list.
+        value: a number, array, list, NDArrayView or Value; a CSR matrix, or a view of one, stays sparse.
         shape: shape to fill with a number *value*.
         dtype: float16, float32 (the default) or float64.
         device: where it lives; the default device where None.
@@ -286,7 +292,49 @@ class Constant(_Holder):
     def __init__(
         self, value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
     ) -> None:
-        super().__init__(shape, 0 if value is None else value, as_dtype(dtype or option("dtype", np.float32)), device, name, False)
+        dtype = as_dtype(dtype or option("dtype", np.float32))
+        held = _held(value)
+        if not is_csr(held):
+            super().__init__(shape, 0 if held is None else held, dtype, device, name, False)
+            return
+        super().__init__(value.shape if shape is None else shape, constant_initializer(0), dtype, device, name, False)
+        self.spec = self.spec.but(sparse=True)
+        self._init, self._array = None, SparseRows(self.spec.dims, dtype)
+        self._assign(held)
+
+    @property
+    def initial(self) -> Any:
+        return NDArrayView.from_csr(self.array.to_csr(self.backend), shape=self.shape) if self.is_sparse else super().initial
+
+    def _copied(self) -> Any:
+        if not self.is_sparse:
+            return super()._copied()
+        matrix = self.array.to_csr(self.backend)
+        return matrix if len(self.shape) <= 2 else matrix.toarray().reshape(self.shape)
+
+    def _assign(self, value: Any) -> None:
+        if not self.is_sparse:
+            super()._assign(value)
+            return
+        matrix, shape = _held(value), self.spec.dims
+        if not is_csr(matrix):
+            raise TypeError(f"value of {self!r}, which is sparse: expected a CSR matrix or a sparse NDArrayView, got {type(value).__name__}")
+        if not shape or matrix.shape != (size_of(shape[:-1]), shape[-1]):
+            raise RuntimeError(f"value of {self!r}: expected a CSR matrix of shape {(size_of(shape[:-1]), *shape[-1:])}, got {matrix.shape}")
+        indices, indptr = (self.backend.asarray(part, part.dtype) for part in (matrix.indices, matrix.indptr))
+        self.array.set(self.backend.asarray(matrix.data, self.dtype), indices, indptr)
+
+
+def _held(value: Any) -> Any:
+    """What a Value or NDArrayView holds, an array or CSR matrix; anything else as it is."""
+    view = value.data if isinstance(value, Value) else value
+    return view._data if isinstance(view, NDArrayView) else view
+
+
+def _dense(value: Any) -> Any:
+    """The same as :func:`_held`, but an array where it is sparse."""
+    held = _held(value)
+    return held.toarray().reshape(value.shape) if is_csr(held) else held
 
 
 def input_variable(
@@ -352,13 +400,18 @@ def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: De
 
     >>> C.constant([1, 2]).value
     array([1., 2.], dtype=float32)
+    >>> from scipy.sparse import csr_matrix
+    >>> links = C.constant(csr_matrix(np.float32([[0, 1], [0.5, 0]])))
+    >>> links.is_sparse, C.times(links, np.float32([[1, 2], [3, 4]])).eval().tolist()
+    (True, [[3.0, 4.0], [0.5, 1.0]])
     """
     return Constant(value, shape, dtype or _float_type_of(value), device, name)
 
 
 def _float_type_of(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.dtype.type if value.dtype.kind == "f" else np.float32
+    held = _held(value)
+    if isinstance(held, (np.ndarray, np.generic)) or is_csr(held):
+        return held.dtype.type if held.dtype.kind == "f" else np.float32
     return None
 
 

@@ -14,6 +14,7 @@ from weakref import proxy
 from .binding import Binding
 from .feed import Feed
 from .layout import Layout
+from .sizes import Sizes
 
 if TYPE_CHECKING:
     from .program import Program
@@ -23,35 +24,53 @@ KEPT_BINDINGS = 16
 
 
 class Workspace:
-    """Memory of one call at a time: an arena for the program's values, scratch space, and bindings by size of minibatch."""
+    """Memory of one call at a time: an arena for the values of each stage, scratch space, and bindings by size of minibatch."""
 
     def __init__(self, program: Program) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
-        self.arena: Any = program.backend.allocate(0)
         self.pool: dict[str, Any] = {}
-        self._bindings: dict[Any, Binding] = {}
+        self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
+        self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
 
     def load(self, feeds: Sequence[Feed]) -> Binding:
-        """Bind the program to the sizes of *feeds*, one for each input, and load them."""
+        """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
         self._check(feeds)
-        key = tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
-        binding = self._bindings.get(key)
-        if binding is None or not binding.suits(feeds):
-            binding = self._bind(key, feeds)
+        key = tuple([(fed.shape, None if fed.layout is None else self._key_of(fed.layout)) for fed in feeds])
+        binding = self._bindings[0].get(key)
+        if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in feeds):
+            binding = self._bound(key, Sizes(self.program, feeds), None)
         binding.load(feeds)
         return binding
 
-    def _bind(self, key: Any, feeds: Sequence[Feed]) -> Binding:
-        while len(self._bindings) >= KEPT_BINDINGS:
-            self._bindings.pop(next(iter(self._bindings)))
-        binding = self._bindings[key] = Binding(self, feeds)
+    def advance(self, binding: Binding) -> Binding:
+        """Bind the stage that follows, now that its rows can be decided from the results of this one."""
+        decided = binding.decide()
+        key = (binding, *[self._key_of(layout) for layout in decided.values()])
+        return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
+
+    def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:
+        """The binding for these sizes, made now or earlier."""
+        bindings = self._bindings[0 if before is None else before.stage + 1]
+        binding = bindings.get(key)
+        if binding is None or not binding.suits(sizes):
+            while len(bindings) >= KEPT_BINDINGS:
+                bindings.pop(next(iter(bindings)))
+            binding = bindings[key] = Binding(self, sizes, before)
         return binding
 
-    def reserve(self, nbytes: int) -> None:
-        """Make the arena at least *nbytes* large; bindings to a smaller one are forgotten."""
-        if nbytes > self.arena.nbytes:
-            self.arena = self.program.backend.allocate(nbytes)
-            self._bindings.clear()
+    def _key_of(self, layout: Layout) -> Any:
+        """What bindings depend on: how many rows there are; where steps are bound one by one, how many rows each has."""
+        if self.program.has_loops and layout.is_sequence:
+            return layout.samples, layout.alive.tobytes()
+        return layout.samples, layout.rows
+
+    def reserve(self, stage: int, nbytes: int) -> Any:
+        """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
+        if nbytes > self._arenas[stage].nbytes:
+            self._arenas[stage] = self.program.backend.allocate(nbytes)
+            for bindings in self._bindings[stage:]:
+                bindings.clear()
+        return self._arenas[stage]
 
     def _check(self, feeds: Sequence[Feed]) -> None:
         """Refuse minibatches of different sizes."""
@@ -81,6 +100,9 @@ class Run:
     def forward(self) -> None:
         """Compute the roots."""
         self.binding.run(self.binding.forward_steps)
+        while not self.binding.is_last:
+            self.binding = self.workspace.advance(self.binding)
+            self.binding.run(self.binding.forward_steps)
 
     def backward(self, seeds: dict[Variable, Any] | None = None) -> None:
         """Compute the gradients.

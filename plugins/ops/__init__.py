@@ -38,6 +38,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "convolution": ("convolution", "convolution_transpose"),
     "pooling": ("pooling", "unpooling"),
     "roipooling": ("roipooling",),
+    "delay": ("sequence.past_value", "sequence.future_value", "sequence.delay"),
 }
 """Names of the operators by the file that defines them."""
 
@@ -46,4 +47,4 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 def cntk_register_ops(register: Register) -> None:
     for family, names in FAMILIES.items():
         for name in names:
-            register(name, f"cntk.plugins.ops.{family}:{name}")
+            register(name, f"cntk.plugins.ops.{family}:{name.rpartition('.')[2]}")

@@ -23,9 +23,9 @@ class UnpackBatchAxis(View):
             raise RuntimeError("the operand must have a batch axis and no sequence axis")
         return x.but(shape=(FreeDimension, *x.dims), axes=())
 
-    def array_shape(self, x: Shape) -> Shape:
+    def array_shape(self, layouts: Sequence[Layout | None], shapes: Sequence[Shape]) -> Shape:
         """Shape of the result's array: the operand's, rows included."""
-        return x
+        return shapes[0]
 
 
 class ToBatchAxis(View):

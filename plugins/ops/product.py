@@ -1,4 +1,4 @@
-"""Matrix products: times and times_transpose, of dense operands and of a sparse left one."""
+"""Matrix products: times and times_transpose, of dense and sparse operands."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.function import Function
+from ...core.layout import Layout
 from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
 from . import csr
+from .sparse_product import (
+    left_gradient_of_right,
+    left_product,
+    right_gradient_of_left,
+    right_product,
+    transposed_gradient_of_left,
+    transposed_product,
+)
 
 NO_INFERRED_RANK = -1
 
@@ -23,7 +32,7 @@ class Times(Op):
 
     op_name = "Times"
     keep_inputs = ALL
-    sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
+    sparse_inputs: ClassVar[tuple[int, ...]] = (0, 1)
     reversed_operands = True
     output_rank: int
     infer_input_rank_to_map: int = NO_INFERRED_RANK
@@ -37,6 +46,11 @@ class Times(Op):
         if left.sparse and len(b) - self.output_rank > 1 and self.infer_input_rank_to_map < 0:
             raise RuntimeError(f"the right operand {format_shape(b)} sums over several axes; a sparse left operand allows only its last")
         return self.common(left, right).but(shape=contract(a, b, self.output_rank))
+
+    def presume(self, left: Spec, right: Spec) -> Sequence[Spec] | None:
+        if right.shape is None:
+            return None
+        return left.but(shape=right.shape[: right.rank - self.output_rank]), right
 
     def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
         return fill(left.dims, self._spread(left.dims, right.dims), self.output_rank)
@@ -62,51 +76,75 @@ class Times(Op):
         split = len(static) - self.output_rank
         return right.reshape(*rows, size_of(static[:split]), size_of(static[split:]))
 
+    def right_size(self, static: Shape) -> tuple[int, int]:
+        """Size of the right matrix: what is summed over, and the output."""
+        split = len(static) - self.output_rank
+        return size_of(static[:split]), size_of(static[split:])
+
     def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
-        w = self.right_matrix(ctx, right)
-        if is_sparse_product(left, w):
-            csr.multiply(ctx.xp, flat_rows(ctx.xp, left, len(w)), w, flat(out, w.shape[1]))
-            return
-        x, y = matrices(ctx, dense(ctx, left), w, out)
-        ctx.xp.matmul(x, w, out=y)
+        if isinstance(left, SparseRows):
+            w = self.right_matrix(ctx, dense(ctx, right))
+            k, n = w.shape[-2:]
+            left_product(ctx.xp, flat_rows(ctx.xp, left, k), stack_of(w), stacked(out, n, ctx.layout))
+        elif isinstance(right, SparseRows):
+            k, n = self.right_size(static_shape(right, ctx.layouts[1]))
+            self._right_product(ctx, stacked(left, k, ctx.layouts[0]), right, stacked(out, n, ctx.layout))
+        else:
+            w = self.right_matrix(ctx, right)
+            x, y = matrices(ctx, left, w, out)
+            ctx.xp.matmul(x, w, out=y)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
-        w = self.right_matrix(ctx, right)
         dleft, dright = grads
-        if dright is not None and is_sparse_product(left, w):
-            self._sparse_gradient(ctx, flat(grad, w.shape[1]), dright, left, len(w))
+        if isinstance(dright, RowSparse):
+            self._row_sparse_gradient(ctx, grad, dright, left)
         elif dright is not None:
-            x, dy = matrices(ctx, dense(ctx, left), w, grad)
-            ctx.xp.matmul(x.swapaxes(-1, -2), dy, out=self.right_matrix(ctx, dright))
-        if dleft is not None:
-            left_gradient(ctx, dleft, w, grad)
+            dw = self.right_matrix(ctx, dright)
+            k, n = dw.shape[-2:]
+            if isinstance(left, SparseRows):
+                left_gradient_of_right(ctx.xp, flat_rows(ctx.xp, left, k), stacked(grad, n, ctx.layout), stack_of(dw))
+            else:
+                x, dy = matrices(ctx, left, dw, grad)
+                ctx.xp.matmul(x.swapaxes(-1, -2), dy, out=dw)
+        if dleft is None:
+            return
+        if isinstance(right, SparseRows) and not isinstance(left, SparseRows):
+            k, n = self.right_size(static_shape(right, ctx.layouts[1]))
+            self._gradient_of_left(ctx, right, stacked(grad, n, ctx.layout), stacked(dleft, k, ctx.layouts[0]))
+        else:
+            left_gradient(ctx, dleft, self.right_matrix(ctx, dense(ctx, right)), grad)
 
     def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
         left, right = inputs
         return index == 1 and left.sparse and right.axes == () and right.rank - self.output_rank == 1
 
-    def _sparse_gradient(self, ctx: Context, dy: Any, dright: Any, left: SparseRows, columns: int) -> None:
-        present, transposed = csr.transpose(ctx.xp, flat_rows(ctx.xp, left, columns))
-        values = ctx.backend.empty((len(present), dy.shape[1]), dy.dtype)
-        csr.multiply(ctx.xp, transposed, dy, values)
-        if isinstance(dright, RowSparse):
-            dright.set(present, values.reshape(len(present), *dright.shape[1:]))
-        else:
-            dright.fill(0)
-            self.right_matrix(ctx, dright)[present] = values
+    def _row_sparse_gradient(self, ctx: Context, grad: Any, dright: RowSparse, left: SparseRows) -> None:
+        width = size_of(dright.shape[1:])
+        present, transposed = csr.transpose(ctx.xp, flat_rows(ctx.xp, left, dright.shape[0]))
+        values = ctx.backend.empty((len(present), width), grad.dtype)
+        csr.multiply(ctx.xp, transposed, flat(grad, width), values)
+        dright.set(present, values.reshape(len(present), *dright.shape[1:]))
+
+    def _right_product(self, ctx: Context, left: Any, right: SparseRows, out: Any) -> None:
+        right_product(ctx.xp, left, flat_rows(ctx.xp, right, out.shape[2]), out)
+
+    def _gradient_of_left(self, ctx: Context, right: SparseRows, dy: Any, dleft: Any) -> None:
+        right_gradient_of_left(ctx.xp, flat_rows(ctx.xp, right, dy.shape[2]), dy, dleft)
 
 
 class TransposeTimes(Times):
     """Product of the left operand with the transposed right one, over the last axis of each."""
 
     op_name = "TransposeTimes"
-    sparse_inputs = ()
 
     def infer(self, left: Spec, right: Spec) -> Spec:
         if right.rank not in (1, 2):
             raise RuntimeError(f"the right operand must have 1 or 2 axes, it has {right.rank}")
         a, b = self.resolve(left, right)
         return self.common(left, right).but(shape=contract(a, _turned(b), 1))
+
+    def presume(self, left: Spec, right: Spec) -> Sequence[Spec] | None:
+        return None if right.shape is None else (left.but(shape=right.shape[-1:]), right)
 
     def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
         a, b = fill(left.dims, _turned(right.dims), 1)
@@ -116,6 +154,18 @@ class TransposeTimes(Times):
         rows = right.shape[:1] if ctx.layouts[1] is not None else ()
         matrix = right if right.ndim == len(rows) + 2 else right.reshape(*rows, 1, right.shape[-1])
         return matrix.swapaxes(-1, -2)
+
+    def right_size(self, static: Shape) -> tuple[int, int]:
+        return static[-1], size_of(static[:-1])
+
+    def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
+        return False
+
+    def _right_product(self, ctx: Context, left: Any, right: SparseRows, out: Any) -> None:
+        transposed_product(ctx.xp, left, right.parts, out)
+
+    def _gradient_of_left(self, ctx: Context, right: SparseRows, dy: Any, dleft: Any) -> None:
+        transposed_gradient_of_left(ctx.xp, right.parts, dy, dleft)
 
 
 # ---- shapes --------------------------------------------------------------------------------------
@@ -186,9 +236,20 @@ def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
     ctx.xp.matmul(side_by_side.reshape(m, rows * n), columns.reshape(k, rows * n).T, out=dx)
 
 
-def is_sparse_product(left: Any, w: Any) -> bool:
-    """Whether the left operand is sparse, and summed over with one matrix *w* for all rows."""
-    return isinstance(left, SparseRows) and w.ndim == 2 and len(w) >= left.shape[-1]
+def stack_of(w: Any) -> Any:
+    """A matrix as a stack of one; a stack as it is."""
+    return w if w.ndim == 3 else w[None]
+
+
+def stacked(array: Any, columns: int, layout: Layout | None) -> Any:
+    """View an array as a stack of matrices of *columns* columns, one for each row of its layout."""
+    return array.reshape(1 if layout is None else array.shape[0], -1, columns)
+
+
+def static_shape(value: Any, layout: Layout | None) -> Shape:
+    """The static shape of an array or SparseRows of this layout."""
+    shape: Shape = value.shape
+    return shape if layout is None else shape[1:]
 
 
 def dense(ctx: Context, value: Any) -> Any:
@@ -205,7 +266,7 @@ def flat_rows(xp: Any, sparse: SparseRows, columns: int) -> csr.Csr:
     width = sparse.shape[-1]
     beside = columns // width
     if beside == 1:
-        return sparse.data, sparse.indices, sparse.indptr
+        return sparse.parts
     return sparse.data, sparse.indices + width * (sparse.row_numbers(xp) % beside), sparse.indptr[::beside]
 
 

@@ -1,0 +1,178 @@
+"""Differentiation: the backward pass of a program."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .op import Elementwise, includes
+from .slots import COMPUTED, HELD, ROWS, ZERO, Instruction, Loop
+from .variable import Parameter, Variable
+
+if TYPE_CHECKING:
+    from .program import Program
+
+
+class Differentiator:
+    """Writes the backward pass of a program: which gradients flow where, and in which memory."""
+
+    def __init__(self, program: Program, roots: Sequence[Variable], wrt: Sequence[Variable]) -> None:
+        self.program = program
+        self.slots = program.slots
+        self.wrt = {program._slot_of[v]: v for v in map(program._resolved, wrt) if v in program._slot_of}
+        self.names = {v: program._slot_of.get(program._resolved(v)) for v in wrt}
+        self.roots = roots
+        self.gradient: dict[int, int] = {}
+        self.arrived: dict[int, int] = defaultdict(int)
+
+    def run(self) -> None:
+        program = self.program
+        active = self._depends_on_wrt()
+        reached = self._reached_from_roots(active)
+        expected = self._count_contributions(active, reached)
+        for root in self.roots:
+            slot = program.root_slots[root]
+            if slot in active:
+                program.seed_slots[root] = self._gradient_of(slot)
+                self.arrived[slot] = 1
+        entered: set[Loop] = set()
+        for instruction in reversed(program.instructions):
+            if not any(slot in reached for slot in instruction.outputs):
+                continue
+            if instruction.loop is not None and instruction.loop not in entered:
+                entered.add(instruction.loop)
+                self._enter(instruction.loop, active, reached)
+            self._differentiate(instruction, active, expected)
+        for variable, index in self.names.items():
+            if index is not None:
+                program.gradient_slots[variable] = self.gradient[index] if index in self.gradient else self._zero(index)
+
+    def _depends_on_wrt(self) -> set[int]:
+        active = set(self.wrt)
+        known = -1
+        while len(active) > known:  # once more round a loop where a delay brings it back
+            known = len(active)
+            for instruction in self.program.instructions:
+                flows = (slot in active and includes(instruction.op.gradient_inputs, i) for i, slot in enumerate(instruction.inputs))
+                if any(flows):
+                    active.update(instruction.outputs)
+            if not self.program.has_loops:
+                break
+        return active
+
+    def _reached_from_roots(self, active: set[int]) -> set[int]:
+        reached = {self.program.root_slots[root] for root in self.roots} & active
+        known = -1
+        while len(reached) > known:
+            known = len(reached)
+            for instruction in reversed(self.program.instructions):
+                if any(slot in reached for slot in instruction.outputs):
+                    reached.update(self._wanted(instruction, active))
+            if not self.program.has_loops:
+                break
+        return reached
+
+    def _wanted(self, instruction: Instruction, active: set[int]) -> list[int]:
+        return [slot for i, slot in enumerate(instruction.inputs) if slot in active and includes(instruction.op.gradient_inputs, i)]
+
+    def _count_contributions(self, active: set[int], reached: set[int]) -> dict[int, int]:
+        """How many terms the gradient of each value is the sum of."""
+        expected: dict[int, int] = defaultdict(int)
+        for root in self.roots:
+            expected[self.program.root_slots[root]] += 1
+        for instruction in self.program.instructions:
+            if any(slot in reached for slot in instruction.outputs):
+                for slot in self._wanted(instruction, active):
+                    expected[slot] += 1
+        return expected
+
+    def _gradient_of(self, slot: int) -> int:
+        if slot not in self.gradient:
+            of = self.slots[slot]
+            self.gradient[slot] = self.program._add(of.spec.but(sparse=False), COMPUTED, of.variable, like=slot)
+        return self.gradient[slot]
+
+    def _zero(self, slot: int) -> int:
+        of = self.slots[slot]
+        return self.program._add(of.spec.but(sparse=False), ZERO, of.variable, like=slot)
+
+    def _enter(self, loop: Loop, active: set[int], reached: set[int]) -> None:
+        """Prepare the gradients that steps of a loop add to: those that delays bring back, and of outer operands taken step by step."""
+        for instruction in loop.body:
+            if instruction.outputs[0] not in reached:
+                continue
+            for i, slot in enumerate(instruction.inputs):
+                wanted = slot in active and includes(instruction.op.gradient_inputs, i)
+                outer = slot not in loop.slots and not self._is_late(instruction, slot)
+                if wanted and (outer or self._is_carried(instruction, i)):
+                    self._begin_sum(loop, slot)
+
+    def _begin_sum(self, loop: Loop, slot: int) -> None:
+        """Let the gradient be zero before the loop's first term, unless terms from behind the loop are there."""
+        if not self.arrived[slot]:
+            loop.zeros.append(self._gradient_of(slot))
+        self.arrived[slot] += 1
+
+    def _differentiate(self, instruction: Instruction, active: set[int], expected: dict[int, int]) -> None:
+        instruction.grad = tuple(self.gradient.get(slot) for slot in instruction.outputs)
+        wanted = self._wanted(instruction, active)
+        if all(slot is None for slot in instruction.grad) or not wanted:
+            instruction.grad = None
+            return
+        count = len(instruction.inputs)
+        grads: list[int | None] = [None] * count
+        late_grads: list[int | None] = [None] * count
+        sums: list[tuple[int, int]] = []
+        late_sums: list[tuple[int, int]] = []
+        passed: list[tuple[int, int]] = []
+        for i, slot in enumerate(instruction.inputs):
+            if slot not in active or not includes(instruction.op.gradient_inputs, i):
+                continue
+            if self._is_carried(instruction, i):
+                instruction.carried = self._gradient_of(slot)
+                continue
+            late = self._is_late(instruction, slot)
+            target = self._gradient_of(slot)
+            self.arrived[slot] += 1
+            if expected[slot] == 1 and self._passes(instruction, i):
+                self._share(target, instruction.grad[0])
+                passed.append((i, target))
+            elif self.arrived[slot] > 1:
+                term = self.program._add(self.slots[target].spec, COMPUTED, self.slots[slot].variable, like=slot)
+                (late_sums if late else sums).append((target, term))
+                (late_grads if late else grads)[i] = term
+            else:
+                if expected[slot] == 1 and self.slots[slot].kind == HELD and self._is_row_sparse(instruction, i):
+                    self.slots[target].kind = ROWS
+                (late_grads if late else grads)[i] = target
+        instruction.grads, instruction.sums, instruction.passed = tuple(grads), tuple(sums), tuple(passed)
+        instruction.late_grads, instruction.late_sums = tuple(late_grads), tuple(late_sums)
+
+    def _is_carried(self, instruction: Instruction, i: int) -> bool:
+        """Whether it is the gradient that a delay brings back within a loop."""
+        loop = instruction.loop
+        return bool(loop is not None and i == 0 and instruction.op.shift and instruction.inputs[0] in loop.slots)
+
+    def _is_late(self, instruction: Instruction, slot: int) -> bool:
+        """Whether the gradient of a loop's operand from outside is taken for all steps at once."""
+        loop = instruction.loop
+        return loop is not None and slot not in loop.slots and instruction.op.by_rows
+
+    def _share(self, target: int, source: int | None) -> None:
+        """Let one gradient lie in the memory of another."""
+        if source is not None:
+            self.slots[target].base = self.slots[source].base
+
+    def _is_row_sparse(self, instruction: Instruction, i: int) -> bool:
+        return instruction.op.row_sparse(i, [self.slots[slot].spec for slot in instruction.inputs])
+
+    def _passes(self, instruction: Instruction, i: int) -> bool:
+        """Whether the gradient of operand *i* is that of the result, in the same memory."""
+        if isinstance(self.wrt.get(instruction.inputs[i]), Parameter):
+            return False  # learners write into the gradients of parameters
+        if hasattr(instruction.op, "grad_view"):
+            return True
+        op, before, after = instruction.op, self.slots[instruction.inputs[i]].spec, self.slots[instruction.outputs[0]].spec
+        unchanged = isinstance(op, Elementwise) and i in op.passes_gradient
+        return unchanged and before.is_concrete and (before.shape, before.axes) == (after.shape, after.axes)

@@ -1,0 +1,135 @@
+"""Sizes: types, layouts and array shapes of a program's values for one minibatch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .axis import Axes, format_axes
+from .build import explained
+from .feed import Feed
+from .layout import Layout
+from .shape import Shape
+from .spec import Spec
+
+if TYPE_CHECKING:
+    from .program import Program
+    from .slots import Instruction
+
+
+class Sizes:
+    """What a minibatch makes of a program's values, found out stage by stage.
+
+    Attributes:
+        specs, layouts, shapes: type, layout and full array shape of each slot; of later stages not known yet.
+    """
+
+    def __init__(self, program: Program, feeds: Sequence[Feed]) -> None:
+        self.program = program
+        self.specs = [slot.spec for slot in program.slots]
+        self.layouts: list[Layout | None] = [None] * len(program.slots)
+        self._of_axes: dict[Axes, Layout] = {}
+        self._first_on: dict[Axes, int] = {}
+        for index, fed in zip(program.inputs, feeds, strict=True):
+            self.specs[index] = self.specs[index].but(shape=fed.shape, sparse=self.specs[index].sparse)
+            self._lay(index, fed.layout)
+        self._complete(0, {})
+
+    def after(self, stage: int, decided: dict[Instruction, Layout]) -> Sizes:
+        """The sizes known in a later stage, given the layouts that operators decided at its beginning."""
+        made = object.__new__(Sizes)
+        made.program, made.specs, made.layouts = self.program, list(self.specs), list(self.layouts)
+        made._of_axes, made._first_on = dict(self._of_axes), dict(self._first_on)
+        made._complete(stage, decided)
+        return made
+
+    def layouts_of(self, indices: Sequence[int]) -> list[Layout | None]:
+        """Layouts of slots; of one that a later recurrence computes, that of the axes it is on."""
+        return [self.layouts[i] or self._of_axes.get(self.specs[i].axes or ()) for i in indices]
+
+    def shapes_of(self, indices: Sequence[int]) -> list[Shape]:
+        """Array shapes of slots, rows included."""
+        return [_with_rows(self.specs[i], layout) for i, layout in zip(indices, self.layouts_of(indices), strict=True)]
+
+    # ---- working them out ----
+
+    def _complete(self, stage: int, decided: dict[Instruction, Layout]) -> None:
+        program = self.program
+        for instruction in program.instructions:
+            if instruction.stage == stage:
+                self._size(instruction, decided.get(instruction))
+        if stage == program.stages - 1:
+            for index, slot in enumerate(program.slots):
+                if slot.like is not None:
+                    self.specs[index], self.layouts[index] = self.specs[slot.like], self.layouts[slot.like]
+        self.shapes = [_with_rows(spec, layout) for spec, layout in zip(self.specs, self.layouts, strict=True)]
+
+    def _size(self, instruction: Instruction, decided: Layout | None) -> None:
+        if not self.program.is_static:
+            for index, spec in zip(instruction.outputs, self._infer(instruction), strict=True):
+                self.specs[index] = spec
+        layout = decided or self._layout_after(instruction)
+        for index in instruction.outputs:
+            self._lay(index, layout if self.specs[index].axes else None)
+
+    def _lay(self, index: int, layout: Layout | None) -> None:
+        """Note the layout of a slot; values on one sequence axis have sequences of the same lengths."""
+        self.layouts[index] = layout
+        if layout is None:
+            return
+        axes = self.specs[index].axes or ()
+        known = self._of_axes.setdefault(axes, layout)
+        first = self._first_on.setdefault(axes, index)
+        if known is not layout and layout.is_sequence and known != layout:
+            one, other = self.program.slots[first].variable, self.program.slots[index].variable
+            raise ValueError(
+                f"{one!r} has {known} and {other!r} has {layout}, though both are on the dynamic axes {format_axes(axes)}; values of other "
+                "lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name'))"
+            )
+
+    def _infer(self, instruction: Instruction) -> tuple[Spec, ...]:
+        op = instruction.op
+        try:
+            made = op.infer(*(self.specs[i] for i in instruction.inputs))
+            made = made if isinstance(made, tuple) else (made,)
+            if hasattr(op, "array_shape"):
+                shape = op.array_shape(self.layouts_of(instruction.inputs), self.shapes_of(instruction.inputs))
+                made = (made[0].but(shape=shape), *made[1:])
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise explained(error, instruction.node) from None
+        return made
+
+    def _layout_after(self, instruction: Instruction) -> Layout | None:
+        """How the rows of an instruction's result lie: as its operands' rows, or as the operator says."""
+        op, axes = instruction.op, self.specs[instruction.outputs[0]].axes
+        layouts = self.layouts_of(instruction.inputs)
+        if hasattr(op, "make_layout"):
+            try:
+                made: Layout = op.make_layout(layouts, self.shapes_of(instruction.inputs))
+            except (ValueError, RuntimeError) as error:
+                raise explained(error, instruction.node) from None
+            return made
+        if not axes:
+            return None
+        known = zip(instruction.inputs, layouts, strict=True)
+        alike = [layout for i, layout in known if layout is not None and self.specs[i].axes == axes]
+        if not alike:
+            return self._of_axes.get(axes) or self._batch_of(layouts, instruction)
+        for other in alike[1:]:
+            if other is not alike[0] and other != alike[0]:
+                why = f"operands on the same dynamic axes have different samples or sequence lengths: {alike[0]} and {other}"
+                raise explained(ValueError(why), instruction.node)
+        return alike[0]
+
+    def _batch_of(self, layouts: Sequence[Layout | None], instruction: Instruction) -> Layout:
+        """The batch that sequences come from."""
+        spec = self.specs[instruction.outputs[0]]
+        found = next((layout.batch for layout in layouts if layout is not None), None)
+        if found is None or len(spec.axes or ()) > 1:
+            why = f"nothing tells the lengths of sequences on the dynamic axes {format_axes(spec.axes)}; an input on them must be involved"
+            raise explained(ValueError(why), instruction.node)
+        return found
+
+
+def _with_rows(spec: Spec, layout: Layout | None) -> Shape:
+    return spec.dims if layout is None else (layout.rows, *spec.dims)

@@ -1,0 +1,93 @@
+"""What programs are made of: slots for values, instructions, and loops of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .op import Op
+from .spec import Spec
+from .variable import Variable
+
+if TYPE_CHECKING:
+    from .function import Primitive
+
+INPUT, HELD, COMPUTED, ZERO, ROWS = "input", "held", "computed", "zero", "rows"
+FOREVER = 2**62
+
+
+@dataclass(slots=True)
+class Slot:
+    """A value of a program.
+
+    Attributes:
+        spec: its type.
+        kind: fed data, a parameter's or constant's own array, something computed, a gradient that is zero, or a row-sparse one.
+        variable: the variable it belongs to.
+        like: for a gradient, the slot whose gradient it is.
+        base: the slot whose memory it shares, itself when it has its own.
+        birth, death: first and last moment at which it is needed.
+    """
+
+    spec: Spec
+    kind: str
+    variable: Variable
+    like: int | None
+    base: int
+    birth: int = FOREVER
+    death: int = -1
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One operator at work: forward, and in a training program backward.
+
+    Attributes:
+        op, node: the operator, and the function of the graph it stands for.
+        forward, backward: the methods to call, of the operator or of a kernel.
+        inputs, outputs: slots of operands and results.
+        grad: slots of the results' gradients, None where none arrives; set when a gradient passes.
+        grads: slots of the operands' gradients, None where none is wanted.
+        sums: pairs (gradient, term to add to it) that follow the backward step.
+        loop: the recurrence it is a part of.
+        stage: the stage of the program it runs in.
+        late_grads, late_sums: in a loop, gradients of operands from outside it, taken for all steps at once after the last one.
+        carried: of a delay in a loop, slot of its operand's gradient, to which each step adds.
+        is_view: whether the result is a view of the first operand, so that nothing runs forward.
+        passed: pairs (operand, slot) of gradients that share the memory of the result's gradient, for which nothing runs.
+    """
+
+    op: Op
+    node: Primitive
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    loop: Loop | None = None
+    stage: int = 0
+    grad: tuple[int | None, ...] | None = None
+    grads: tuple[int | None, ...] = ()
+    sums: tuple[tuple[int, int], ...] = ()
+    is_view: bool = False
+    passed: tuple[tuple[int, int], ...] = ()
+    late_grads: tuple[int | None, ...] = ()
+    late_sums: tuple[tuple[int, int], ...] = ()
+    carried: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A recurrence: instructions that run once a step.
+
+    Attributes:
+        forward: whether steps follow one another from the first to the last.
+        body: its instructions, in the order of a step; they follow one another in the program.
+        slots: results of the body.
+        zeros: slots of gradients that are zero before steps add to them.
+    """
+
+    forward: bool
+    body: list[Instruction]
+    slots: set[int]
+    zeros: list[int]

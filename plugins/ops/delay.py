@@ -1,0 +1,251 @@
+"""Delays: the value of an earlier or later step of the same sequence.  A cycle of a graph through one is a recurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.layout import Index, Layout
+from ...core.op import Op, Operand, operator, sample
+from ...core.shape import Shape, broadcast, format_shape
+from ...core.spec import Spec, merge_dtypes
+from .identity import alias
+
+
+class PastValue(Op):
+    """The first operand *offset* steps earlier; where a sequence has no such step, the second operand, the initial state.
+
+    An initial state without a sequence axis serves for every such step.  The steps of one with a sequence axis lie before the
+    sequence: its last step is the one before the first.
+    """
+
+    op_name = "PastValue"
+    expands_operands = False
+    offset: int
+
+    @property
+    def shift(self) -> int:  # type: ignore[override]
+        """How many steps earlier the operand is read."""
+        return self.offset
+
+    # ---- types ----
+
+    def infer(self, x: Spec, initial: Spec) -> Spec:
+        if x.axes is not None and len(x.axes) != 2:
+            raise RuntimeError(
+                "the operand must have a batch axis and a sequence axis; declare the input with sequence.input_variable, "
+                "or give the value a sequence axis with sequence.broadcast_as"
+            )
+        if broadcast(x.dims, initial.dims) != x.shape:
+            raise ValueError(
+                f"the initial state has the shape {format_shape(initial.shape)}, which does not broadcast to that of the operand, "
+                f"{format_shape(x.shape)}"
+            )
+        return x.but(dtype=merge_dtypes((x, initial)))
+
+    # ---- values ----
+
+    def forward(self, ctx: Context, out: Any, x: Any, initial: Any) -> None:
+        """Compute all steps, outside a recurrence."""
+        ctx.xp.take(x, self._rows_read(_of_sequences(ctx.layout)), axis=0, out=out, mode="clip")
+        self.fill(ctx, out, initial)
+
+    def fill(self, ctx: Context, out: Any, initial: Any) -> None:
+        """Write the initial state to the steps that read outside their sequence."""
+        rows, states = self._outside(ctx)
+        if states is None:
+            out[rows] = initial
+        else:
+            out[rows] = initial[states].reshape(len(rows), *_lined_up(initial.shape[1:], out.ndim - 1))
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:
+        dx, dinitial = grads
+        if dx is not None:
+            read = self._rows_read(_of_sequences(ctx.layout))
+            inside = read >= 0
+            dx.fill(0)
+            dx[read[inside]] = grad[inside]
+        if dinitial is not None:
+            rows, states = self._outside(ctx)
+            if states is None:
+                ctx.sum_to(grad[rows], dinitial)
+                return
+            terms = np.zeros((len(rows), *_lined_up(dinitial.shape[1:], grad.ndim - 1)), grad.dtype)
+            ctx.sum_to(grad[rows], terms)
+            dinitial.fill(0)
+            ctx.xp.add.at(dinitial, states, terms.reshape(len(rows), *dinitial.shape[1:]))
+
+    # ---- rows ----
+
+    def _steps_read(self, layout: Layout) -> Index:
+        """Step that each row reads, which may lie outside its sequence."""
+        return layout.step_of_row - self.shift
+
+    def _rows_read(self, layout: Layout) -> Index:
+        """Row that each row reads, -1 where it lies outside the sequence."""
+        steps, sequences = self._steps_read(layout), layout.sequence_of_row
+        inside = (steps >= 0) & (steps < _lengths(layout)[sequences])
+        return np.where(inside, layout.offsets[np.where(inside, steps, 0)] + layout.rank[sequences], -1)
+
+    def _outside(self, ctx: Context) -> tuple[Index, Index | None]:
+        """Rows that read outside their sequences, and the row of the initial state that each takes; None if there is but one state."""
+        layout, states = _of_sequences(ctx.layout), ctx.layouts[1]
+        steps, sequences = self._steps_read(layout), layout.sequence_of_row
+        beyond = steps if self.shift > 0 else steps - _lengths(layout)[sequences]
+        rows = np.flatnonzero(beyond < 0 if self.shift > 0 else beyond >= 0)
+        if states is None or states.lengths is None:
+            return rows, None if states is None else sequences[rows]
+        own = sequences[rows]
+        length = states.lengths[own]
+        step = beyond[rows] + length if self.shift > 0 else beyond[rows]
+        step = np.where(length == 1, 0, step)
+        if ((step < 0) | (step >= length)).any():
+            short = int(own[np.flatnonzero((step < 0) | (step >= length))[0]])
+            raise ValueError(
+                f"the initial state of sequence {short} has {states.lengths[short]} steps, but a delay of {abs(self.shift)} steps needs as many, or one"
+            )
+        return rows, states.offsets[step] + states.rank[own]
+
+
+class FutureValue(PastValue):
+    """The first operand *offset* steps later; where a sequence has no such step, the second operand, the initial state.
+
+    The steps of an initial state with a sequence axis lie behind the sequence.
+    """
+
+    op_name = "FutureValue"
+
+    @property
+    def shift(self) -> int:  # type: ignore[override]
+        return -self.offset
+
+
+def _of_sequences(layout: Layout | None) -> Layout:
+    assert layout is not None
+    return layout
+
+
+def _lengths(layout: Layout) -> Index:
+    assert layout.lengths is not None
+    return layout.lengths
+
+
+def _lined_up(shape: Shape, rank: int) -> Shape:
+    """The shape with leading axes of length 1 up to *rank*."""
+    return (1,) * (rank - len(shape)) + shape
+
+
+def _delayed(steps: int) -> Any:
+    """What :func:`past_value` gives for one sequence, and :func:`future_value` for a negative number of steps."""
+
+    def expected(x: Any, initial: Any = 0) -> Any:
+        result = np.empty_like(x)
+        for step in range(len(x)):
+            inside = 0 <= step - steps < len(x)
+            result[step] = x[step - steps] if inside else initial
+        return result
+
+    return expected
+
+
+@operator(
+    sample(Operand((2, 3), kind="sequence"), expected=_delayed(1)),
+    sample(Operand((2,), kind="sequence"), Operand((2,), kind="batch"), time_step=2, expected=_delayed(2)),
+    sample(Operand((2, 2), kind="sequence"), Operand((2,), kind="parameter"), time_step=3, expected=_delayed(3)),
+    sample(Operand((), kind="sequence"), expected=_delayed(1)),
+)
+def past_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
+    """The value of earlier steps: step ``t`` of the result is step ``t - time_step`` of *x*.
+
+    Where the operand depends on the result, the graph has a cycle and computes step by step: a recurrence.
+
+    Args:
+        x: operand of static shape ``S`` with a sequence axis.
+        initial_state: value for the first *time_step* steps, which broadcasts to ``S``: a number, an array, or a variable without
+            dynamic axes, with the batch axis (a state for each sequence), or with a sequence axis (whose last steps are taken);
+            0 by default.
+        time_step: number of steps; 0 gives *x* itself.
+        name: name of the function.
+
+    Returns:
+        Function of shape ``S`` on the dynamic axes of *x*.
+
+    Raises:
+        NotImplementedError: *time_step* is negative; that is what :func:`future_value` is for.
+        RuntimeError: *x* has no sequence axis.
+        ValueError: the initial state's shape does not broadcast to ``S``.
+
+    >>> x = C.sequence.input_variable(())
+    >>> C.sequence.past_value(x, initial_state=9).eval([np.float32([1, 2, 3])])
+    [array([9., 1., 2.], dtype=float32)]
+    """
+    return _delay(PastValue, "past_value", x, initial_state, time_step, name)
+
+
+@operator(
+    sample(Operand((2, 3), kind="sequence"), expected=_delayed(-1)),
+    sample(Operand((2,), kind="sequence"), Operand((2,), kind="batch"), time_step=2, expected=_delayed(-2)),
+    sample(Operand((2, 2), kind="sequence"), Operand((2,), kind="parameter"), time_step=3, expected=_delayed(-3)),
+)
+def future_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
+    """The value of later steps: step ``t`` of the result is step ``t + time_step`` of *x*.
+
+    Args:
+        x: operand of static shape ``S`` with a sequence axis.
+        initial_state: value for the last *time_step* steps, as for :func:`past_value`; of a state with a sequence axis the first
+            steps are taken.
+        time_step: number of steps; 0 gives *x* itself.
+        name: name of the function.
+
+    Returns:
+        Function of shape ``S`` on the dynamic axes of *x*.
+
+    Raises:
+        NotImplementedError: *time_step* is negative; that is what :func:`past_value` is for.
+        RuntimeError: *x* has no sequence axis.
+        ValueError: the initial state's shape does not broadcast to ``S``.
+
+    >>> x = C.sequence.input_variable(())
+    >>> C.sequence.future_value(x).eval([np.float32([1, 2, 3])])
+    [array([2., 3., 0.], dtype=float32)]
+    """
+    return _delay(FutureValue, "future_value", x, initial_state, time_step, name)
+
+
+@operator(
+    sample(Operand((2,), kind="sequence"), time_step=2, expected=_delayed(2)),
+    sample(Operand((2,), kind="sequence"), time_step=-1, expected=_delayed(-1)),
+)
+def delay(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
+    """The value of earlier steps, or for a negative *time_step* of later ones; see :func:`past_value` and :func:`future_value`.
+
+    Args:
+        x: operand of static shape ``S`` with a sequence axis.
+        initial_state: value for steps that read outside the sequence; 0 by default.
+        time_step: number of steps; 0 gives *x* itself.
+        name: name of the function.
+
+    Returns:
+        Function of shape ``S`` on the dynamic axes of *x*.
+
+    >>> x = C.sequence.input_variable(())
+    >>> C.sequence.delay(x, time_step=-2).eval([np.float32([1, 2, 3])])
+    [array([3., 0., 0.], dtype=float32)]
+    """
+    if time_step > 0:
+        return past_value(x, initial_state, time_step, name)
+    if time_step < 0:
+        return future_value(x, initial_state, -time_step, name)
+    return alias(x, name=name) if name else x
+
+
+def _delay(op: type[PastValue], op_name: str, x: Any, initial_state: Any, time_step: int, name: str) -> Function:
+    if time_step < 0:
+        raise NotImplementedError(f"{op_name}: time_step must not be negative, got {time_step}; sequence.delay goes both ways")
+    if time_step == 0:
+        return alias(x, name=name) if name else x
+    return op(offset=int(time_step))(x, 0 if initial_state is None else initial_state, name=name)
