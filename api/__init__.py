@@ -19,7 +19,7 @@ from cntk.core import plugins as _plugins
 _plugins.load_plugins()
 
 from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402, I001
-from cntk import cntk_py, losses, metrics, misc, ops, tensor, train, variables  # noqa: E402
+from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, variables  # noqa: E402
 from cntk.axis import Axis  # noqa: E402
 from cntk.core import NDArrayView, Value, asarray, asvalue, user_function  # noqa: E402
 from cntk.core.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
@@ -29,6 +29,7 @@ from cntk.default_options import *  # noqa: E402, F403
 from cntk.device import *  # noqa: E402, F403
 from cntk.eval import Evaluator  # noqa: E402
 from cntk.initializer import *  # noqa: E402, F403
+from cntk.internal.utils import _to_cntk_dict_value  # noqa: E402
 from cntk.io import INFINITELY_REPEAT  # noqa: E402
 from cntk.learners import IGNORE, UnitType  # noqa: E402
 from cntk.ops.functions import BlockFunction, CloneMethod, Function  # noqa: E402

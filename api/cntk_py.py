@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.device import DeviceKind, always_allow_setting_default_device
+import numpy as np
+
+from cntk.core.axis import Axis
+from cntk.core.device import DeviceDescriptor, DeviceKind, always_allow_setting_default_device
+from cntk.core.dtypes import DataType
 from cntk.core.function import Function, allow_renaming_functions
+from cntk.core.native import is_native_user_function_registered
 from cntk.core.progress import ProgressWriter
 from cntk.core.random import (
     generate_random_seed,
@@ -16,11 +21,111 @@ from cntk.core.random import (
 )
 from cntk.core.shape import FreeDimension, InferredDimension
 from cntk.core.value import NDArrayView, Value
-from cntk.core.variable import Constant, Parameter, Variable
+from cntk.core.variable import Constant as _Constant
+from cntk.core.variable import Parameter as _Parameter
+from cntk.core.variable import Variable
+from cntk.learners import Learner
 
 DeviceKind_CPU = DeviceKind.CPU
 DeviceKind_GPU = DeviceKind.GPU
-DataType_Unknown, DataType_Float, DataType_Double, DataType_Float16 = 0, 1, 2, 4
+DataType_Unknown = DataType.Unknown
+DataType_Float = DataType.Float
+DataType_Double = DataType.Double
+DataType_UChar = DataType.UChar
+DataType_Float16 = DataType.Float16
+DataType_Int8 = DataType.Int8
+DataType_Int16 = DataType.Int16
+
+
+class _EngineClass(type):
+    """A class of the engine: made with its argument order, the result is an object of the public class, which counts as its instance."""
+
+    public: Any
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.public)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.public)
+
+
+class Parameter(metaclass=_EngineClass):
+    """``cntk_py.Parameter(shape, data_type, initial value, device, name)``; see :class:`cntk.Parameter`."""
+
+    public = _Parameter
+
+    def __new__(cls, shape: Any, data_type: Any, value: Any = 0, device: Any = None, name: str = "") -> Any:
+        return _Parameter(shape, value, data_type, device, name)
+
+
+class Constant(metaclass=_EngineClass):
+    """``cntk_py.Constant(shape, data_type, value, device, name)``; see :class:`cntk.Constant`."""
+
+    public = _Constant
+
+    def __new__(cls, shape: Any, data_type: Any, value: Any = 0, device: Any = None, name: str = "") -> Any:
+        return _Constant(value, shape, data_type, device, name)
+
+
+class DictionaryValue:
+    """The value of an entry of a :class:`Dictionary`: a bool, number, string, list, dictionary, array or None."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value.value if isinstance(value, DictionaryValue) else value
+
+    def has_value(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DictionaryValue) and _equal(self.value, other.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"DictionaryValue({self.value!r})"
+
+
+class Dictionary(dict[str, Any]):
+    """Entries by name, as the engine's configurations hold them; what is missing is None.
+
+    >>> config = C.cntk_py.Dictionary()
+    >>> config['traceLevel'] = 1
+    >>> config['traceLevel'], config['frameMode']
+    (1, None)
+
+    Raises:
+        TypeError: the key is no string.
+    """
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"Dictionary: keys are strings, got {type(key).__name__} {key!r:.80}")
+        super().__setitem__(key, value.value if isinstance(value, DictionaryValue) else value)
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+    def contains(self, key: str) -> bool:
+        """Whether there is such an entry."""
+        return key in self
+
+    def size(self) -> int:
+        """Number of entries."""
+        return len(self)
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_equal, left, right))
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return getattr(left, "dtype", None) == getattr(right, "dtype", None) and np.array_equal(left, right)
+    return type(left) is type(right) and bool(left == right)
+
 
 _deterministic = False
 
@@ -51,16 +156,24 @@ enable_gradient_accumulation_optimization = _accepted
 disable_gradient_accumulation_optimization = _accepted
 
 __all__ = [
+    "Axis",
     "Constant",
     "DataType_Double",
     "DataType_Float",
     "DataType_Float16",
+    "DataType_Int8",
+    "DataType_Int16",
+    "DataType_UChar",
     "DataType_Unknown",
+    "DeviceDescriptor",
     "DeviceKind_CPU",
     "DeviceKind_GPU",
+    "Dictionary",
+    "DictionaryValue",
     "FreeDimension",
     "Function",
     "InferredDimension",
+    "Learner",
     "NDArrayView",
     "Parameter",
     "ProgressWriter",
@@ -71,6 +184,7 @@ __all__ = [
     "force_deterministic_algorithms",
     "generate_random_seed",
     "get_random_seed",
+    "is_native_user_function_registered",
     "is_random_seed_fixed",
     "reset_random_seed",
     "set_fixed_random_seed",

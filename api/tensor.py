@@ -1,5 +1,6 @@
-"""Operators on variables and functions."""
+"""What variables and functions have in common: operators; and values: being had as arrays."""
 
+from cntk.core.tensor import ArrayMixin
 from cntk.core.tensor import TensorOps as TensorOpsMixin
 
-__all__ = ["TensorOpsMixin"]
+__all__ = ["ArrayMixin", "TensorOpsMixin"]

@@ -1,4 +1,5 @@
-"""Minibatches of random data that look like real data: dark images with some bright pixels, and labels that can be learned.
+"""Minibatches of random data that look like real data: dark images with some bright pixels, sentences of few frequent and many rare
+words, and labels that can be learned.
 
 This file and the workloads also run on Python 3.6, the last that CNTK 2.7 was made for.
 """
@@ -33,6 +34,41 @@ def sparse_one_hot(pool, count):
     from scipy.sparse import csr_matrix
 
     return [csr_matrix(rows) for rows in one_hot(pool, count)]
+
+
+def query_lengths(size, seed=2):
+    """Lengths ``(size,)`` for each minibatch of a pool, spread as those of ATIS's queries: 5 to 39 words, 13.4 on average."""
+    random = np.random.RandomState(seed)
+    return [np.clip(np.rint(random.gamma(9, 1.49, size)), 5, 39).astype(int) for _ in range(POOL)]
+
+
+def even_lengths(size, least, most, seed=3):
+    """Lengths ``(size,)`` for each minibatch of a pool, all from ``least`` to ``most`` equally likely."""
+    random = np.random.RandomState(seed)
+    return [random.randint(least, most + 1, size) for _ in range(POOL)]
+
+
+def words(lengths, vocabulary, seed=4):
+    """Word numbers, an array a sequence in a list a minibatch: the word of rank r as frequent as 1 / r."""
+    random = np.random.RandomState(seed)
+    share = np.cumsum(1 / np.arange(1, vocabulary + 1))
+    return [[np.searchsorted(share, random.rand(n) * share[-1]) for n in minibatch] for minibatch in lengths]
+
+
+def tags(pool, vocabulary, count, seed=5):
+    """A class number for each word of a pool, which the word and the one before it tell."""
+    teacher = np.random.RandomState(seed).randint(count, size=(vocabulary, 2))
+    return [[(teacher[s, 0] + np.append(0, teacher[s[:-1], 1])) % count for s in minibatch] for minibatch in pool]
+
+
+def csr_sequences(pool, count):
+    """Number sequences as one-hot rows in SciPy's CSR form, a matrix a sequence."""
+    from scipy.sparse import csr_matrix
+
+    def rows(numbers):
+        return csr_matrix((np.ones(len(numbers), np.float32), numbers, np.arange(len(numbers) + 1)), (len(numbers), count))
+
+    return [[rows(sequence) for sequence in minibatch] for minibatch in pool]
 
 
 def pairs(left, right):

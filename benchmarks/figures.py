@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import bag_of_words
+import bidirectional
 import convolution
 import inference
 import logistic_regression
 import mlp
+import tagger
 
 TRAINED = ("cntk", "torch")
 
@@ -41,9 +44,14 @@ FIGURES = [
     Figure(mlp.TITLE, "step_time", "mlp", flop=mlp.FLOP, nbytes=mlp.BYTES),
     Figure(convolution.TITLE, "step_time", "convolution", flop=convolution.FLOP, nbytes=convolution.BYTES),
     Figure(inference.TITLE, "step_time", "inference", flop=inference.FLOP, nbytes=inference.BYTES),
+    Figure(tagger.TITLE, "step_time", "tagger", flop=tagger.FLOP, nbytes=tagger.BYTES),
+    Figure(bidirectional.TITLE, "step_time", "bidirectional", flop=bidirectional.FLOP, nbytes=bidirectional.BYTES),
+    Figure(bag_of_words.TITLE, "step_time", "bag_of_words", flop=bag_of_words.FLOP, nbytes=bag_of_words.BYTES),
     Figure("dense network: building it and the first training step", "first_call", "mlp"),
     Figure("convolutional network: building it and the first training step", "first_call", "convolution"),
+    Figure("LSTM tagger: building it and the first training step", "first_call", "tagger"),
     Figure("import, where NumPy has been imported", "import_time", "import"),
     Figure("logistic regression: memory at the start, after 100 and after 1,000 steps", "memory", "logistic_regression", unit="MB"),
     Figure("dense network: memory at the start, after 100 and after 1,000 steps", "memory", "mlp", unit="MB"),
+    Figure("LSTM tagger: memory at the start, after 100 and after 1,000 steps", "memory", "tagger", unit="MB"),
 ]  # fmt: skip

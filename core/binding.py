@@ -5,7 +5,7 @@ A program in stages has a binding for each, as sizes become known; the last one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .slots import Instruction, Loop
     from .workspace import Workspace
 
-Step = tuple[Callable[..., None], tuple[Any, ...]]
+Step = tuple[Callable[..., None], tuple[Any, ...], "Primitive"]
+"""A call: the method, its arguments, and the function of the graph that it works for."""
 
 
 class Binding:
@@ -50,14 +51,13 @@ class Binding:
         self.sizes = sizes
         self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
-        self._nodes: dict[int, Primitive] = {}
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
         self._place(workspace)
         self.forward_steps: list[Step] = []
         self.backward_steps: list[Step] = []
         self.finish_steps: list[Step] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
-        self._bind_instructions()
+        self._bind_instructions(workspace)
 
     @property
     def is_last(self) -> bool:
@@ -132,19 +132,21 @@ class Binding:
 
     # ---- instructions ----
 
-    def _bind_instructions(self) -> None:
+    def _bind_instructions(self, workspace: Workspace) -> None:
         for instruction in self._instructions:
             self.contexts[instruction] = self._context(instruction)
         for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
             if loop is None:
                 for instruction in body:
-                    self._bind_forward(instruction)
+                    self._bind_views((instruction,))
+                    self.forward_steps.extend(self.forward_step(instruction))
             else:
                 self._bind_views(body)
-                unrolling = self.unrollings[loop] = Unrolling(self, loop)
+                unrolling = self.unrollings[loop] = Unrolling(self, loop, workspace.step_contexts)
                 unrolling.bind_forward()
         if not self.is_last:
             return
+        self._place_gradients()
         for loop, body in groupby(reversed(self.program.instructions), key=lambda instruction: instruction.loop):
             group = [instruction for instruction in body if instruction.grad is not None]
             for instruction in group:
@@ -152,11 +154,12 @@ class Binding:
             if loop is not None and group:
                 self.unrollings[loop].bind_backward()
             for instruction in group:
-                self._bind_backward(instruction)
+                targets = (instruction.grads, instruction.sums) if loop is None else (instruction.late_grads, instruction.late_sums)
+                self.backward_steps.extend(self.backward_step(instruction, *targets))
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
-                step = (instruction.op.finish, (self.contexts[instruction], self.result(instruction), *self.operands(instruction)))
-                self.append(self.finish_steps, step, instruction)
+                arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
+                self.finish_steps.append((instruction.op.finish, arguments, instruction.node))
 
     def _context(self, instruction: Instruction) -> Context:
         context = Context(self.backend, self.program.training, self.pool)
@@ -167,14 +170,6 @@ class Binding:
         context.layouts = self.sizes.layouts_of(instruction.inputs)
         context.layout = self.layouts[instruction.outputs[0]]
 
-    def _bind_forward(self, instruction: Instruction) -> None:
-        if instruction.is_view:
-            self._bind_views((instruction,))
-            return
-        context, result = self.contexts[instruction], self.result(instruction)
-        self.append(self.forward_steps, (instruction.forward, (context, result, *self.operands(instruction))), instruction)
-        self.check(result, instruction)
-
     def _bind_views(self, instructions: Iterable[Instruction]) -> None:
         arrays = self.arrays
         for instruction in instructions:
@@ -182,10 +177,22 @@ class Binding:
                 target = instruction.outputs[0]
                 arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.sizes.shapes[target])
 
-    def check(self, result: Any, instruction: Instruction) -> None:
-        """In checked mode, look for NaN in what an instruction has computed."""
+    def forward_step(self, instruction: Instruction) -> Iterator[Step]:
+        """The calls that compute an instruction for all rows: one, none for a view, one more in checked mode."""
+        if instruction.is_view:
+            return
+        result = self.result(instruction)
+        yield instruction.forward, (self.contexts[instruction], result, *self.operands(instruction)), instruction.node
         if self.program.checked:
-            self.append(self.forward_steps, (_check_for_nan, (self.backend.xp, result)), instruction)
+            yield _check_for_nan, (self.backend.xp, result), instruction.node
+
+    def _place_gradients(self) -> None:
+        """Let gradients of parts lie in the memory of those of the whole."""
+        gradient_of = {slot.like: index for index, slot in reversed(list(enumerate(self.program.slots))) if slot.like is not None}
+        for instruction in self.program.instructions:
+            if instruction.placed:
+                whole, part = gradient_of[instruction.inputs[0]], gradient_of[instruction.outputs[0]]
+                self.arrays[part] = instruction.op.view(self.arrays[whole], self.sizes.shapes[part])
 
     def _pass_gradients(self, instruction: Instruction) -> None:
         """Let gradients that are the result's lie in its memory."""
@@ -195,57 +202,45 @@ class Binding:
             shape = self.sizes.shapes[instruction.inputs[position]]
             arrays[target] = arrays[grad] if view is None else view(arrays[grad], shape)  # type: ignore[index]
 
-    def _bind_backward(self, instruction: Instruction) -> None:
-        """Bind a backward step over all rows; of an instruction in a loop, what follows the loop."""
-        arrays = self.arrays
-        in_loop = instruction.loop is not None
-        targets, sums = (instruction.late_grads, instruction.late_sums) if in_loop else (instruction.grads, instruction.sums)
-        grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
-        grads = [None if i is None else arrays[i] for i in targets]
-        if any(g is not None for g in grads):
-            operands = self.operands(instruction)
-            step = self.backward_step(instruction, self.contexts[instruction], grad, grads, self.result(instruction), operands)
-            self.append(self.backward_steps, step, instruction)
-        for total, term in sums:
-            self.append(self.backward_steps, (_add, (self.backend.xp, arrays[total], arrays[term])), instruction)
-
     def backward_step(
-        self, instruction: Instruction, context: Context, grad: Sequence[Any], grads: list[Any], result: Any, operands: Sequence[Any]
-    ) -> Step:
-        """The call that computes operands' gradients; *operands* are aligned already, *grads* are not."""
-        op = instruction.op
-        if hasattr(op, "grad_view"):
-            target = grads[0]
-            return self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape))
-        kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(operands)]
-        if op.aligned:
-            grads = [None if g is None else self.aligned(g, i, instruction) for i, g in zip(instruction.inputs, grads, strict=True)]
-        return instruction.backward, (context, grad[0] if op.outputs == 1 else tuple(grad), grads, result if op.keep_output else None, *kept)
+        self, instruction: Instruction, targets: Sequence[int | None], sums: Sequence[tuple[int, int]]
+    ) -> Iterator[Step]:
+        """The calls that compute the gradients of operands for all rows, and add terms to their totals."""
+        op, arrays = instruction.op, self.arrays
+        grads = [None if i is None else arrays[i] for i in targets]
+        grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
+        if any(g is not None for g in grads):
+            if hasattr(op, "grad_view"):
+                yield self.backend.xp.copyto, (grads[0], op.grad_view(grad[0], grads[0].shape)), instruction.node
+            else:
+                kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self.operands(instruction))]
+                result = self.result(instruction) if op.keep_output else None
+                if op.aligned:
+                    grads = [None if g is None else self._aligned(g, i, instruction) for i, g in zip(instruction.inputs, grads, strict=True)]
+                arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
+                yield instruction.backward, arguments, instruction.node
+        for total, term in sums:
+            yield _add, (self.backend.xp, arrays[total], arrays[term]), instruction.node
 
     def operands(self, instruction: Instruction) -> list[Any]:
         """The operands' arrays, aligned if the operator wants them so."""
         operands = [self.arrays[i] for i in instruction.inputs]
         if not instruction.op.aligned:
             return operands
-        return [self.aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
+        return [self._aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
 
     def result(self, instruction: Instruction) -> Any:
         """The result's array, a tuple of them for an operator with several."""
         outputs = instruction.outputs
         return self.arrays[outputs[0]] if instruction.op.outputs == 1 else tuple(self.arrays[i] for i in outputs)
 
-    def aligned(self, array: Any, slot: int, instruction: Instruction) -> Any:
+    def _aligned(self, array: Any, slot: int, instruction: Instruction) -> Any:
         """The array with static axes lined up with the result's: after the rows, leading axes of length 1 are put in."""
         spec, rank = self.sizes.specs[slot], self.sizes.specs[instruction.outputs[0]].rank
         missing = rank - spec.rank
         if not spec.axes or missing <= 0 or isinstance(array, SparseRows):
             return array
         return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
-
-    def append(self, steps: list[Step], step: Step, instruction: Instruction) -> None:
-        """Add a step, remembering which operator it is of."""
-        steps.append(step)
-        self._nodes[id(step)] = instruction.node
 
     def run(self, steps: Iterable[Step]) -> None:
         """Call the steps; an error names the operator at fault."""
@@ -254,11 +249,14 @@ class Binding:
             for step in steps:
                 step[0](*step[1])
         except Exception as error:
-            raise explained(error, self._nodes[id(step)]) from error
+            raise explained(error, step[2]) from error
 
 
 def _add(xp: Any, total: Any, term: Any) -> None:
-    xp.add(total, term, out=total)
+    if isinstance(total, RowSparse):
+        total.add(xp, term)
+    else:
+        xp.add(total, term, out=total)
 
 
 def _check_for_nan(xp: Any, result: Any) -> None:

@@ -73,6 +73,16 @@ class Context:
         return self.backend.view(held, 0, shape, dtype)
 
 
+class StepContext(Context):
+    """The context of an instruction in a recurrence, which steps with as many sequences share: nothing can be kept in it."""
+
+    __slots__ = ()
+
+    def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
+        """Refuse: steps would overwrite what others keep."""
+        raise RuntimeError(f"forward keeps '{key}' for backward, which the operator's class must say for recurrences: by_rows = False")
+
+
 def _axes_to_sum(full: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Axes to sum over, and the shape with ones in their place; None where only leading axes go, so that dropping them does."""
     missing = len(full) - len(target)

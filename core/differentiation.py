@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .op import Elementwise, includes
 from .slots import COMPUTED, HELD, ROWS, ZERO, Instruction, Loop
+from .spec import Spec
 from .variable import Parameter, Variable
 
 if TYPE_CHECKING:
@@ -25,12 +28,15 @@ class Differentiator:
         self.roots = roots
         self.gradient: dict[int, int] = {}
         self.arrived: dict[int, int] = defaultdict(int)
+        self.placed: set[int] = set()
 
     def run(self) -> None:
         program = self.program
         active = self._depends_on_wrt()
         reached = self._reached_from_roots(active)
         expected = self._count_contributions(active, reached)
+        self.dense = self._with_dense_terms(active, reached)
+        self._place_parts(active, reached, expected)
         for root in self.roots:
             slot = program.root_slots[root]
             if slot in active:
@@ -87,10 +93,35 @@ class Differentiator:
                     expected[slot] += 1
         return expected
 
+    def _place_parts(self, active: set[int], reached: set[int], expected: dict[int, int]) -> None:
+        """Where views cut a value into parts, each once, let the gradients of the parts lie in that of the whole."""
+        views: dict[int, list[Instruction]] = defaultdict(list)
+        for instruction in self.program.instructions:
+            if instruction.is_view and instruction.op.selects and instruction.outputs[0] in reached:
+                views[instruction.inputs[0]].append(instruction)
+        for whole, parts in views.items():
+            if expected[whole] == len(parts) and whole in active and _cover_once(self.slots[whole].spec, parts):
+                base = self.slots[self._gradient_of(whole)].base
+                for part in parts:
+                    part.placed = True
+                    self.slots[self._gradient_of(part.outputs[0])].base = base
+                    self.placed.add(part.outputs[0])
+
+    def _with_dense_terms(self, active: set[int], reached: set[int]) -> set[int]:
+        """Values whose gradients cannot be row-sparse, because one of the terms is not."""
+        dense = {self.program.root_slots[root] for root in self.roots}
+        for instruction in self.program.instructions:
+            if any(slot in reached for slot in instruction.outputs):
+                dense.update(
+                    slot for i, slot in enumerate(instruction.inputs) if slot in active and not self._is_row_sparse(instruction, i)
+                )
+        return dense
+
     def _gradient_of(self, slot: int) -> int:
         if slot not in self.gradient:
             of = self.slots[slot]
-            self.gradient[slot] = self.program._add(of.spec.but(sparse=False), COMPUTED, of.variable, like=slot)
+            kind = COMPUTED if of.kind != HELD or slot in self.dense else ROWS
+            self.gradient[slot] = self.program._add(of.spec.but(sparse=False), kind, of.variable, like=slot)
         return self.gradient[slot]
 
     def _zero(self, slot: int) -> int:
@@ -120,6 +151,9 @@ class Differentiator:
         if all(slot is None for slot in instruction.grad) or not wanted:
             instruction.grad = None
             return
+        if instruction.placed:
+            self.arrived[instruction.inputs[0]] += 1
+            return
         count = len(instruction.inputs)
         grads: list[int | None] = [None] * count
         late_grads: list[int | None] = [None] * count
@@ -139,12 +173,10 @@ class Differentiator:
                 self._share(target, instruction.grad[0])
                 passed.append((i, target))
             elif self.arrived[slot] > 1:
-                term = self.program._add(self.slots[target].spec, COMPUTED, self.slots[slot].variable, like=slot)
+                term = self.program._add(self.slots[target].spec, self.slots[target].kind, self.slots[slot].variable, like=slot)
                 (late_sums if late else sums).append((target, term))
                 (late_grads if late else grads)[i] = term
             else:
-                if expected[slot] == 1 and self.slots[slot].kind == HELD and self._is_row_sparse(instruction, i):
-                    self.slots[target].kind = ROWS
                 (late_grads if late else grads)[i] = target
         instruction.grads, instruction.sums, instruction.passed = tuple(grads), tuple(sums), tuple(passed)
         instruction.late_grads, instruction.late_sums = tuple(late_grads), tuple(late_sums)
@@ -171,8 +203,22 @@ class Differentiator:
         """Whether the gradient of operand *i* is that of the result, in the same memory."""
         if isinstance(self.wrt.get(instruction.inputs[i]), Parameter):
             return False  # learners write into the gradients of parameters
+        if instruction.inputs[i] in self.placed:
+            return False
         if hasattr(instruction.op, "grad_view"):
             return True
         op, before, after = instruction.op, self.slots[instruction.inputs[i]].spec, self.slots[instruction.outputs[0]].spec
         unchanged = isinstance(op, Elementwise) and i in op.passes_gradient
         return unchanged and before.is_concrete and (before.shape, before.axes) == (after.shape, after.axes)
+
+
+def _cover_once(spec: Spec, views: Sequence[Instruction]) -> bool:
+    """Whether the views together show each element of a value of this type once."""
+    if not spec.is_concrete:
+        return False
+    dynamic = (1,) if spec.axes else ()
+    shown = np.zeros((*dynamic, *spec.dims), np.int8)
+    for view in views:
+        part = view.op.view(shown, (*dynamic, *view.node.outputs[0].spec.dims))
+        part += 1
+    return bool((shown == 1).all())

@@ -55,6 +55,11 @@ def as_dtype(dtype: Any) -> type[np.floating[Any]]:
     return scalar
 
 
+def data_type_of(dtype: Any) -> DataType:
+    """Number of an element type; that of None is unknown."""
+    return {None: DataType.Unknown, np.float16: DataType.Float16, np.float32: DataType.Float, np.float64: DataType.Double}[dtype]
+
+
 def dtype_name(dtype: Any) -> str:
     """Name of a dtype as error messages show it."""
     return "unknown" if dtype is None else np.dtype(dtype).name

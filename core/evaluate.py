@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import operator
+import threading
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from . import clone as cloning
 from .device import DeviceDescriptor, use_default_device
 from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, unfeed_sparse, value_of
-from .graph import leaves_of
+from .graph import depth_first_search, leaves_of
 from .program import Program
 from .sparse import RowSparse, SparseRows
 from .value import Lease
@@ -107,6 +109,8 @@ def forward(
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
     roots = as_outputs(function.outputs if outputs is None else outputs)
+    if outputs is not None:
+        _require_within(function, roots)
     kept = as_outputs(keep_for_backward or ())
     every = list(dict.fromkeys([*roots, *kept]))
     wrt = _differentiable_leaves(function) if kept else []
@@ -158,6 +162,8 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     if not by:
         raise ValueError(f"grad: no input of {function} has needs_gradient=True; name what to differentiate by with wrt=")
     extra = as_outputs(outputs or ())
+    if extra:
+        _require_within(function, extra)
     program = program_for(function, list(dict.fromkeys([root, *extra])), device, by, [root], training=True)
     run = program.start(feeds_for(program, _by_argument(function, program, at)))
     try:
@@ -176,15 +182,37 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     return result, (values[extra[0]] if len(extra) == 1 else values)
 
 
+class _Leases(threading.local):
+    """Leases of the values that a thread's last evaluations gave, by function."""
+
+    def __init__(self) -> None:
+        self.by_function: WeakKeyDictionary[Function, Lease] = WeakKeyDictionary()
+
+
+_leases = _Leases()
+
+
 def _lease(function: Function, values: dict[Variable, Any], as_numpy: bool) -> None:
-    """Let the values of the evaluation before tell that they are no longer the function's last, and those of this one that they are."""
-    lease = function.__dict__.pop("_lease", None)
-    if lease is not None:
-        lease.is_current = False
+    """End the values of this thread's evaluation before; those of this one last until the next."""
+    held = _leases.by_function
+    if held and (ended := held.pop(function, None)) is not None:
+        ended.is_current = False
     if not as_numpy:
-        lease = function.__dict__["_lease"] = Lease()
+        lease = held[function] = Lease()
         for value in values.values():
             value._lease = lease
+
+
+def _require_within(function: Function, roots: Sequence[Variable]) -> None:
+    """Check that what is asked for is part of the function's graph, which is walked once."""
+    version, known = function.__dict__.get("_graph", (None, frozenset()))
+    if version != cloning.current_version:
+        nodes = depth_first_search(function.root_function, lambda node: True, -1)
+        known = frozenset(v for node in nodes for v in ([node] if isinstance(node, Variable) else node.outputs))
+        function.__dict__["_graph"] = cloning.current_version, known
+    for root in roots:
+        if root not in known:
+            raise ValueError(f"{root!r} is not part of {function}, so its value cannot be had from it; evaluate the function it comes from")
 
 
 class State:

@@ -47,14 +47,19 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable
         return {wanted[0]: arguments}
     found: dict[Variable, Any] = {}
     for key, data in arguments.items():
-        found[key if isinstance(key, Variable) else _by_name(wanted, key)] = data
+        found[key if isinstance(key, Variable) else match_name(wanted, key)] = data
     missing = [v for v in wanted if v not in found]
     if missing:
         raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
     return found
 
 
-def _by_name(wanted: Sequence[Variable], name: Any) -> Variable:
+def match_name(wanted: Sequence[Variable], name: Any) -> Variable:
+    """The input with this name, or the output of this function.
+
+    Raises:
+        ValueError: there is not exactly one, or *name* is something else.
+    """
     if not isinstance(name, str):
         owner = getattr(name, "output", None)
         if isinstance(owner, Variable):
@@ -266,6 +271,8 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
         if variable.is_sparse:
             raise _needs_csr(variable, data[0])
         sequences = [_dense(variable, part) for part in data]
+        if wanted == (1,):
+            sequences = [part[:, None] if part.ndim == 1 else part for part in sequences]  # numbers are steps here
     else:
         array = _array(variable, data)
         sequences = list(array) if array.ndim > len(wanted) + 1 else [array]

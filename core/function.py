@@ -559,6 +559,6 @@ class Composite(Function):
         leaves = graph.leaves_of(self._root)
         if not self.order:
             return tuple(leaves)
-        declared = [v for v in self.order if v in leaves]
+        declared = [v for v in dict.fromkeys(self.order) if v in leaves]
         waiting = iter(declared)
         return tuple(next(waiting) if v in declared else v for v in leaves)

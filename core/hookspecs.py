@@ -26,6 +26,12 @@ class RegisterKernel(Protocol):
     def __call__(self, op_name: str, backend: str, target: object) -> None: ...
 
 
+class RegisterNativeFunction(Protocol):
+    """Hand over what makes the operator of a native user function, under the names of a module and of a factory in it."""
+
+    def __call__(self, module_name: str, factory_method_name: str, target: object) -> None: ...
+
+
 @hookspec
 def cntk_register_ops(register: Register) -> None:
     """Register operators: functions that become ``cntk.ops.<name>`` and ``cntk.<name>``."""
@@ -34,6 +40,11 @@ def cntk_register_ops(register: Register) -> None:
 @hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
     """Register faster implementations of an operator on one backend."""
+
+
+@hookspec
+def cntk_register_native_functions(register: RegisterNativeFunction) -> None:
+    """Register what ``cntk.ops.functions.register_native_user_function`` finds by the names of a module and a factory."""
 
 
 @hookspec

@@ -86,6 +86,10 @@ class Op:
     by_rows: ClassVar[bool] = True
     """Whether a row of the result depends on the same rows of the operands alone and forward keeps nothing for backward beside what
     the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
+    whole_sequences: ClassVar[bool] = False
+    """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
+    selects: ClassVar[bool] = False
+    """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where element-wise ops alone read the part."""
     shift: int = 0
     """How many steps earlier (positive) or later (negative) operand 0 is read.  Only an op with a shift may close a cycle of a graph,
     which then runs step by step; it also defines ``fill``."""
@@ -163,8 +167,9 @@ class Op:
     # view(self, x, out_shape) -> array            the result shares memory with the first operand: no forward step runs
     # grad_view(self, grad, in_shape) -> array     the first operand's gradient shares memory with the result's: no backward step
     # finish(self, ctx, out, *inputs)              runs after the pass, backward included (assignments)
-    # array_shape(self, layouts, shapes) -> shape  static shape of the result, where it depends on rows or lengths; it is given the
-    #                                              operands' layouts (None without dynamic axes) and shapes with rows
+    # array_shape(self, layouts, shapes) -> shape  static shape of the result (a tuple of them for several results), where it depends on
+    #                                              rows or lengths; it is given the operands' layouts (None without dynamic axes) and
+    #                                              shapes with rows
     # make_layout(self, layouts, shapes) -> Layout how the result's rows lie, where they are not those of an operand
     # decide_layout(self, ctx, *inputs) -> Layout  the same, where it takes the operands' values to know
     # fill(self, ctx, out, initial)                of an op with a shift: write the rows of the result that lie outside the sequences
@@ -181,7 +186,8 @@ class Op:
 class Elementwise(Op):
     """Base of ops that compute each element of the result from the operands' elements at the same, broadcast, place.
 
-    Subclasses write ``forward`` and ``gradient``; broadcasting, and summing gradients back over it, is done here.
+    Subclasses write ``forward`` and ``gradient``; broadcasting, and summing gradients back over it, is done here.  Arrays need not be
+    contiguous, so that nothing may be written through a reshaped one.
     """
 
     aligned = True

@@ -26,6 +26,7 @@ DISTRIBUTION = "opencntk"
 
 ops = Registry("op")
 kernels = Registry("kernel")
+native_functions = Registry("native function")
 backends = Registry("backend")
 learners = Registry("learner")
 progress_writers = Registry("progress writer")
@@ -34,6 +35,7 @@ commands = Registry("command")
 REGISTRIES: dict[str, Registry] = {
     "cntk_register_ops": ops,
     "cntk_register_kernels": kernels,
+    "cntk_register_native_functions": native_functions,
     "cntk_register_backends": backends,
     "cntk_register_learners": learners,
     "cntk_register_progress_writers": progress_writers,

@@ -18,7 +18,7 @@ from .build import explained
 from .differentiation import Differentiator
 from .feed import Feed
 from .function import Primitive
-from .op import Op, includes
+from .op import Elementwise, Op, includes
 from .ordering import Cycle, in_order
 from .slots import COMPUTED, FOREVER, HELD, INPUT, Instruction, Loop, Slot
 from .spec import Spec
@@ -70,6 +70,7 @@ class Program:
             else:
                 self._emit(part)
         self.has_loops = any(instruction.loop is not None for instruction in self.instructions)
+        self._choose_views()
         self._divide_into_stages()
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
@@ -180,10 +181,7 @@ class Program:
         if place in plugins.kernels:
             kernel = plugins.kernels.get(place)
             forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
-        is_view = hasattr(op, "view")
-        if is_view:
-            self.slots[outputs[0]].base = self.slots[inputs[0]].base
-        self.instructions.append(Instruction(op, node, forward, backward, inputs, outputs, is_view=is_view))
+        self.instructions.append(Instruction(op, node, forward, backward, inputs, outputs))
 
     def _dense(self, slot: int, node: Primitive) -> int:
         return self._insert(Densify(), (slot,), node) if self.slots[slot].spec.sparse else slot
@@ -209,6 +207,18 @@ class Program:
             self._append(op, node, inputs, (made,))
             self._inserted[key] = made
         return self._inserted[key]
+
+    def _choose_views(self) -> None:
+        """Let results share memory with operands where the operators can, and those that read them can do with it."""
+        selected: set[int] = {i.outputs[0] for i in self.instructions if i.op.selects and not self.slots[i.inputs[0]].spec.sparse}
+        for instruction in self.instructions:
+            if not isinstance(instruction.op, Elementwise):
+                selected.difference_update(instruction.inputs)
+        for instruction in self.instructions:
+            target = instruction.outputs[0]
+            instruction.is_view = hasattr(instruction.op, "view") and (target in selected or not instruction.op.selects)
+            if instruction.is_view:
+                self.slots[target].base = self.slots[instruction.inputs[0]].base
 
     # ---- stages ----
 
@@ -289,7 +299,7 @@ class Program:
 def _check_in_loop(node: Primitive) -> None:
     """Refuse what cannot run step by step."""
     op = node.op
-    if any(hasattr(op, name) for name in ("make_layout", "decide_layout", "array_shape")):
+    if op.whole_sequences or hasattr(op, "decide_layout"):
         raise explained(ValueError("it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"), node)
     axes = node.outputs[0].spec.axes or ()
     if len(axes) < 2:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeVar
 
 from . import plugins
@@ -100,16 +101,32 @@ def Signature(*args: Any, **kwargs: Any) -> Callable[[F], F]:
 
 
 def _arguments_of(f: Callable[..., Any]) -> list[Variable]:
-    """A placeholder for each parameter without default, an input where it is annotated with a type."""
+    """A placeholder for each parameter without default, an input where it is annotated with a type.
+
+    Parameters such as ``*more`` are left empty where others are named, as operators that take two operands or more have them.
+    """
     variables: list[Variable] = []
-    for parameter in inspect.signature(f, eval_str=True).parameters.values():
+    several = False
+    for parameter in inspect.signature(f).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"Function: {_name_of(f)} takes a variable number of arguments; name each of them")
-        if parameter.default is not parameter.empty:
-            continue
-        typed = as_type(parameter.annotation) is not None
-        variables.append(input_of_type(parameter.annotation, parameter.name) if typed else placeholder(name=parameter.name))
+            several = True
+        elif parameter.default is parameter.empty:
+            annotation = _annotation(f, parameter)
+            typed = as_type(annotation) is not None
+            variables.append(input_of_type(annotation, parameter.name) if typed else placeholder(name=parameter.name))
+    if several and not variables:
+        raise TypeError(f"Function: {_name_of(f)} takes a variable number of arguments; name each of them")
     return variables
+
+
+def _annotation(f: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """What a parameter is annotated with; an annotation that is a string is evaluated where the function is defined."""
+    if not isinstance(parameter.annotation, str):
+        return parameter.annotation
+    while isinstance(f, partial) or hasattr(f, "__wrapped__"):
+        f = f.func if isinstance(f, partial) else f.__wrapped__
+    home = f if inspect.isroutine(f) else type(f).__call__
+    return eval(parameter.annotation, home.__globals__)  # type: ignore[attr-defined]
 
 
 def _run(f: Callable[..., Any], arguments: Sequence[Variable]) -> Function:

@@ -8,7 +8,6 @@ Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random num
 
 from __future__ import annotations
 
-import itertools
 import threading
 from typing import Any
 
@@ -62,30 +61,44 @@ def choose_seed(seed: int) -> int:
 
 
 class Stream:
-    """The draws of one random op: ``stream.next()`` numbers them, also from several threads at once."""
+    """Where a random op stands: ``stream.next()`` numbers its draws, ``stream.take(n)`` its numbers, also from several threads at once.
 
-    __slots__ = ("_draws", "seed")
+    Attributes:
+        seed: what determines the numbers.
+        draws: how many draws, or numbers, were taken.
+    """
+
+    __slots__ = ("draws", "seed")
 
     def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self._draws = itertools.count()
+        self.seed, self.draws = seed, 0
 
     def next(self) -> int:
         """Number of the next draw."""
-        return next(self._draws)
+        return self.take(1)
+
+    def take(self, count: int) -> int:
+        """Take *count* numbers; returns the place of the first."""
+        with _lock:
+            first = self.draws
+            self.draws += count
+            return first
 
 
-def philox_uniform(out: Any, seed: int, draw: int) -> None:
-    """Fill a NumPy array with uniform numbers in [0, 1), determined by *seed* and *draw*."""
-    bits = np.random.Philox(key=seed, counter=[0, draw, 0, 0])
+def philox_uniform(out: Any, seed: int, draw: int, start: int = 0) -> None:
+    """Fill a NumPy array with uniform numbers in [0, 1), determined by *seed* and *draw*, from the *start*-th of that draw on."""
     flat = out.reshape(-1)
+    per_word = 1 if out.dtype == np.float64 else 2
+    block, passed = divmod(start, 4 * per_word)
+    bits = np.random.Philox(key=seed, counter=[block, draw, 0, 0])
+    words = bits.random_raw((passed + flat.size + per_word - 1) // per_word)
     if out.dtype == np.float64:
-        flat[...] = (bits.random_raw(flat.size) >> np.uint64(11)) * 2.0**-53
+        flat[...] = (words[passed:] >> np.uint64(11)) * 2.0**-53
     else:
-        words = bits.random_raw((flat.size + 1) // 2).view(np.uint32)[: flat.size]
+        halves = words.view(np.uint32)[passed : passed + flat.size]
         scale = 2.0**-24 if out.dtype == np.float32 else 2.0**-11
         shift = np.uint32(8 if out.dtype == np.float32 else 21)
-        flat[...] = (words >> shift).astype(np.float32) * np.float32(scale)
+        flat[...] = (halves >> shift).astype(np.float32) * np.float32(scale)
 
 
 def philox_normal(out: Any, seed: int, draw: int) -> None:

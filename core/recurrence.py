@@ -7,16 +7,21 @@ their gradient from one product.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .context import Context
+from .context import Context, StepContext
 from .layout import Layout
 
 if TYPE_CHECKING:
-    from .binding import Binding
+    from .binding import Binding, Step
     from .slots import Instruction, Loop
+
+FIXED, ROWS, CONTEXT, LIST = range(4)
+Pattern = tuple[int, Any]
+"""An argument of a step's call: a fixed object, rows of an array (by its number), the step's context, or several arguments."""
 
 
 class Unrolling:
@@ -25,9 +30,10 @@ class Unrolling:
     Args:
         binding: the arrays of the program.
         loop: the recurrence.
+        contexts: contexts of earlier unrollings of the loop, by instruction and number of sequences; new ones are added.
     """
 
-    def __init__(self, binding: Binding, loop: Loop) -> None:
+    def __init__(self, binding: Binding, loop: Loop, contexts: dict[Any, Context]) -> None:
         self.binding, self.loop = binding, loop
         layout = binding.layouts[loop.body[0].outputs[0]]
         assert layout is not None
@@ -36,112 +42,134 @@ class Unrolling:
         self.steps = list(range(len(self.alive)))
         if not loop.forward:
             self.steps.reverse()
-        self._one_step: dict[int, Layout] = {}
-        self._contexts: dict[tuple[int, int], Context] = {}
+        self._shared_contexts = contexts
+        self._own_contexts: dict[Any, Context] = {}
+        self._fixed = {id(array) for array, known in zip(binding.arrays, binding.layouts, strict=True) if known is None}
+        self._sources: list[Any] = []
+        self._number_of: dict[int, int] = {}
 
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
-        binding, computed = self.binding, [instruction for instruction in self.loop.body if not instruction.is_view]
-        for instruction in computed:
+        binding, steps = self.binding, self.binding.forward_steps
+        patterns: list[Callable[[int, list[Any]], Iterable[Step]]] = []
+        for instruction in self.loop.body:
             if instruction.op.shift:
-                out, initial = binding.result(instruction), binding.arrays[instruction.inputs[1]]
-                step = (instruction.op.fill, (binding.contexts[instruction], out, initial))
-                binding.append(binding.forward_steps, step, instruction)
-        for step in self.steps:
-            for instruction in computed:
-                if instruction.op.shift:
-                    self._shift(instruction, step)
-                else:
-                    self._compute(instruction, step)
+                result, initial = binding.result(instruction), binding.arrays[instruction.inputs[1]]
+                steps.append((instruction.op.fill, (binding.contexts[instruction], result, initial), instruction.node))
+                patterns.append(self._shifted(instruction))
+            elif not instruction.is_view:
+                patterns.extend(self._repeated(step, instruction) for step in binding.forward_step(instruction))
+        self._unroll(steps, self.steps, patterns)
 
     def bind_backward(self) -> None:
         """Append the steps that go back through the loop."""
-        binding, arrays = self.binding, self.binding.arrays
-        for index in self.loop.zeros:
-            binding.append(binding.backward_steps, (arrays[index].fill, (0,)), self.loop.body[0])
-        body = [instruction for instruction in reversed(self.loop.body) if instruction.grad is not None]
-        for step in reversed(self.steps):
-            for instruction in body:
-                if instruction.carried is not None:
-                    self._shift_back(instruction, step)
-                if any(index is not None for index in instruction.grads):
-                    self._differentiate(instruction, step)
-                for total, term in instruction.sums:
-                    sliced = self._slice(total, step), self._slice(term, step)
-                    binding.append(binding.backward_steps, (binding.backend.xp.add, (*sliced, sliced[0])), instruction)
+        self._sources, self._number_of = [], {}
+        binding, steps = self.binding, self.binding.backward_steps
+        steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
+        patterns: list[Callable[[int, list[Any]], Iterable[Step]]] = []
+        for instruction in reversed(self.loop.body):
+            if instruction.grad is None:
+                continue
+            if instruction.carried is not None:
+                patterns.append(self._shifted_back(instruction))
+            made = binding.backward_step(instruction, instruction.grads, instruction.sums)
+            patterns.extend(self._repeated(step, instruction) for step in made)
+        self._unroll(steps, reversed(self.steps), patterns)
 
-    # ---- one instruction at one step ----
+    def _unroll(self, steps: list[Step], times: Iterable[int], patterns: list[Callable[[int, list[Any]], Iterable[Step]]]) -> None:
+        starts, sources = self.starts, self._sources
+        for time in times:
+            first, last = starts[time], starts[time + 1]
+            rows = [array[first:last] for array in sources]
+            for pattern in patterns:
+                steps.extend(pattern(time, rows))
 
-    def _compute(self, instruction: Instruction, step: int) -> None:
-        binding = self.binding
-        result = self._result(instruction, step)
-        operands = self._operands(instruction, step)
-        binding.append(binding.forward_steps, (instruction.forward, (self._context(instruction, step), result, *operands)), instruction)
-        binding.check(result, instruction)
+    # ---- a call for all rows, repeated for the rows of each step ----
 
-    def _differentiate(self, instruction: Instruction, step: int) -> None:
-        binding = self.binding
-        grad = [None if index is None else self._slice(index, step) for index in instruction.grad or ()]
-        grads = [None if index is None else self._slice(index, step) for index in instruction.grads]
-        context, result = self._context(instruction, step), self._result(instruction, step)
-        made = binding.backward_step(instruction, context, grad, grads, result, self._operands(instruction, step))
-        binding.append(binding.backward_steps, made, instruction)
+    def _repeated(self, step: Step, instruction: Instruction) -> Callable[[int, list[Any]], Iterable[Step]]:
+        method, arguments, node = step
+        patterns = [self._pattern(argument) for argument in arguments]
 
-    def _shift(self, instruction: Instruction, step: int) -> None:
-        rows = self._rows_shifted(instruction, step)
-        if rows is not None:
-            to, source = rows
-            out, x = self.binding.arrays[instruction.outputs[0]], self.binding.arrays[instruction.inputs[0]]
-            self.binding.append(self.binding.forward_steps, (self.binding.backend.xp.copyto, (out[to], x[source])), instruction)
+        def at(time: int, rows: list[Any]) -> Iterable[Step]:
+            context = self._context(instruction, time)
+            return ((method, tuple([_filled(pattern, rows, context) for pattern in patterns]), node),)
 
-    def _shift_back(self, instruction: Instruction, step: int) -> None:
-        rows = self._rows_shifted(instruction, step)
-        if rows is not None:
-            to, source = rows
-            assert instruction.grad is not None and instruction.grad[0] is not None and instruction.carried is not None
-            total, term = self.binding.arrays[instruction.carried][source], self.binding.arrays[instruction.grad[0]][to]
-            self.binding.append(self.binding.backward_steps, (self.binding.backend.xp.add, (total, term, total)), instruction)
+        return at
 
-    def _rows_shifted(self, instruction: Instruction, step: int) -> tuple[slice, slice] | None:
-        """Rows of a step that a delay writes, and those it reads; None where it reads outside all sequences."""
-        source = step - instruction.op.shift
-        if not 0 <= source < len(self.alive):
-            return None
-        count = min(self.alive[step], self.alive[source])
-        to, first = self.starts[step], self.starts[source]
-        return slice(to, to + count), slice(first, first + count)
+    def _pattern(self, argument: Any) -> Pattern:
+        if isinstance(argument, (tuple, list)):
+            return LIST, [self._pattern(item) for item in argument]
+        if isinstance(argument, Context):
+            return CONTEXT, None
+        if not hasattr(argument, "nbytes") or id(argument) in self._fixed:
+            return FIXED, argument
+        number = self._number_of.setdefault(id(argument), len(self._sources))
+        if number == len(self._sources):
+            self._sources.append(argument)
+        return ROWS, number
 
-    # ---- arrays and layouts of a step ----
-
-    def _operands(self, instruction: Instruction, step: int) -> list[Any]:
-        operands = [self._slice(index, step) for index in instruction.inputs]
-        if not instruction.op.aligned:
-            return operands
-        return [self.binding.aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
-
-    def _result(self, instruction: Instruction, step: int) -> Any:
-        parts = tuple(self._slice(index, step) for index in instruction.outputs)
-        return parts[0] if instruction.op.outputs == 1 else parts
-
-    def _slice(self, index: int, step: int) -> Any:
-        array = self.binding.arrays[index]
-        if self.binding.layouts[index] is None:
-            return array
-        return array[self.starts[step] : self.starts[step + 1]]
-
-    def _context(self, instruction: Instruction, step: int) -> Context:
-        key = (instruction.outputs[0], step)
-        context = self._contexts.get(key)
+    def _context(self, instruction: Instruction, time: int) -> Context:
+        """The context of an instruction at a step; steps share it where nothing is kept in it for the way back."""
+        count, by_rows = self.alive[time], instruction.op.by_rows
+        contexts, key = (self._shared_contexts, (instruction, count)) if by_rows else (self._own_contexts, (instruction, time))
+        context = contexts.get(key)
         if context is None:
-            binding, layout = self.binding, self._layout(self.alive[step])
-            context = self._contexts[key] = Context(binding.backend, binding.program.training, binding.pool)
+            binding, kind = self.binding, StepContext if by_rows else Context
+            context = contexts[key] = kind(binding.backend, binding.program.training, binding.pool)
+            layout = Layout(count, np.ones(count, dtype=np.intp))
             context.layouts = [None if binding.layouts[i] is None else layout for i in instruction.inputs]
             context.layout = layout
         return context
 
-    def _layout(self, count: int) -> Layout:
-        """The layout of a step: *count* sequences of one step."""
-        if count not in self._one_step:
-            self._one_step[count] = Layout(count, np.ones(count, dtype=np.intp))
-        return self._one_step[count]
+    # ---- delays ----
 
+    def _shifted(self, instruction: Instruction) -> Callable[[int, list[Any]], Iterable[Step]]:
+        copyto = self.binding.backend.xp.copyto
+        out, x = self.binding.arrays[instruction.outputs[0]], self.binding.arrays[instruction.inputs[0]]
+        x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
+
+        def at(time: int, rows: list[Any]) -> Iterable[Step]:
+            for to, source in self._rows_shifted(instruction, time):
+                yield copyto, (out[to], x[source]), instruction.node
+
+        return at
+
+    def _shifted_back(self, instruction: Instruction) -> Callable[[int, list[Any]], Iterable[Step]]:
+        context, add = self.binding.contexts[instruction], self.binding.backend.xp.add
+        assert instruction.grad is not None and instruction.grad[0] is not None and instruction.carried is not None
+        total, term = self.binding.arrays[instruction.carried], self.binding.arrays[instruction.grad[0]]
+
+        def at(time: int, rows: list[Any]) -> Iterable[Step]:
+            for to, source in self._rows_shifted(instruction, time):
+                if total.shape[1:] == term.shape[1:]:
+                    yield add, (total[source], term[to], total[source]), instruction.node
+                else:
+                    yield _add_sum, (context, total[source], term[to]), instruction.node
+
+        return at
+
+    def _rows_shifted(self, instruction: Instruction, time: int) -> Iterable[tuple[slice, slice]]:
+        """Rows of a step that a delay writes, and those it reads; none where it reads outside all sequences."""
+        source = time - instruction.op.shift
+        if 0 <= source < len(self.alive):
+            count = min(self.alive[time], self.alive[source])
+            to, first = self.starts[time], self.starts[source]
+            yield slice(to, to + count), slice(first, first + count)
+
+
+def _add_sum(context: Context, total: Any, term: Any) -> None:
+    """Add a term of a larger shape, summed over the axes along which *total* was broadcast."""
+    summed = context.scratch("summed", total.shape, total.dtype)
+    context.sum_to(term, summed.reshape(len(summed), *(1,) * (term.ndim - total.ndim), *total.shape[1:]))
+    context.xp.add(total, summed, out=total)
+
+
+def _filled(pattern: Pattern, rows: list[Any], context: Context) -> Any:
+    kind, what = pattern
+    if kind == ROWS:
+        return rows[what]
+    if kind == FIXED:
+        return what
+    if kind == CONTEXT:
+        return context
+    return [_filled(item, rows, context) for item in what]

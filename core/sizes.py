@@ -93,8 +93,8 @@ class Sizes:
             made = op.infer(*(self.specs[i] for i in instruction.inputs))
             made = made if isinstance(made, tuple) else (made,)
             if hasattr(op, "array_shape"):
-                shape = op.array_shape(self.layouts_of(instruction.inputs), self.shapes_of(instruction.inputs))
-                made = (made[0].but(shape=shape), *made[1:])
+                shapes = op.array_shape(self.layouts_of(instruction.inputs), self.shapes_of(instruction.inputs))
+                made = tuple(spec.but(shape=shape) for spec, shape in zip(made, (shapes,) if op.outputs == 1 else shapes, strict=True))
         except (ValueError, TypeError, RuntimeError) as error:
             raise explained(error, instruction.node) from None
         return made

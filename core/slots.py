@@ -56,6 +56,7 @@ class Instruction:
         carried: of a delay in a loop, slot of its operand's gradient, to which each step adds.
         is_view: whether the result is a view of the first operand, so that nothing runs forward.
         passed: pairs (operand, slot) of gradients that share the memory of the result's gradient, for which nothing runs.
+        placed: whether, the other way round, the result's gradient lies in a part of the operand's, so that nothing runs backward.
     """
 
     op: Op
@@ -71,6 +72,7 @@ class Instruction:
     sums: tuple[tuple[int, int], ...] = ()
     is_view: bool = False
     passed: tuple[tuple[int, int], ...] = ()
+    placed: bool = False
     late_grads: tuple[int | None, ...] = ()
     late_sums: tuple[tuple[int, int], ...] = ()
     carried: int | None = None

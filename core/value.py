@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .device import DeviceDescriptor, use_default_device
-from .dtypes import as_dtype
+from .dtypes import DataType, as_dtype, data_type_of
 from .shape import Shape, as_shape, format_shape, size_of
 from .tensor import ArrayMixin
 
@@ -104,6 +104,10 @@ class NDArrayView(ArrayMixin):
     def dtype(self) -> Any:
         """NumPy type of the elements."""
         return self._data.dtype.type
+
+    def get_data_type(self) -> DataType:
+        """Number of the element type, as ``cntk_py.DataType_Float`` and the like."""
+        return data_type_of(self.dtype)
 
     @property
     def is_sparse(self) -> bool:
@@ -298,7 +302,16 @@ class Value(ArrayMixin):
 
     @property
     def data(self) -> NDArrayView:
-        """The array behind it."""
+        """The array behind it.
+
+        Raises:
+            RuntimeError: the value is not valid any more.
+        """
+        if not self.is_valid:
+            raise RuntimeError(
+                f"{self!r} was a function's result, which lasts until this is evaluated again; "
+                "take a copy before (asarray, deep_clone), or evaluate with as_numpy=True"
+            )
         return self._view
 
     @property
@@ -316,6 +329,10 @@ class Value(ArrayMixin):
         """Where it lives."""
         return self._view.device
 
+    def get_data_type(self) -> DataType:
+        """Number of the element type, as ``cntk_py.DataType_Float`` and the like."""
+        return data_type_of(self.dtype)
+
     @property
     def is_sparse(self) -> bool:
         """Whether it is held as CSR."""
@@ -328,7 +345,7 @@ class Value(ArrayMixin):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the function that gave it has not been evaluated again since; the contents stay as they are in any case."""
+        """Whether the contents can be had: False once the function that gave it has been evaluated again."""
         return self._lease is None or self._lease.is_current
 
     @property
@@ -359,15 +376,15 @@ class Value(ArrayMixin):
             sequences = self._sparse_sequences(shape)
             return sequences if len(shape) == 1 else [part.toarray().reshape(-1, *shape) for part in sequences]
         if not self.shape:
-            return [self._view.asarray()]
-        sequences = list(self._view.asarray())
+            return [self.data.asarray()]
+        sequences = list(self.data.asarray())
         return sequences if self._lengths is None else [part[:steps] for part, steps in zip(sequences, self._lengths, strict=True)]
 
     def _sparse_sequences(self, shape: Shape) -> list[Any]:
         """CSR rows of each sequence, without padding, where steps have the static shape *shape*; one sequence if there is no time axis."""
         if self._sequences is not None:
             return list(self._sequences)
-        held = self._view._data
+        held = self.data._data
         count = self.shape[0] if len(self.shape) == len(shape) + 2 else 1
         rows = held.shape[0] // count
         return [held[i * rows : (i + 1) * rows] for i in range(count)]
@@ -375,11 +392,11 @@ class Value(ArrayMixin):
     def _to_array(self) -> Any:
         if self._lengths is not None and len(set(self._lengths)) > 1:
             warnings.warn("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart", UserWarning, stacklevel=2)
-        return self._view.asarray()
+        return self.data.asarray()
 
     def deep_clone(self, read_only: bool = False) -> Value:
         """A value of its own memory with the same contents."""
-        made = Value(self._view.deep_clone(read_only), self.seq_starts)
+        made = Value(self.data.deep_clone(read_only), self.seq_starts)
         made._lengths, made._sequences = self._lengths, self._sequences
         return made
 

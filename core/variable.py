@@ -10,7 +10,7 @@ import numpy as np
 
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
-from .dtypes import as_dtype
+from .dtypes import DataType, as_dtype, data_type_of
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
@@ -66,6 +66,10 @@ class Variable(TensorOps):
     def dynamic_axes(self) -> tuple[Axis, ...]:
         """Batch axis, then sequence axis; empty for a value that is the same for every sample."""
         return Axis.unknown_dynamic_axes() if self.spec.axes is None else self.spec.axes
+
+    def get_data_type(self) -> DataType:
+        """Number of the element type, as ``cntk_py.DataType_Float`` and the like."""
+        return data_type_of(self.dtype)
 
     @property
     def is_sparse(self) -> bool:
@@ -375,9 +379,13 @@ def input_variable(
 def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> Placeholder:
     """Declare a placeholder: a variable that a call, ``replace_placeholders`` or ``clone`` binds later.
 
+    A string in the place of the shape is taken for the name.
+
     >>> C.placeholder(name='p')
     Placeholder('p', [???], [???])
     """
+    if isinstance(shape, str):
+        shape, name = None, name or shape
     axes = None if dynamic_axes is None or tuple(dynamic_axes) == Axis.unknown_dynamic_axes() else tuple(dynamic_axes)
     return Placeholder(Spec(_shape_or_unknown(shape), None, axes), name)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 from .binding import Binding
+from .context import Context
 from .feed import Feed
 from .layout import Layout
 from .sizes import Sizes
@@ -29,6 +30,7 @@ class Workspace:
     def __init__(self, program: Program) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.pool: dict[str, Any] = {}
+        self.step_contexts: dict[Any, Context] = {}
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
 

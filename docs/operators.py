@@ -11,8 +11,8 @@ PAGE = Path(__file__).with_suffix(".md")
 
 HEAD = """# Operators
 
-Every operator is both `cntk.<name>` and `cntk.ops.<name>`. `help(cntk.<name>)` tells its arguments, shapes and source, with an
-example. This page is made by `python docs/operators.py` from the beginning of each docstring.
+Every operator is both `cntk.<name>` and `cntk.ops.<name>`; those on sequences are `cntk.sequence.<name>`. `help(cntk.<name>)` tells its
+arguments, shapes and source, with an example. This page is made by `python docs/operators.py` from the beginning of each docstring.
 
 | operator | what it computes |
 | --- | --- |

@@ -23,6 +23,7 @@ from .schedules import momentum_as_time_constant_schedule as momentum_as_time_co
 from .schedules import momentum_schedule as momentum_schedule
 from .schedules import momentum_schedule_per_sample as momentum_schedule_per_sample
 from .schedules import training_parameter_schedule as training_parameter_schedule
+from .user_learner import UserLearner as UserLearner
 
 LEARNERS = ("adadelta", "adagrad", "adam", "fsadagrad", "momentum_sgd", "nesterov", "rmsprop", "sgd")
 """The built-in learners, each in a file of its own."""
@@ -32,6 +33,7 @@ _OWN_NAMES = (
     "Learner",
     "TrainingParameterSchedule",
     "UnitType",
+    "UserLearner",
     "default_unit_gain_value",
     "learning_parameter_schedule",
     "learning_parameter_schedule_per_sample",

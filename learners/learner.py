@@ -156,6 +156,11 @@ class Learner:
         return self._parameters
 
     @property
+    def updated_parameters(self) -> tuple[Parameter, ...]:
+        """The same, also of a :class:`UserLearner`, where ``parameters`` is a method."""
+        return self._parameters
+
+    @property
     def minibatch_size(self) -> int:
         """Number of samples that hyper-parameters refer to where their schedules do not say; ``IGNORE`` (0) for a whole minibatch."""
         return self._minibatch_size

@@ -2,36 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
+from cntk.cntk_py import Dictionary, DictionaryValue
 from cntk.core.dtypes import FLOAT_TYPES, as_dtype
 from cntk.core.function import Function
 from cntk.core.value import NDArrayView, Value
 from cntk.core.variable import Variable
 
+K = TypeVar("K")
+
 
 def get_data_type(*args: Any) -> Any:
-    """The widest floating-point type among the arguments; variables count before arrays.  None when nothing has a type.
+    """The widest floating-point type among the arguments; variables count before data, of which numbers and lists are float32.
+
+    Returns:
+        A NumPy type; None where there are only placeholders.
 
     Raises:
-        ValueError: an array does not hold floating-point numbers.
+        ValueError: an array does not hold floating-point numbers, or a function has several outputs.
     """
     declared: list[Any] = []
     held: list[Any] = []
     for arg in args:
         if isinstance(arg, Function):
+            if len(arg.outputs) > 1:
+                raise ValueError(f"get_data_type: expected a function of one output, got {arg}")
             declared.append(arg.output.dtype)
         elif isinstance(arg, (Variable, Value, NDArrayView)):
-            declared.append(arg.dtype)
-        elif isinstance(arg, (np.ndarray, np.generic)):
+            declared.append(None if isinstance(arg, Variable) and arg.is_placeholder else arg.dtype)
+        elif isinstance(arg, np.ndarray | np.inexact):
             if arg.dtype.type not in FLOAT_TYPES:
                 raise ValueError(f"data type {arg.dtype} is not supported; use float16, float32 or float64")
             held.append(arg.dtype.type)
+        else:
+            held.append(np.asarray(arg, dtype=np.float32).dtype.type)
     known = [dtype for dtype in declared if dtype is not None] or held
     return max(known, key=lambda dtype: np.dtype(dtype).itemsize, default=None)
+
+
+def get_python_function_arguments(f: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
+    """Names of a Python function's arguments that have no default, and its annotations.
+
+    >>> C.internal.utils.get_python_function_arguments(lambda x, y, scale=1: x)
+    (['x', 'y'], {})
+    """
+    spec = inspect.getfullargspec(f)
+    return spec.args[: len(spec.args) - len(spec.defaults or ())], spec.annotations
+
+
+def map_function_arguments(params: Sequence[K], params_dict: Mapping[str, K], *args: Any, **kwargs: Any) -> dict[K, Any]:
+    """Match positional and keyword arguments to parameters, as Python does.
+
+    Args:
+        params: the parameters in order.
+        params_dict: the parameters by name.
+
+    Raises:
+        TypeError: a wrong number of arguments, or an unknown name.
+        SyntaxError: an argument is given by position and by name.
+    """
+    found = dict(zip(params, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in params_dict:
+            raise TypeError(f"there is no argument called '{name}'; there are {sorted(params_dict)}")
+        if params_dict[name] in found:
+            raise SyntaxError(f"the argument '{name}' was given twice, by position and by name")
+        found[params_dict[name]] = value
+    if len(found) != len(params) or len(args) > len(params):
+        raise TypeError(f"expected {len(params)} arguments, got {len(args) + len(kwargs)}")
+    return found
 
 
 def _ones_like(batch: Sequence[Any], precision: Any) -> list[Any]:
@@ -60,4 +104,17 @@ def eval(
     return values, op.backward(state, ones, wanted)
 
 
-__all__ = ["eval", "get_data_type"]
+def _to_cntk_dict_value(py_value: Any) -> DictionaryValue:
+    """A Python value as the value of an entry of a Dictionary."""
+    return DictionaryValue(py_value)
+
+
+def _py_dict_to_cntk_dict(py_dict: Mapping[str, Any]) -> Dictionary:
+    """A Python dictionary as a Dictionary."""
+    made = Dictionary()
+    for key, value in py_dict.items():
+        made[key] = value
+    return made
+
+
+__all__ = ["eval", "get_data_type", "get_python_function_arguments", "map_function_arguments"]

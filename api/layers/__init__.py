@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from cntk.default_options import default_options, default_options_for
 from cntk.layers.activation import Activation, Dropout, Label
-from cntk.layers.blocks import ForwardDeclaration, Stabilizer, UntestedBranchError, identity
+from cntk.layers.blocks import GRU, LSTM, ForwardDeclaration, RNNStep, RNNUnit, Stabilizer, UntestedBranchError, identity
 from cntk.layers.convolution import Convolution, Convolution1D, Convolution2D, Convolution3D
 from cntk.layers.convolution_transpose import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
 from cntk.layers.dense import Dense, Embedding
 from cntk.layers.higher_order_layers import For, ResNetBlock, Sequential, SequentialClique
+from cntk.layers.models import AttentionModel
 from cntk.layers.normalization import BatchNormalization, LayerNormalization
 from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+from cntk.layers.sequence import Delay, Fold, PastValueWindow, Recurrence, RecurrenceFrom, UnfoldFrom
 from cntk.layers.sequential_convolution import SequentialConvolution
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SequenceOverMeta, Signature, SparseTensor, Tensor, tensor
 from cntk.ops.functions import BlockFunction
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "Activation",
+    "AttentionModel",
     "AveragePooling",
     "BatchNormalization",
     "BlockFunction",
@@ -28,9 +33,11 @@ __all__ = [
     "ConvolutionTranspose1D",
     "ConvolutionTranspose2D",
     "ConvolutionTranspose3D",
+    "Delay",
     "Dense",
     "Dropout",
     "Embedding",
+    "Fold",
     "For",
     "ForwardDeclaration",
     "GlobalAveragePooling",
@@ -40,6 +47,11 @@ __all__ = [
     "MaxPooling",
     "MaxUnpooling",
     "ParameterTensor",
+    "PastValueWindow",
+    "RNNStep",
+    "RNNUnit",
+    "Recurrence",
+    "RecurrenceFrom",
     "ResNetBlock",
     "Sequence",
     "SequenceOver",
@@ -51,6 +63,7 @@ __all__ = [
     "SparseTensor",
     "Stabilizer",
     "Tensor",
+    "UnfoldFrom",
     "UntestedBranchError",
     "default_options",
     "default_options_for",

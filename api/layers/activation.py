@@ -8,7 +8,7 @@ from cntk import ops
 from cntk.core.random import AUTO_SEED
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import activation_for
-from cntk.layers.blocks import identity
+from cntk.layers.basic_blocks import identity
 from cntk.ops.functions import BlockFunction, Function
 
 

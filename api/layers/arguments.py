@@ -10,7 +10,7 @@ import numpy as np
 from cntk.core.initializer import Initializer, constant
 from cntk.core.shape import InferredDimension, Shape
 from cntk.initializer import initializer_with_rank
-from cntk.layers.blocks import identity
+from cntk.layers.basic_blocks import identity
 
 INFERRED: Shape = (InferredDimension,)
 """Shape of one axis whose dimension the layer's input tells."""

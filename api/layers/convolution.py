@@ -11,7 +11,7 @@ from cntk.axis import Axis
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
-from cntk.layers.blocks import identity
+from cntk.layers.basic_blocks import identity
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 

@@ -8,7 +8,7 @@ from functools import reduce
 from types import FunctionType
 from typing import Any
 
-from cntk.layers.blocks import identity, named
+from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
 
 

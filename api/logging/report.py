@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from cntk.core.function import Function
 from cntk.core.shape import is_concrete, size_of
@@ -14,6 +14,8 @@ class TraceLevel(IntEnum):
     Error = 0
     Warning = 1
     Info = 2
+
+    __str__ = Enum.__str__
 
 
 _level = TraceLevel.Warning

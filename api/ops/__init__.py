@@ -10,7 +10,7 @@ from cntk.core.block import as_block, as_composite, combine
 from cntk.core.user_function import output_variable
 from cntk.core.variable import BATCH, Input, constant, input_variable, parameter, placeholder
 from cntk.ops import functions, sequence
-from cntk.ops.functions import Function
+from cntk.ops.functions import Function, native_user_function, register_native_user_function
 
 MAX_POOLING = 0
 AVG_POOLING = 1
@@ -43,12 +43,14 @@ _BUILDERS = [
     "constant",
     "functions",
     "input_variable",
+    "native_user_function",
     "output_variable",
     "parameter",
     "placeholder",
+    "register_native_user_function",
 ]
 
-__all__ = [*_BUILDERS, *plugins.ops.names()]
+__all__ = [*_BUILDERS, *(name for name in plugins.ops.names() if "." not in name)]
 
 
 def input(

@@ -1,10 +1,11 @@
-"""Operators on sequences; today the inputs that take them."""
+"""Operators on sequences: what plugins register as ``sequence.<name>``, and the inputs that take sequences."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
+from cntk.core import plugins
 from cntk.core.axis import Axis
 from cntk.core.variable import Input
 from cntk.core.variable import input_variable as _input_variable
@@ -52,4 +53,16 @@ def input(
     return input_variable(shape, dtype, needs_gradient, is_sparse, sequence_axis, name)
 
 
-__all__ = ["input", "input_variable"]
+_PREFIX = "sequence."
+
+__all__ = ["input", "input_variable", *(name.removeprefix(_PREFIX) for name in plugins.ops.names() if name.startswith(_PREFIX))]
+
+
+def __getattr__(name: str) -> Any:
+    if _PREFIX + name in plugins.ops:
+        return plugins.ops.get(_PREFIX + name)
+    raise AttributeError(f"module 'cntk.ops.sequence' has no operator '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

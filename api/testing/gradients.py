@@ -6,7 +6,7 @@ direction that involves all its elements, and along a few elements alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 import cntk as C
 from cntk.core.device import DeviceDescriptor
 from cntk.core.op import Sample
-from cntk.testing.samples import Trial, describe
+from cntk.testing.samples import Trial, Values, describe, pick
 from cntk.testing.tolerances import GRADIENTS, assert_close
 
 STEP = 1e-5
@@ -52,37 +52,95 @@ def _name(direction: Any) -> str:
     return f"element {tuple(int(i) for i in np.argwhere(direction)[0])}" if direction.ndim else "the element"
 
 
+def check_gradient_sums(
+    function: Callable[..., Any], sample: Sample, minibatches: Sequence[Sequence[int]], device: DeviceDescriptor | None = None
+) -> None:
+    """Require that gradients are the same whichever samples make up a minibatch, in float64.
+
+    Those of operands with a batch axis are compared sample by sample, the sums of the others with the sum over minibatches of one
+    sample each.  Nothing is required of an operator whose results in training depend on the minibatch, or on chance.
+    """
+    trial = Trial(function, sample, np.float64, device)
+    wanted = [i for i, operand in enumerate(sample.operands) if operand.gradient and not operand.sparse]
+    projection = Projection(trial)
+    alone = [projection.sum_of([number]) for number in range(trial.rows)]
+    if not wanted or projection.over_batch or not np.isclose(projection.sum_of(range(trial.rows)), sum(alone), rtol=1e-9):
+        return
+    by_itself = [projection.gradients(wanted, [number]) for number in range(trial.rows)]
+    for samples in minibatches:
+        together = projection.gradients(wanted, samples)
+        for i in wanted:
+            message = f"{describe(function, sample)}: gradient of operand {i} for a minibatch of the samples {list(samples)}"
+            if sample.operands[i].kind in ("batch", "sequence"):
+                expected = np.concatenate([by_itself[number][i] for number in samples])
+            else:
+                expected = sum(by_itself[number][i] for number in samples)
+            assert_close(together[i], expected, message)
+
+
 class Projection:
-    """The results of a trial, weighted at random and summed; always computed as in training."""
+    """The results of a trial, weighted at random and summed; always computed as in training.
+
+    Attributes:
+        over_batch: whether a result has no batch axis, so that samples do not contribute to it each by itself.
+    """
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
         generator = np.random.default_rng(3)
-        values = trial.evaluate()
         self.weights = {}
         terms = []
-        for output, value in zip(trial.result.outputs, values, strict=True):
-            shape = value.shape[len(output.dynamic_axes) :]
-            weight = C.input_variable(shape, np.float64, dynamic_axes=list(output.dynamic_axes))
-            self.weights[weight] = generator.uniform(0.5, 1.5, value.shape)
+        for output, value in zip(trial.result.outputs, trial.evaluate(), strict=True):
+            weight = C.input_variable(output.shape, np.float64, dynamic_axes=list(output.dynamic_axes))
+            self.weights[weight] = _map(lambda part: generator.uniform(0.5, 1.5, np.shape(part)), value)
             terms.append(C.element_times(output, weight))
+        self.over_batch = not all(output.dynamic_axes for output in trial.result.outputs)
         self.total = terms[0] if len(terms) == 1 else C.plus(*(C.reduce_sum(term) for term in terms))
 
-    def gradients(self, wanted: list[int]) -> dict[int, Any]:
-        """Gradient of the sum with respect to each wanted operand."""
+    def gradients(self, wanted: list[int], samples: Sequence[int] | None = None) -> dict[int, Any]:
+        """Gradient of the sum with respect to each wanted operand, for a minibatch of these samples, by default all."""
         variables = [self.trial.variables[i] for i in wanted]
-        found = self.total.grad(self.trial.feed() | self.weights, wrt=variables, device=self.trial.device)
+        found = self.total.grad(self._feed(samples), wrt=variables, device=self.trial.device)
         by_variable = found if isinstance(found, dict) else {variables[0]: found}
-        return {i: by_variable[self.trial.variables[i]] for i in wanted}
+        return {i: _joined(by_variable[self.trial.variables[i]]) for i in wanted}
 
     def slope(self, i: int, direction: Any) -> float:
         """Change of the sum when operand *i* moves along *direction*."""
-        return (self._sum(i, STEP * direction) - self._sum(i, -STEP * direction)) / (2 * STEP)
+        return (self._sum_at(i, STEP * direction) - self._sum_at(i, -STEP * direction)) / (2 * STEP)
 
-    def _sum(self, i: int, change: Any) -> float:
+    def sum_of(self, samples: Sequence[int] | None = None) -> float:
+        """The sum for a minibatch of these samples, by default all."""
+        outputs = self.total.outputs
+        _, found = self.total.forward(self._feed(samples), outputs, set(outputs), device=self.trial.device)
+        return float(np.sum(_joined(found[outputs[0]])))
+
+    def _sum_at(self, i: int, change: Any) -> float:
         values = list(self.trial.values)
         self.trial.assign([*values[:i], values[i] + change, *values[i + 1 :]])
-        outputs = self.total.outputs
-        _, found = self.total.forward(self.trial.feed() | self.weights, outputs, set(outputs), device=self.trial.device)
+        total = self.sum_of()
         self.trial.assign(values)
-        return float(np.sum(found[outputs[0]]))
+        return total
+
+    def _feed(self, samples: Sequence[int] | None) -> dict[Any, Any]:
+        if samples is None:
+            return self.trial.feed() | self.weights
+        found = self.trial.evaluate(samples)
+        parts = (pick(weight, samples) for weight in self.weights.values())
+        return self.trial.feed(samples) | {
+            variable: _map(_cut, part, value) for variable, part, value in zip(self.weights, parts, found, strict=True)
+        }
+
+
+def _map(function: Callable[..., Any], *values: Values) -> Values:
+    """Apply a function to the values of each sequence, or to all at once."""
+    return [function(*parts) for parts in zip(*values, strict=True)] if isinstance(values[0], list) else function(*values)
+
+
+def _cut(weight: Any, value: Any) -> Any:
+    """Leave out what a free dimension is smaller by."""
+    return weight[tuple(slice(dim) for dim in np.shape(value))]
+
+
+def _joined(values: Values) -> Any:
+    """The steps of all sequences in one array."""
+    return np.concatenate(values) if isinstance(values, list) else values

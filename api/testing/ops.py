@@ -10,8 +10,9 @@ import numpy as np
 from cntk.core.device import DeviceDescriptor
 from cntk.core.dtypes import FLOAT_TYPES
 from cntk.core.op import Sample
-from cntk.testing.gradients import check_gradients
-from cntk.testing.samples import Trial, describe
+from cntk.core.shape import FreeDimension
+from cntk.testing.gradients import check_gradient_sums, check_gradients
+from cntk.testing.samples import Trial, as_sequences, describe
 from cntk.testing.tolerances import VALUES, assert_close
 
 
@@ -19,7 +20,8 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
     """Check an operator on every sample that it carries.
 
     For each sample: results are right, or the same in every element type where the sample does not say what is right; they have
-    the element type of the operands; a row's result does not depend on the other rows; gradients agree with finite differences.
+    the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences; and
+    all that holds step by step for sequences, if the operator takes them.
 
     Args:
         function: the public operator function, marked with ``operator``.
@@ -35,8 +37,27 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
     for sample in samples_of(function):
         for dtype in types_of(sample):
             check_values(function, sample, dtype, device)
-        check_rows(function, sample, device)
+        check_minibatches(function, sample, device)
         check_gradients(function, sample, device)
+        check_on_sequences(function, sample, device)
+
+
+def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:
+    """Require that a sample's call does for each step of sequences what it does for samples, in double precision.
+
+    An operator that takes no sequence axis says so when the graph is built.
+    """
+    sequences = as_sequences(sample)
+    if sequences is None:
+        return
+    try:
+        Trial(function, sequences, np.float64, device)
+    except (ValueError, TypeError, RuntimeError) as error:
+        if "sequence" not in str(error):
+            raise AssertionError(f"{describe(function, sequences)} is refused, but not for its sequence axis: {error}") from error
+        return
+    check_values(function, sequences, np.float64, device)
+    check_gradients(function, sequences, device)
 
 
 def samples_of(function: Callable[..., Any]) -> tuple[Sample, ...]:
@@ -60,15 +81,16 @@ def check_documented(function: Callable[..., Any]) -> None:
 
 
 def check_values(function: Callable[..., Any], sample: Sample, dtype: Any, device: DeviceDescriptor | None = None) -> None:
-    """Require the right results, of the operands' element type."""
+    """Require the right results, of the operands' element type; those of sequences are compared one by one."""
     trial = Trial(function, sample, dtype, device)
     found = trial.evaluate()
     expected = trial.expected() or _in_double(function, sample, trial, device)
-    for actual, right in zip(found, expected, strict=True):
+    for actual, right, output in zip(found, expected, trial.result.outputs, strict=True):
         message = f"{describe(function, sample)} in {np.dtype(dtype).name}"
-        if actual.dtype != dtype:
-            raise AssertionError(f"{message}: the result is of type {actual.dtype}")
-        assert_close(actual, right, message)
+        for one, its_right in zip(actual, right, strict=True) if output.dynamic_axes else [(actual, right)]:
+            if one.dtype != dtype:
+                raise AssertionError(f"{message}: the result is of type {one.dtype}")
+            assert_close(_unpadded(one, its_right, output), its_right, message)
 
 
 def _in_double(function: Callable[..., Any], sample: Sample, trial: Trial, device: DeviceDescriptor | None) -> list[Any]:
@@ -78,14 +100,34 @@ def _in_double(function: Callable[..., Any], sample: Sample, trial: Trial, devic
     return double.evaluate()
 
 
-def check_rows(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:
-    """Require that each row of a result is what the row's operands alone give."""
+def _unpadded(padded: Any, alike: Any, output: Any) -> Any:
+    """A sample's result with its free dimensions, which are as large as the minibatch makes them, cut to those of another."""
+    inside = tuple(slice(None if dim != FreeDimension else have) for dim, have in zip(output.shape, np.shape(alike), strict=False))
+    return padded[inside] if FreeDimension in output.shape else padded
+
+
+def check_minibatches(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:
+    """Require that it makes no difference which samples are in a minibatch, and in which order.
+
+    A sample's results, and the gradients of its operands, are the same alone and among others; the gradients of operands without batch
+    axis add up over minibatches.  Gradients are left out where the results in training depend on the minibatch (batch normalization)
+    or on chance (dropout).
+    """
     trial = Trial(function, sample, np.float32, device)
-    together = trial.evaluate()
-    for index, output in enumerate(trial.result.outputs):
-        if not output.dynamic_axes or not any(operand.kind == "batch" for operand in sample.operands):
-            continue
-        for row in range(trial.rows):
-            alone = trial.evaluate(slice(row, row + 1))[index]
-            message = f"{describe(function, sample)}: row {row} alone gives another result than among {trial.rows} rows"
-            assert_close(alone, together[index][row : row + 1], message, VALUES[np.float32])
+    if not trial.has_samples:
+        return
+    name, together = describe(function, sample), trial.evaluate()
+    for samples in _minibatches(trial.rows):
+        for whole, part, output in zip(together, trial.evaluate(samples), trial.result.outputs, strict=True):
+            if not output.dynamic_axes:
+                continue
+            for number, one in zip(samples, part, strict=True):
+                message = f"{name}: sample {number} gives another result in a minibatch of the samples {samples}"
+                assert_close(one, _unpadded(whole[number], one, output), message, VALUES[np.float32])
+    check_gradient_sums(function, sample, _minibatches(trial.rows), device)
+
+
+def _minibatches(count: int) -> list[list[int]]:
+    """Each sample alone, then all of them the other way round, and then all but the first, one of them twice."""
+    alone = [[sample] for sample in range(count)]
+    return [*alone, list(range(count))[::-1], [*range(1, count), count - 1]]

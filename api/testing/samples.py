@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from cntk.core.op import Operand, Sample
 from cntk.core.shape import as_shape
 
 ROWS = 3
+LENGTHS = (3, 1, 9, 2)
+"""Steps of each sequence in a minibatch of sequences: out of order, very unequal, and one of a single step."""
+
+Values = Any
+"""An array with a row for each sample, a list of an array for each sequence, or one array without dynamic axes."""
 
 
 class Trial:
@@ -23,20 +29,22 @@ class Trial:
         sample: how to call it.
         dtype: element type of all operands.
         device: where to compute; the default device where None.
-        rows: number of samples in the minibatch.
+        rows: number of samples in the minibatch; a sample with sequences has one for each of :data:`LENGTHS`.
 
     Attributes:
         result: the Function.
         variables: the variable of each operand.
-        values: the array of each operand, dense; a batch operand's has *rows* rows.
+        values: the array of each operand, dense; a batch operand's has *rows* rows, a sequence operand's has those of all steps, one
+            sequence after another.
     """
 
     def __init__(
         self, function: Callable[..., Any], sample: Sample, dtype: Any, device: DeviceDescriptor | None = None, rows: int = ROWS
     ) -> None:
-        self.sample, self.device, self.rows = sample, device, rows
+        has_sequences = any(operand.kind == "sequence" for operand in sample.operands)
+        self.sample, self.device, self.rows = sample, device, len(LENGTHS) if has_sequences else rows
         generator = np.random.default_rng(1)
-        self.values = [_draw(operand, generator, rows).astype(dtype) for operand in sample.operands]
+        self.values = [_draw(operand, generator, self.rows).astype(dtype) for operand in sample.operands]
         self.variables = [_variable(operand, value, dtype, device) for operand, value in zip(sample.operands, self.values, strict=True)]
         self.result = sample.build(function, self.variables)
         self.assign(self.values)
@@ -48,39 +56,90 @@ class Trial:
             if operand.kind == "parameter":
                 variable.value = value
 
-    def feed(self, rows: slice = slice(None)) -> dict[Any, Any]:
-        """What ``eval`` wants for some rows of the minibatch: data by variable, sparse where the operand is."""
+    def feed(self, samples: Sequence[int] | None = None) -> dict[Any, Any]:
+        """What ``eval`` wants for a minibatch of these samples, by default all: data by variable, sparse where the operand is."""
+        chosen = range(self.rows) if samples is None else samples
         return {
-            variable: _data(operand, value[rows] if operand.kind == "batch" else value)
+            variable: _data(operand, variable, value if operand.kind == "static" else pick(by_sample(operand, value), chosen))
             for operand, variable, value in self._operands()
             if operand.kind != "parameter"
         }
 
-    def evaluate(self, rows: slice = slice(None)) -> list[Any]:
-        """Values of all results for some rows of the minibatch, not in training."""
-        found = self.result.eval(self.feed(rows), device=self.device)
-        return [found[output] for output in self.result.outputs] if isinstance(found, dict) else [found]
+    def evaluate(self, samples: Sequence[int] | None = None) -> list[Values]:
+        """Values of all results for a minibatch of these samples, by default all; not in training."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "(?s).* is given as scipy.sparse.csr_matrix")
+            found = self.result.eval(self.feed(samples), device=self.device)
+        values = [found[output] for output in self.result.outputs] if isinstance(found, dict) else [found]
+        return [_dense(value, output) for value, output in zip(values, self.result.outputs, strict=True)]
 
-    def expected(self) -> list[Any] | None:
-        """What the results should be according to the sample, or None where it does not say."""
+    def expected(self) -> list[Values] | None:
+        """What the results should be according to the sample, or None where it does not say.
+
+        Results on dynamic axes are lists of what is right for each sample.
+        """
         if self.sample.expected is None:
             return None
         values = [value.astype(np.float64) for value in self.values]
-        if not any(operand.kind == "batch" for operand in self.sample.operands):
+        if not self.has_samples:
             return _as_list(self.sample.expected(*values))
-        by_row = [_as_list(self.sample.expected(*self._row(values, row))) for row in range(self.rows)]
-        return [np.stack(parts) for parts in zip(*by_row, strict=True)]
+        separate = [by_sample(operand, value) for operand, value in zip(self.sample.operands, values, strict=True)]
+        by_row = [_as_list(self.sample.expected(*self._row(separate, row))) for row in range(self.rows)]
+        return [list(parts) for parts in zip(*by_row, strict=True)]
 
-    def _row(self, values: list[Any], row: int) -> list[Any]:
-        return [value[row] if operand.kind == "batch" else value for operand, value in zip(self.sample.operands, values, strict=True)]
+    @property
+    def has_samples(self) -> bool:
+        """Whether an operand has a batch axis."""
+        return any(operand.kind in ("batch", "sequence") for operand in self.sample.operands)
+
+    def _row(self, separate: list[Any], row: int) -> list[Any]:
+        """The operands' values of one sample."""
+        operands = self.sample.operands
+        return [value[row] if operand.kind in ("batch", "sequence") else value for operand, value in zip(operands, separate, strict=True)]
 
     def _operands(self) -> zip[tuple[Operand, Any, Any]]:
         return zip(self.sample.operands, self.variables, self.values, strict=True)
 
 
+def as_sequences(sample: Sample) -> Sample | None:
+    """The same call with sequences of what are samples there; None where it takes none, or takes sequences already."""
+    kinds = {operand.kind for operand in sample.operands}
+    if "batch" not in kinds or "sequence" in kinds:
+        return None
+    operands = [_as_sequence(operand) for operand in sample.operands]
+    expected = sample.expected
+    if expected is None:
+        return Sample(operands, sample.attributes, sample.call, None)
+
+    def by_step(*values: Any) -> Any:
+        steps = max(len(value) for operand, value in zip(operands, values, strict=True) if operand.kind == "sequence")
+        each = [
+            expected(*(value[step] if operand.kind == "sequence" else value for operand, value in zip(operands, values, strict=True)))
+            for step in range(steps)
+        ]
+        return tuple(map(np.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else np.stack(each)
+
+    return Sample(operands, sample.attributes, sample.call, by_step)
+
+
+def _as_sequence(operand: Operand) -> Operand:
+    kind = "sequence" if operand.kind == "batch" else operand.kind
+    return Operand(operand.shape, operand.low, operand.high, sparse=operand.sparse, kind=kind, gradient=operand.gradient)
+
+
+def by_sample(operand: Operand, value: Any) -> Values:
+    """Cut the steps of a sequence operand into sequences."""
+    return np.split(value, np.cumsum(LENGTHS)[:-1]) if operand.kind == "sequence" else value
+
+
+def pick(values: Values, samples: Sequence[int]) -> Values:
+    """Choose samples, in this order."""
+    return [values[sample] for sample in samples] if isinstance(values, list) else values[list(samples)]
+
+
 def _draw(operand: Operand, generator: np.random.Generator, rows: int) -> Any:
     """Values for an operand, in double precision."""
-    leading = (rows,) if operand.kind == "batch" else ()
+    leading = {"batch": (rows,), "sequence": (sum(LENGTHS),)}.get(operand.kind, ())
     if isinstance(operand.shape, np.ndarray):
         return np.broadcast_to(operand.shape, leading + operand.shape.shape)
     shape = leading + as_shape(operand.shape)
@@ -94,16 +153,33 @@ def _variable(operand: Operand, value: Any, dtype: Any, device: DeviceDescriptor
         return C.parameter(init=value, dtype=dtype, device=device)
     if operand.kind == "static":
         return C.input_variable(value.shape, dtype, needs_gradient=operand.gradient, dynamic_axes=[])
-    return C.input_variable(value.shape[1:], dtype, needs_gradient=operand.gradient and not operand.sparse, is_sparse=operand.sparse)
+    declare = C.sequence.input_variable if operand.kind == "sequence" else C.input_variable
+    return declare(value.shape[1:], dtype, needs_gradient=operand.gradient and not operand.sparse, is_sparse=operand.sparse)
 
 
-def _data(operand: Operand, value: Any) -> Any:
+def _data(operand: Operand, variable: Any, value: Values) -> Any:
     if not operand.sparse:
         return value
+    if isinstance(value, list):
+        return C.Value.create(variable, [_csr(sequence) for sequence in value])
+    return C.Value(_csr(value))
+
+
+def _csr(value: Any) -> Any:
     from scipy.sparse import csr_matrix
 
-    rows = csr_matrix(value.reshape(-1, value.shape[-1]))
-    return C.Value(C.NDArrayView.from_csr(rows, borrow=True, shape=value.shape))
+    known = value.astype(np.float32) if value.dtype == np.float16 else value  # SciPy has no float16
+    rows = csr_matrix(known.reshape(-1, value.shape[-1]))
+    return C.NDArrayView.from_csr(rows, borrow=True, shape=value.shape)
+
+
+def _dense(values: Values, output: Any) -> Values:
+    """Values of a result as arrays; sparse ones come as CSR matrices, for which float16 is float32."""
+    if not output.is_sparse:
+        return values
+    if isinstance(values, list):
+        return [_dense(value, output) for value in values]
+    return values.toarray().reshape(-1, *output.shape).astype(output.dtype)
 
 
 def _as_list(values: Any) -> list[Any]:

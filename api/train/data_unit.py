@@ -1,6 +1,6 @@
 """Units in which frequencies are given."""
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 
 class DataUnit(IntEnum):
@@ -12,3 +12,5 @@ class DataUnit(IntEnum):
     """Samples."""
     minibatch = 2
     """Minibatches."""
+
+    __str__ = Enum.__str__

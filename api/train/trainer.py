@@ -186,7 +186,7 @@ class Trainer:
         samples = self.previous_minibatch_sample_count
         updated = False
         for learner in self._learners:
-            gradients = [run.gradient(parameter) for parameter in learner.parameters]
+            gradients = [run.gradient(parameter) for parameter in learner.updated_parameters]
             updated = learner.update_arrays(gradients, samples, is_sweep_end) or updated
         return updated
 
@@ -293,7 +293,7 @@ def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Paramet
     for learner in learners:
         if not isinstance(learner, Learner):
             raise TypeError(f"Trainer: expected learners, made by cntk.sgd(...) or the like, got {type(learner).__name__} {learner!r:.80}")
-        for parameter in learner.parameters:
+        for parameter in learner.updated_parameters:
             if parameter not in known:
                 raise ValueError(f"Trainer: {parameter!r} of a learner is not a parameter of the loss")
             if parameter in owned:

@@ -11,3 +11,4 @@ def cntk_register_backends(register: Register) -> None:
 @hookimpl
 def cntk_register_kernels(register: RegisterKernel) -> None:
     register("Times", "numpy", "cntk.backends.numpy.times:TimesKernel")
+    register("TransposeTimes", "numpy", "cntk.backends.numpy.times:TimesKernel")

@@ -12,7 +12,7 @@ from ...core.sparse import RowSparse, SparseRows
 
 
 class TimesKernel:
-    """``times`` for CSR rows and a parameter; everything else is left to the operator."""
+    """``times`` and ``times_transpose`` for CSR rows and a parameter; everything else is left to the operator."""
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> None:
@@ -24,8 +24,11 @@ class TimesKernel:
         if left.is_one_hot:
             np.take(weights, left.indices, axis=0, out=target, mode="clip")  # the default mode copies out first
             target *= left.data[:, None]
-        else:
+        elif weights.flags.c_contiguous:
             target[...] = _matrix(left, left.indices, len(weights)) @ weights
+        else:  # SciPy would copy all of the transposed weights
+            present, columns = np.unique(left.indices, return_inverse=True)
+            target[...] = _matrix(left, columns, len(present)) @ weights[present]
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
@@ -47,7 +50,7 @@ class TimesKernel:
 
 def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
     """Whether one axis is summed over, the right operand is the same for all rows, and SciPy knows the element type."""
-    return ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and right.dtype != np.float16
+    return type(right) is np.ndarray and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and right.dtype != np.float16
 
 
 def _matrix(left: SparseRows, columns: Any, width: int) -> Any:

@@ -19,11 +19,28 @@ from .sequence_windows import SequenceWindows
 from .shaping import reshape
 
 
-class Convolution(Op):
-    """Cross-correlation of filters with an operand."""
+class _Filtering(Op):
+    """What the two have in common."""
 
     op_name = "Convolution"
     keep_inputs = (0, 1)
+    _kernel: Shape = ()
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """As CNTK shows them: for each axis of the kernel, which has the channels first, a stride, a dilation and two flags."""
+        shown, rank = super().attributes, len(self._kernel)
+        del shown["reductionRank"]
+        for name in ("strides", "dilation", "sharing", "autoPadding"):
+            given = tuple(shown[name])
+            shown[name] = given[:1] * (rank - len(given)) + given
+        for name in ("sharing", "autoPadding"):
+            shown[name] = list(shown[name])
+        return {**shown, "kernelShape": self._kernel, "lowerPad": (0,) * rank, "upperPad": (0,) * rank}
+
+
+class Convolution(_Filtering):
+    """Cross-correlation of filters with an operand."""
 
     def geometry(self, filters: Shape, operand: Shape) -> Correlation:
         """How filters of this static shape slide over such an operand."""
@@ -32,6 +49,8 @@ class Convolution(Op):
 
     def infer(self, filters: Spec, operand: Spec) -> Spec:
         _check_filters(filters)
+        kernels, channelled = _with_channel_axis(filters.dims, operand.dims, self.reduction_rank)
+        self._kernel = kernels[len(kernels) - len(channelled) :]
         return self.common(filters, operand).but(shape=self.geometry(filters.dims, operand.dims).shape)
 
     def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:
@@ -56,11 +75,19 @@ class Convolution(Op):
         )
 
 
-class ConvolutionTranspose(Op):
+class ConvolutionTranspose(_Filtering):
     """What the gradient of a convolution's operand is to the gradient of its result."""
 
-    op_name = "Convolution"
-    keep_inputs = (0, 1)
+    _maps: int = 1
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        shown, rank = super().attributes, len(self._kernel)
+        if len(self.strides) < rank:
+            shown["strides"] = (self._maps, *shown["strides"][1:])
+        if len(self.auto_padding) < rank:
+            shown["autoPadding"] = [False, *shown["autoPadding"][1:]]
+        return shown
 
     def geometry(self, filters: Shape, operand: Shape) -> Correlation:
         """The convolution that is transposed: its operand has the shape of this op's result, its result that of the operand."""
@@ -70,6 +97,9 @@ class ConvolutionTranspose(Op):
     def infer(self, filters: Spec, operand: Spec) -> Spec:
         _check_filters(filters)
         g = self.geometry(filters.dims, operand.dims)
+        rank = len(g.windows.dims) + 1
+        self._maps, *kernel = (1,) * (rank + 1 - filters.rank) + filters.dims
+        self._kernel = tuple(kernel)
         return self.common(filters, operand).but(shape=(g.channels, *g.windows.dims))
 
     def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:

@@ -11,7 +11,7 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.layout import Index, Layout
 from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape, broadcast, format_shape
+from ...core.shape import broadcast, format_shape
 from ...core.spec import Spec, merge_dtypes
 from .identity import alias
 
@@ -40,18 +40,23 @@ class PastValue(Op):
                 "the operand must have a batch axis and a sequence axis; declare the input with sequence.input_variable, "
                 "or give the value a sequence axis with sequence.broadcast_as"
             )
-        if broadcast(x.dims, initial.dims) != x.shape:
+        shape = broadcast(x.dims, initial.dims)
+        if shape is None:
             raise ValueError(
-                f"the initial state has the shape {format_shape(initial.shape)}, which does not broadcast to that of the operand, "
+                f"the initial state has the shape {format_shape(initial.shape)}, which does not broadcast with that of the operand, "
                 f"{format_shape(x.shape)}"
             )
-        return x.but(dtype=merge_dtypes((x, initial)))
+        return x.but(shape=shape, dtype=merge_dtypes((x, initial)))
 
     # ---- values ----
 
     def forward(self, ctx: Context, out: Any, x: Any, initial: Any) -> None:
         """Compute all steps, outside a recurrence."""
-        ctx.xp.take(x, self._rows_read(_of_sequences(ctx.layout)), axis=0, out=out, mode="clip")
+        read = self._rows_read(_of_sequences(ctx.layout))
+        if x.shape == out.shape:
+            ctx.xp.take(x, read, axis=0, out=out, mode="clip")
+        else:
+            ctx.xp.copyto(out, lined_up(x, out)[read])
         self.fill(ctx, out, initial)
 
     def fill(self, ctx: Context, out: Any, initial: Any) -> None:
@@ -60,7 +65,7 @@ class PastValue(Op):
         if states is None:
             out[rows] = initial
         else:
-            out[rows] = initial[states].reshape(len(rows), *_lined_up(initial.shape[1:], out.ndim - 1))
+            out[rows] = lined_up(initial[states], out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:
         dx, dinitial = grads
@@ -68,16 +73,20 @@ class PastValue(Op):
             read = self._rows_read(_of_sequences(ctx.layout))
             inside = read >= 0
             dx.fill(0)
-            dx[read[inside]] = grad[inside]
+            terms = grad[inside]
+            if dx.shape[1:] != grad.shape[1:]:
+                terms = np.zeros((len(terms), *dx.shape[1:]), grad.dtype)
+                ctx.sum_to(grad[inside], lined_up(terms, grad))
+            dx[read[inside]] = terms
         if dinitial is not None:
             rows, states = self._outside(ctx)
             if states is None:
                 ctx.sum_to(grad[rows], dinitial)
                 return
-            terms = np.zeros((len(rows), *_lined_up(dinitial.shape[1:], grad.ndim - 1)), grad.dtype)
-            ctx.sum_to(grad[rows], terms)
+            terms = np.zeros((len(rows), *dinitial.shape[1:]), grad.dtype)
+            ctx.sum_to(grad[rows], lined_up(terms, grad))
             dinitial.fill(0)
-            ctx.xp.add.at(dinitial, states, terms.reshape(len(rows), *dinitial.shape[1:]))
+            ctx.xp.add.at(dinitial, states, terms)
 
     # ---- rows ----
 
@@ -134,16 +143,16 @@ def _lengths(layout: Layout) -> Index:
     return layout.lengths
 
 
-def _lined_up(shape: Shape, rank: int) -> Shape:
-    """The shape with leading axes of length 1 up to *rank*."""
-    return (1,) * (rank - len(shape)) + shape
+def lined_up(rows: Any, like: Any) -> Any:
+    """A view of the rows that broadcasts to those of *like*: with as many axes."""
+    return rows if rows.ndim == like.ndim else rows.reshape(len(rows), *(1,) * (like.ndim - rows.ndim), *rows.shape[1:])
 
 
 def _delayed(steps: int) -> Any:
     """What :func:`past_value` gives for one sequence, and :func:`future_value` for a negative number of steps."""
 
     def expected(x: Any, initial: Any = 0) -> Any:
-        result = np.empty_like(x)
+        result = np.empty((len(x), *np.broadcast_shapes(x.shape[1:], np.shape(initial))), x.dtype)
         for step in range(len(x)):
             inside = 0 <= step - steps < len(x)
             result[step] = x[step - steps] if inside else initial
@@ -157,6 +166,8 @@ def _delayed(steps: int) -> Any:
     sample(Operand((2,), kind="sequence"), Operand((2,), kind="batch"), time_step=2, expected=_delayed(2)),
     sample(Operand((2, 2), kind="sequence"), Operand((2,), kind="parameter"), time_step=3, expected=_delayed(3)),
     sample(Operand((), kind="sequence"), expected=_delayed(1)),
+    sample(Operand((3, 1), kind="sequence"), Operand((2, 1, 2), kind="parameter"), expected=_delayed(1)),
+    sample(Operand((), kind="sequence"), Operand((1,), kind="batch"), expected=_delayed(1)),
 )
 def past_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
     """The value of earlier steps: step ``t`` of the result is step ``t - time_step`` of *x*.
@@ -165,19 +176,19 @@ def past_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str 
 
     Args:
         x: operand of static shape ``S`` with a sequence axis.
-        initial_state: value for the first *time_step* steps, which broadcasts to ``S``: a number, an array, or a variable without
+        initial_state: value for the first *time_step* steps, which broadcasts with ``S``: a number, an array, or a variable without
             dynamic axes, with the batch axis (a state for each sequence), or with a sequence axis (whose last steps are taken);
             0 by default.
         time_step: number of steps; 0 gives *x* itself.
         name: name of the function.
 
     Returns:
-        Function of shape ``S`` on the dynamic axes of *x*.
+        Function of the broadcast shape on the dynamic axes of *x*.
 
     Raises:
         NotImplementedError: *time_step* is negative; that is what :func:`future_value` is for.
         RuntimeError: *x* has no sequence axis.
-        ValueError: the initial state's shape does not broadcast to ``S``.
+        ValueError: the initial state's shape does not broadcast with ``S``.
 
     >>> x = C.sequence.input_variable(())
     >>> C.sequence.past_value(x, initial_state=9).eval([np.float32([1, 2, 3])])
@@ -190,6 +201,7 @@ def past_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str 
     sample(Operand((2, 3), kind="sequence"), expected=_delayed(-1)),
     sample(Operand((2,), kind="sequence"), Operand((2,), kind="batch"), time_step=2, expected=_delayed(-2)),
     sample(Operand((2, 2), kind="sequence"), Operand((2,), kind="parameter"), time_step=3, expected=_delayed(-3)),
+    sample(Operand((2,), kind="sequence"), Operand((3, 1), kind="batch"), time_step=2, expected=_delayed(-2)),
 )
 def future_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
     """The value of later steps: step ``t`` of the result is step ``t + time_step`` of *x*.
@@ -202,12 +214,12 @@ def future_value(x: Any, initial_state: Any = None, time_step: int = 1, name: st
         name: name of the function.
 
     Returns:
-        Function of shape ``S`` on the dynamic axes of *x*.
+        Function of the broadcast shape on the dynamic axes of *x*.
 
     Raises:
         NotImplementedError: *time_step* is negative; that is what :func:`past_value` is for.
         RuntimeError: *x* has no sequence axis.
-        ValueError: the initial state's shape does not broadcast to ``S``.
+        ValueError: the initial state's shape does not broadcast with ``S``.
 
     >>> x = C.sequence.input_variable(())
     >>> C.sequence.future_value(x).eval([np.float32([1, 2, 3])])
@@ -230,7 +242,7 @@ def delay(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "")
         name: name of the function.
 
     Returns:
-        Function of shape ``S`` on the dynamic axes of *x*.
+        Function of the broadcast shape on the dynamic axes of *x*.
 
     >>> x = C.sequence.input_variable(())
     >>> C.sequence.delay(x, time_step=-2).eval([np.float32([1, 2, 3])])

@@ -18,6 +18,7 @@ class Dropout(Elementwise):
     """In training the operand times a random mask of 0 and ``1 / (1 - dropout_rate)``, otherwise the operand."""
 
     op_name = "Dropout"
+    by_rows = False
     dropout_rate: float
     rng_seed: int
 
@@ -25,8 +26,12 @@ class Dropout(Elementwise):
         super().__init__(dropout_rate=_checked(dropout_rate), rng_seed=rng_seed)
         self._stream = Stream(rng_seed)
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {**super().attributes, "rngOffset": self._stream.draws}
+
     def set_attribute(self, name: str, value: Any) -> None:
-        super().set_attribute(name, _checked(value) if name == "dropoutRate" else value)
+        super().set_attribute(name, value)
         if name == "rngSeed":
             self._stream = Stream(value)
 
@@ -40,8 +45,9 @@ class Dropout(Elementwise):
         noise = ctx.scratch("noise", x.shape, np.float32)
         mask = ctx.keep("mask", x.shape, x.dtype)
         ctx.backend.uniform(noise, self._stream.seed, self._stream.next())
-        ctx.xp.greater_equal(noise, self.dropout_rate, out=mask)
-        ctx.xp.multiply(mask, 1 / (1 - self.dropout_rate), out=mask)
+        rate = _checked(self.dropout_rate)
+        ctx.xp.greater_equal(noise, rate, out=mask)
+        ctx.xp.multiply(mask, 1 / (1 - rate), out=mask)
         ctx.xp.multiply(x, mask, out=y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:

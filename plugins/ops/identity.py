@@ -10,6 +10,7 @@ import numpy as np
 from ...core.dtypes import as_dtype
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape
+from ...core.sparse import SparseRows
 from ...core.spec import Spec
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Assign(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         ref, value = inputs
+        if ref.sparse:
+            raise ValueError("a sparse constant cannot be assigned to; set its value with .value = csr_matrix")
         if value.axes:
             raise ValueError("a value with dynamic axes cannot be assigned; reduce it over them, or use unpack_batch")
         if ref.is_concrete and value.is_concrete and ref.shape != value.shape:
@@ -92,13 +95,18 @@ class Cast(Op):
     """The operand as another element type."""
 
     op_name = "Cast"
+    sparse_inputs = (0,)
     new_data_type: type[np.floating[Any]]
 
     def infer(self, *inputs: Spec) -> Spec:
-        return inputs[0].but(dtype=self.new_data_type)
+        return inputs[0].but(dtype=self.new_data_type, sparse=inputs[0].sparse)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        ctx.xp.copyto(out, inputs[0])
+        (x,) = inputs
+        if isinstance(x, SparseRows):
+            out.set(x.data.astype(out.dtype), x.indices, x.indptr)
+        else:
+            ctx.xp.copyto(out, x)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         if grads[0] is not None:

@@ -10,29 +10,28 @@ import numpy as np
 from ...core.axis import Axis
 from ...core.context import Context
 from ...core.function import Function
-from ...core.layout import Layout
 from ...core.op import ALL, Elementwise, Op, Operand, operator, sample
 from ...core.shape import broadcast
 from ...core.spec import Spec
-from .axes import kept_shape, with_dim
-from .targets import class_axis, common_shape, dense, is_one_hot
+from .axes import with_dim
+from .targets import class_axis, common_rank, dense, is_one_hot, lined_up, loss_shape
 
 
 class CrossEntropyWithSoftmax(Op):
     """log Σ exp(z) − Σ z·y along an axis, for logits z and a target y that may be sparse."""
 
     op_name = "CrossEntropyWithSoftmax"
+    by_rows = False
     keep_inputs = ALL
     sparse_inputs = (1,)
 
     def infer(self, output: Spec, target: Spec) -> Spec:
-        shape, axis = common_shape(output, target, self.axis, self.op_name)
-        return self.common(output, target).but(shape=kept_shape(shape, (axis,)))
+        return self.common(output, target).but(shape=loss_shape(output, target, self.axis, self.op_name))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
-        z, y = inputs
-        axis = class_axis(ctx, z, self.axis)
+        axis = class_axis(ctx, inputs[0], self.axis)
+        z, y = lined_up(inputs, ctx.layouts, _rank(ctx, out))
         powers, total = _kept_softmax(ctx, z, axis)
         edge = ctx.scratch("edge", total.shape, z.dtype)
         level = ctx.scratch("level", total.shape, z.dtype)
@@ -41,7 +40,7 @@ class CrossEntropyWithSoftmax(Op):
         xp.exp(powers, out=powers)
         xp.add.reduce(powers, axis, None, total, True)
         xp.log(total, out=level)
-        if axis == -1 and is_one_hot(y, z):
+        if axis == -1 and is_one_hot(y, z, out.size):
             picked = out.reshape(-1)
             places = _kept_places(ctx, z)
             xp.add(_row_starts(ctx, z), y.indices, out=places)
@@ -49,15 +48,16 @@ class CrossEntropyWithSoftmax(Op):
             xp.multiply(picked, y.data, out=picked)
         else:
             products = ctx.scratch("products", with_dim(out.shape, axis, z.shape[axis]), z.dtype)
-            xp.multiply(z, dense(ctx, y), out=products)
+            xp.multiply(z, dense(ctx, y, _rank(ctx, out)), out=products)
             products.sum(axis=axis, out=out, keepdims=True)
         xp.subtract(edge, out, out=out)  # first what is large: the logarithm would be lost in it
         xp.add(out, level, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        z, y = inputs
-        dz, dy = grads
-        axis = class_axis(ctx, z, self.axis)
+        axis = class_axis(ctx, inputs[0], self.axis)
+        rank = _rank(ctx, grad)
+        z, y = lined_up(inputs, ctx.layouts, rank)
+        dz, dy = lined_up(grads, ctx.layouts, rank)
         full = with_dim(grad.shape, axis, z.shape[axis])
         if dz is not None:
             slope = dz if dz.shape == full else ctx.scratch("slope", full, z.dtype)
@@ -65,7 +65,7 @@ class CrossEntropyWithSoftmax(Op):
             scale = ctx.scratch("level", grad.shape, grad.dtype)
             ctx.xp.divide(grad, total, out=scale)
             ctx.xp.multiply(powers, scale, out=slope)
-            self._subtract_target(ctx, slope, grad, z, y)
+            self._subtract_target(ctx, axis, slope, grad, z, y)
             if slope is not dz:
                 ctx.sum_to(slope, dz)
         if dy is not None:
@@ -74,14 +74,19 @@ class CrossEntropyWithSoftmax(Op):
             ctx.xp.negative(products, out=products)
             ctx.sum_to(products, dy)
 
-    def _subtract_target(self, ctx: Context, slope: Any, grad: Any, z: Any, y: Any) -> None:
-        if class_axis(ctx, z, self.axis) == -1 and is_one_hot(y, z):
+    def _subtract_target(self, ctx: Context, axis: int, slope: Any, grad: Any, z: Any, y: Any) -> None:
+        if axis == -1 and is_one_hot(y, z, grad.size):
             flat = slope.reshape(-1)
             flat[_kept_places(ctx, z)] -= y.data * grad.reshape(-1)
         else:
             products = ctx.scratch("products", slope.shape, slope.dtype)
-            ctx.xp.multiply(dense(ctx, y), grad, out=products)
+            ctx.xp.multiply(dense(ctx, y, _rank(ctx, grad)), grad, out=products)
             ctx.xp.subtract(slope, products, out=slope)
+
+
+def _rank(ctx: Context, out: Any) -> int:
+    """Number of static axes of the result."""
+    return out.ndim - (ctx.layout is not None)
 
 
 def _kept_softmax(ctx: Context, z: Any, axis: int) -> tuple[Any, Any]:
@@ -127,21 +132,13 @@ class SquaredError(Op):
             if i == 1:
                 ctx.xp.negative(difference, out=difference)
             if dx is not None:
-                ctx.sum_to(difference, _line_up(dx, ctx.layouts[i], rank))
+                ctx.sum_to(difference, lined_up((dx,), (ctx.layouts[i],), rank)[0])
 
     def _difference(self, ctx: Context, inputs: Sequence[Any]) -> Any:
-        rank = max(array.ndim - (layout is not None) for array, layout in zip(inputs, ctx.layouts, strict=True))
-        left, right = (_line_up(array, layout, rank) for array, layout in zip(inputs, ctx.layouts, strict=True))
+        left, right = lined_up(inputs, ctx.layouts, common_rank(ctx, inputs))
         shape = left.shape if left.shape == right.shape else np.broadcast_shapes(left.shape, right.shape)
         difference = ctx.scratch("difference", shape, left.dtype)
         return ctx.xp.subtract(left, right, out=difference)
-
-
-def _line_up(array: Any, layout: Layout | None, rank: int) -> Any:
-    """The array with ones put between its rows and its static axes, so that these number *rank*."""
-    if layout is None or array.ndim == rank + 1:
-        return array
-    return array.reshape((len(array), *(1,) * (rank + 1 - array.ndim), *array.shape[1:]))
 
 
 _EPSILON = 1e-6
@@ -216,6 +213,16 @@ def _binary_cross_entropy(p: Any, y: Any) -> Any:
     sample((3,), Operand((3,), kind="parameter"), expected=_cross_entropy()),
     sample(Operand((3,), kind="parameter"), Operand((3,), 0, 1), expected=_cross_entropy()),
     sample(Operand((3,), kind="parameter"), Operand((3,), sparse=True, gradient=False), expected=_cross_entropy()),
+    sample((2, 3), (3,), expected=_cross_entropy()),
+    sample((2, 3), Operand((3,), sparse=True, gradient=False), expected=_cross_entropy()),
+    sample((1, 3), (3,), expected=_cross_entropy()),
+    sample((1, 3), Operand((3,), sparse=True, gradient=False), expected=_cross_entropy()),
+    sample((3,), (2, 3), expected=_cross_entropy()),
+    sample((3,), (1, 3), expected=lambda z, y: _cross_entropy()(z, y[0])),
+    sample((3,), Operand((1, 3), sparse=True, gradient=False), expected=lambda z, y: _cross_entropy()(z, y[0])),
+    sample((2, 1), (2, 3), axis=0, expected=_cross_entropy(0)),
+    sample((2, 3), Operand((2, 1), kind="parameter"), axis=0, expected=_cross_entropy(0)),
+    sample(Operand((2, 3), kind="parameter"), (3,), axis=1, expected=_cross_entropy()),
 )
 def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: int | Axis = -1, name: str = "") -> Function:
     r"""Cross entropy between a target distribution y and the softmax of logits z: :math:`\log\sum_i e^{z_i} - \sum_i z_i y_i`.
@@ -225,16 +232,17 @@ def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: int
 
     Args:
         output_vector: logits z; not probabilities.
-        target_vector: target y of the same static shape, dense or sparse.
-        axis: static axis of the classes; the last one unless told.
+        target_vector: target y of the same static shape, dense or sparse; it may broadcast with the output on other axes than
+            that of the classes.
+        axis: static axis of the classes in the output; the last one unless told.
         name: name of the Function.
 
     Returns:
         the loss in nats of each sample (and step), with *axis* kept as 1: shape (1,) for vectors, (1, n) for (m, n) with
-        ``axis=0``.
+        ``axis=0``.  Axes of length 1 in front that only the target has make no axes of the result.
 
     Raises:
-        ValueError: the static shapes differ, or the axis is outside them.
+        ValueError: the static shapes do not broadcast, the numbers of classes differ, or the axis is outside the output.
 
     >>> C.cross_entropy_with_softmax([[1, 2, 3], [3, 3, 0]], [[0, 0, 1], [0, 1, 0]]).eval().round(4)
     array([[0.4076],

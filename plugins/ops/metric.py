@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.spec import Spec
-from .axes import kept_shape, with_dim
-from .targets import class_axis, common_shape, dense, is_one_hot
+from .axes import with_dim
+from .targets import class_axis, common_rank, dense, is_one_hot, lined_up, loss_shape
 
 _LAST = -1
 
@@ -21,29 +22,37 @@ class ClassificationError(Op):
     """One minus the target at the largest output; the target may be sparse."""
 
     op_name = "ClassificationError"
-    gradient_inputs = ()
+    gradient_inputs = (1,)
     sparse_inputs = (1,)
 
     def infer(self, output: Spec, target: Spec) -> Spec:
-        shape, axis = common_shape(output, target, _LAST, self.op_name)
-        return self.common(output, target).but(shape=kept_shape(shape, (axis,)))
+        return self.common(output, target).but(shape=loss_shape(output, target, _LAST, self.op_name))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
-        z, y = inputs
+        rank = out.ndim - (ctx.layout is not None)
+        z, y = lined_up(inputs, ctx.layouts, rank)
         guess = ctx.scratch("guess", with_dim(z.shape, _LAST, 1), np.intp)
         z.argmax(axis=_LAST, out=guess, keepdims=True)
-        if is_one_hot(y, z):
+        if is_one_hot(y, z, out.size):
             hit = out.reshape(-1)
             xp.equal(guess.reshape(-1), y.indices, out=hit)
             xp.multiply(hit, y.data, out=hit)
         else:
             products = ctx.scratch("products", with_dim(out.shape, _LAST, z.shape[_LAST]), z.dtype)
-            chosen = ctx.scratch("chosen", z.shape, np.bool_)
+            chosen = ctx.state = ctx.keep("chosen", z.shape, np.bool_)
             xp.equal(xp.arange(z.shape[_LAST]), guess, out=chosen)
-            xp.multiply(chosen, dense(ctx, y), out=products)
+            xp.multiply(chosen, dense(ctx, y, rank), out=products)
             products.sum(axis=_LAST, out=out, keepdims=True)
         xp.subtract(1, out, out=out)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        chosen = ctx.state
+        dy = lined_up(grads, ctx.layouts, grad.ndim - (ctx.layout is not None))[1]
+        products = ctx.scratch("products", with_dim(grad.shape, _LAST, chosen.shape[_LAST]), grad.dtype)
+        ctx.xp.multiply(chosen, grad, out=products)
+        ctx.xp.negative(products, out=products)
+        ctx.sum_to(products, dy)
 
 
 class MeanClassificationError(Op):
@@ -53,12 +62,12 @@ class MeanClassificationError(Op):
     gradient_inputs = ()
 
     def infer(self, output: Spec, target: Spec) -> Spec:
-        common_shape(output, target, self.axis, self.op_name)
+        loss_shape(output, target, self.axis, self.op_name)
         return self.common(output, target)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        z, y = inputs
-        axis = class_axis(ctx, z, self.axis)
+        axis = class_axis(ctx, inputs[0], self.axis)
+        z, y = lined_up(inputs, ctx.layouts, common_rank(ctx, inputs))
         wrong = z.argmax(axis=axis) != y.argmax(axis=axis)
         wrong.reshape((*out.shape, -1)).mean(axis=-1, out=out)
 
@@ -70,14 +79,15 @@ class TopNClassificationError(Op):
     gradient_inputs = ()
 
     def infer(self, output: Spec, target: Spec) -> Spec:
-        shape, axis = common_shape(output, target, _LAST, self.op_name)
-        if 0 <= shape[axis] < self.top_n:
-            raise ValueError(f"cannot look among the {self.top_n} largest of {shape[axis]} outputs; lower topN")
+        loss_shape(output, target, _LAST, self.op_name)
+        classes = output.dims[_LAST]
+        if 0 <= classes < self.top_n:
+            raise ValueError(f"cannot look among the {self.top_n} largest of {classes} outputs; lower topN")
         return self.common(output, target).but(axes=())
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
-        z, y = xp.broadcast_arrays(*inputs)
+        z, y = xp.broadcast_arrays(*lined_up(inputs, ctx.layouts, common_rank(ctx, inputs)))
         label = y.argmax(axis=_LAST, keepdims=True)
         at_label = xp.take_along_axis(z, label, _LAST)
         ahead = (z > at_label) | ((z == at_label) & (xp.arange(z.shape[_LAST]) < label))
@@ -85,11 +95,16 @@ class TopNClassificationError(Op):
 
 
 def _error(z: Any, y: Any) -> Any:
+    z, y = np.broadcast_arrays(z, y)
     return 1 - np.take_along_axis(y, z.argmax(-1, keepdims=True), -1)
 
 
 def _mean_error(axis: int) -> Any:
-    return lambda z, y: np.mean(z.argmax(axis) != y.argmax(axis), dtype=z.dtype)
+    def expected(z: Any, y: Any) -> Any:
+        z, y = np.broadcast_arrays(z, y)
+        return np.mean(z.argmax(axis) != y.argmax(axis), dtype=z.dtype)
+
+    return expected
 
 
 _flat = Operand((3,), gradient=False)
@@ -108,15 +123,26 @@ _classes = Operand((3,), sparse=True, gradient=False)
     sample(_square, _square, axis=0, expected=_mean_error(0)),
     sample(_square, _square, axis=1, expected=_mean_error(1)),
     sample(_flat, _classes, axis=0, expected=_mean_error(0)),
+    sample(_flat, Operand((3,), 0, 1), expected=_error),
+    sample(_square, Operand((3,), 0, 1), expected=_error),
+    sample(_square, _classes, expected=_error),
+    sample(Operand((1, 3), gradient=False), _classes, expected=_error),
+    sample(_flat, Operand((2, 3), 0, 1), expected=_error),
+    sample(_flat, Operand((1, 3), 0, 1), expected=lambda z, y: _error(z, y[0])),
+    sample(_square, _target, axis=1, expected=_mean_error(1)),
     sample(_flat, _classes, topN=2),
+    sample(_square, _target, topN=2),
     sample(_flat, _target, topN=3),
 )
 def classification_error(output_vector: Any, target_vector: Any, axis: int | Axis = -1, topN: int = 1, name: str = "") -> Function:
-    """Whether the largest output is not at the target's class.  No gradient flows through it.
+    """Whether the largest output is not at the target's class.
+
+    No gradient flows to the output; the target's is that of 1 minus the target at the largest output, with the default axis.
 
     Args:
         output_vector: one number for each class; the first of equal ones counts as the largest.
-        target_vector: target of the same static shape, dense or sparse, with a 1 at the right class.
+        target_vector: target with a 1 at the right class, dense or sparse, of the same static shape; it may broadcast with the output
+            on other axes than that of the classes.
         axis: static axis of the classes.  For the default, -1, the result is 1 minus the target at the largest output; for
             any other number, 0 included, the share of wrong places on the remaining axes.
         topN: if more than 1, the class counts as found when it is among so many largest outputs; only with ``axis=-1``.
@@ -127,7 +153,7 @@ def classification_error(output_vector: Any, target_vector: Any, axis: int | Axi
         shape (); with *topN* above 1 the number of wrong samples in the minibatch, shape () without dynamic axes.
 
     Raises:
-        ValueError: the static shapes differ, or *axis* or *topN* is outside its range.
+        ValueError: the static shapes do not broadcast, the numbers of classes differ, or *axis* or *topN* is outside its range.
 
     >>> C.classification_error([[1, 2, 3], [3, 3, 0]], [[0, 0, 1], [0, 1, 0]]).eval()
     array([[0.],

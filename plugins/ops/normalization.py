@@ -19,6 +19,7 @@ class LocalResponseNormalization(Op):
     """x divided by a power of the mean square over the neighbouring channels."""
 
     op_name = "LocalResponseNormalization"
+    by_rows = False
     keep_inputs = (0,)
 
     def infer(self, x: Spec) -> Spec:
@@ -67,6 +68,7 @@ class MeanVarianceNormalization(Op):
     """Each sample, or each channel of it, less its mean and divided by its standard deviation."""
 
     op_name = "MeanVarianceNormalization"
+    by_rows = False
     keep_output = True
 
     def infer(self, x: Spec) -> Spec:

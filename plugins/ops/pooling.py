@@ -25,6 +25,7 @@ class Pooling(Op):
     """Maximum or average of windows."""
 
     op_name = "Pooling"
+    by_rows = False
     keep_inputs = (0,)
 
     def infer(self, x: Spec) -> Spec:

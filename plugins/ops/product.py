@@ -15,6 +15,8 @@ from ...core.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
 from . import csr
+from .contraction import contract, fill
+from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
 from .sparse_product import (
     left_gradient_of_right,
     left_product,
@@ -25,6 +27,9 @@ from .sparse_product import (
 )
 
 NO_INFERRED_RANK = -1
+
+FEW_ROWS = 64
+"""Below this many rows BLAS is faster, up to twice, at a product with the transposed rows than with the transposed matrix."""
 
 
 class Times(Op):
@@ -82,6 +87,7 @@ class Times(Op):
         return size_of(static[:split]), size_of(static[split:])
 
     def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
+        left = self._summable(ctx, left, right)
         if isinstance(left, SparseRows):
             w = self.right_matrix(ctx, dense(ctx, right))
             k, n = w.shape[-2:]
@@ -96,6 +102,7 @@ class Times(Op):
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
         dleft, dright = grads
+        left = self._summable(ctx, left, right)
         if isinstance(dright, RowSparse):
             self._row_sparse_gradient(ctx, grad, dright, left)
         elif dright is not None:
@@ -113,6 +120,11 @@ class Times(Op):
             self._gradient_of_left(ctx, right, stacked(grad, n, ctx.layout), stacked(dleft, k, ctx.layouts[0]))
         else:
             left_gradient(ctx, dleft, self.right_matrix(ctx, dense(ctx, right)), grad)
+
+    def _summable(self, ctx: Context, left: Any, right: Any) -> Any:
+        """The left operand; dense in an outer product, which does not sum over its sparse axis."""
+        outer = isinstance(left, SparseRows) and self.right_size(static_shape(right, ctx.layouts[1]))[0] < left.shape[-1]
+        return dense(ctx, left) if outer else left
 
     def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
         left, right = inputs
@@ -171,33 +183,6 @@ class TransposeTimes(Times):
 # ---- shapes --------------------------------------------------------------------------------------
 
 
-def fill(a: Shape, b: Shape, output_rank: int) -> tuple[Shape, Shape]:
-    """Fill in the inferred dimensions that the two shapes of a product tell each other."""
-    reduced = len(b) - output_rank
-    if not 0 < reduced <= len(a):
-        return a, b
-    split = len(a) - reduced
-    tail = tuple(y if x == InferredDimension and y >= 0 else x for x, y in zip(a[split:], b[:reduced], strict=True))
-    head = tuple(x if y == InferredDimension and x >= 0 else y for x, y in zip(a[split:], b[:reduced], strict=True))
-    return a[:split] + tail, head + b[reduced:]
-
-
-def contract(a: Shape, b: Shape, output_rank: int) -> Shape:
-    """Shape of a product.
-
-    Raises:
-        RuntimeError: the left shape has fewer axes than are summed over.
-        ValueError: the axes to sum over differ.
-    """
-    reduced = len(b) - output_rank
-    if reduced > len(a):
-        raise RuntimeError(f"the product sums over {reduced} axes, but the left operand has only {len(a)}")
-    tail, head = a[len(a) - reduced :], b[:reduced]
-    if any(x != y for x, y in zip(tail, head, strict=True) if x >= 0 and y >= 0):
-        raise ValueError(f"the product sums over {format_shape(tail)} on the left, but {format_shape(head)} on the right; they must agree")
-    return a[: len(a) - reduced] + b[reduced:]
-
-
 def _turned(right: Shape) -> Shape:
     """The transposed shape of a matrix, or of a vector taken as a row."""
     return right[::-1] if len(right) == 2 else (*right, 1)
@@ -224,6 +209,11 @@ def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
 def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
     """Write the gradient of the left operand: the result's gradient times the transposed right operand."""
     dx, dy = matrices(ctx, dleft, w, grad)
+    if w.ndim == 2 and len(dx) < FEW_ROWS:
+        turned = ctx.scratch("dx", dx.shape[::-1], dx.dtype)
+        ctx.xp.matmul(w, dy.T, out=turned)
+        ctx.xp.copyto(dx, turned.T)
+        return
     if dx.ndim == w.ndim:
         ctx.xp.matmul(dy, w.swapaxes(-1, -2), out=dx)
         return
@@ -243,7 +233,8 @@ def stack_of(w: Any) -> Any:
 
 def stacked(array: Any, columns: int, layout: Layout | None) -> Any:
     """View an array as a stack of matrices of *columns* columns, one for each row of its layout."""
-    return array.reshape(1 if layout is None else array.shape[0], -1, columns)
+    rows, static = (1, array.shape) if layout is None else (array.shape[0], array.shape[1:])
+    return array.reshape(rows, size_of(static) // columns, columns)
 
 
 def static_shape(value: Any, layout: Layout | None) -> Shape:
@@ -300,11 +291,12 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
         right: operand of static shape ``(*K, *N)``.  Dimensions of a parameter given as -1 are taken from *left*.
         output_rank: number of axes in ``N``; the others of *right* are summed over.  A vector is therefore a row, ``(N,)``.
         infer_input_rank_to_map: when the first dimension of a parameter *right* is -1: how many leading axes of *left* are not
-            summed over; the -1 then stands for all the others.  With -1 it stands for a single axis.
+            summed over; the -1 then stands for all the others.  With -1 it stands for a single axis.  With -2
+            (``TIMES_REDUCE_SEQUENCE_AXIS_WITHOUT_INFERRED_INPUT_RANK``) the products of two sequences are summed over the steps too.
         name: name of the function.
 
     Returns:
-        Function of static shape ``(*M, *N)`` on the merged dynamic axes of the operands.
+        Function of static shape ``(*M, *N)`` on the merged dynamic axes of the operands, without the sequence axis if it is summed over.
 
     Raises:
         ValueError: ``K`` differs between the operands, *output_rank* is not between 1 and the rank of *right*, or a dimension in ``N`` is
@@ -321,16 +313,16 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
     """
     if output_rank < 1:
         raise ValueError(f"times: output_rank must be at least 1, got {output_rank}")
-    if infer_input_rank_to_map < NO_INFERRED_RANK:
+    if infer_input_rank_to_map < REDUCE_SEQUENCE_AXIS:
         raise ValueError(
-            f"times: infer_input_rank_to_map must be -1 (keep) or a number of axes, got {infer_input_rank_to_map}; "
-            "to sum over a sequence apply sequence.reduce_sum to the product"
+            f"times: infer_input_rank_to_map must be a number of axes, -1 (keep) or -2 (sum over the steps), got {infer_input_rank_to_map}"
         )
     if getattr(right, "is_parameter", False) and InferredDimension in right.shape[-output_rank:]:
         raise ValueError(
             f"times: the last {output_rank} dimensions of {right!r} (output_rank) are dimensions of the result and cannot be inferred"
         )
-    return Times(output_rank=output_rank, infer_input_rank_to_map=infer_input_rank_to_map)(left, right, name=name)
+    kind = TimesOverSteps if infer_input_rank_to_map == REDUCE_SEQUENCE_AXIS else Times
+    return kind(output_rank=output_rank, infer_input_rank_to_map=infer_input_rank_to_map)(left, right, name=name)
 
 
 @operator(

@@ -20,6 +20,7 @@ class ROIPooling(Op):
     """Maxima over the parts of regions, each region cut into a grid of parts."""
 
     op_name = "ROIPooling"
+    by_rows = False
     keep_inputs = ()
     gradient_inputs = (0,)
 

@@ -24,6 +24,7 @@ class SequenceWindows(Op):
     """
 
     op_name = "SequenceWindows"
+    whole_sequences = True
     gradient_inputs = (1,)
 
     def __init__(self, strides: Shape, dilation: Shape, auto_padding: tuple[bool, ...], reduction_rank: int) -> None:

@@ -14,8 +14,10 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, broadcast, format_shape
+from ...core.sparse import SparseRows
 from ...core.spec import Spec
 from . import csr
+from .product import times
 from .shaping import AxisLike, index_of
 
 Cut = tuple[AxisLike, int, int, int]
@@ -25,6 +27,23 @@ class Slice(Op):
     """Selects a range of elements along one or several static axes."""
 
     op_name = "Slice"
+    selects = True
+    _rank: int | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        shown = super().attributes
+        if "axis" in shown:
+            shown["axis"] = self._engine_axis(shown["axis"])
+        else:
+            shown["axisVec"] = [self._engine_axis(axis) for axis in shown["axisVec"]]
+        return shown
+
+    def _engine_axis(self, axis: int | Axis) -> tuple[str, str, int]:
+        """The axis as CNTK shows it: its engine counts static axes from the last, and from behind while the rank is not known."""
+        if self._rank is not None:
+            return "ordered", "static", self._rank - 1 - static_axis_number(axis, self._rank, self.op_name)
+        return "ordered", "static", -1 - (axis.static_axis_index() if isinstance(axis, Axis) else axis)
 
     @property
     def cuts(self) -> list[Cut]:
@@ -34,7 +53,7 @@ class Slice(Op):
         return list(zip(self.axis_vec, self.begin_index_vec, self.end_index_vec, self.slice_strides_vec, strict=True))
 
     def infer(self, x: Spec) -> Spec:
-        dims = list(x.dims)
+        dims, self._rank = list(x.dims), x.rank
         for axis, begin, end, stride in self.cuts:
             number = static_axis_number(axis, x.rank, self.op_name)
             if dims[number] >= 0 or (begin >= 0 and end > 0):
@@ -50,8 +69,14 @@ class Slice(Op):
         dx.fill(0)
         ctx.xp.copyto(dx[self._index(ctx, dx.shape)], grad)
 
+    def view(self, x: Any, out_shape: Shape) -> Any:
+        """The range itself, in the operand's memory."""
+        return x[self._range(x.shape, x.ndim - (self._rank or 0))]
+
     def _index(self, ctx: Context, shape: Shape) -> tuple[Any, ...]:
-        offset = 0 if ctx.layout is None else 1
+        return self._range(shape, 0 if ctx.layout is None else 1)
+
+    def _range(self, shape: Shape, offset: int) -> tuple[Any, ...]:
         index = [builtins.slice(None)] * len(shape)
         for axis, *cut in self.cuts:
             number = offset + static_axis_number(axis, len(shape) - offset, self.op_name)
@@ -193,10 +218,16 @@ class OneHot(Op):
 
     def infer(self, x: Spec) -> Spec:
         at = static_axis_number(self.onehot_axis, x.rank + 1, self.op_name)
-        return x.but(shape=(*x.dims[:at], self.num_class, *x.dims[at:]))
+        return x.but(shape=(*x.dims[:at], self.num_class, *x.dims[at:]), sparse=self.one_hot_output_sparse and at == x.rank)
 
     def forward(self, ctx: Context, out: Any, x: Any) -> None:
         xp = ctx.xp
+        if isinstance(out, SparseRows):
+            numbers = xp.trunc(x).reshape(x.size)
+            real = (numbers >= 0) & (numbers < self.num_class)
+            starts = xp.concatenate((xp.zeros(1, np.intp), xp.cumsum(real)))
+            out.set(xp.ones(int(starts[-1]), out.dtype), numbers[real].astype(np.intp), starts)
+            return
         offset = 0 if ctx.layout is None else 1
         at = offset + static_axis_number(self.onehot_axis, out.ndim - offset, self.op_name)
         numbers = ctx.scratch("numbers", x.shape, x.dtype)
@@ -348,6 +379,9 @@ def gather(reference: Any, indices: Any, axis: AxisLike | None = None, name: str
            expected=lambda x: 1.0 * (np.trunc(x) == np.arange(4)[:, None, None])),
     sample(Operand((2, 3), low=0, high=4, gradient=False), num_classes=4, axis=1,
            expected=lambda x: 1.0 * (np.trunc(x)[:, None] == np.arange(4)[:, None])),
+    sample(Operand((2,), low=-1.5, high=4.5, gradient=False), Operand((4, 3), kind="parameter"),
+           call=lambda f, x, w: times(f(x, 4, sparse_output=True), w),
+           expected=lambda x, w: (np.trunc(x)[:, None] == np.arange(4)) @ w),
 )
 def one_hot(x: Any, num_classes: int, sparse_output: bool = False, axis: AxisLike = -1, name: str = "") -> Function:
     """Turn class numbers into vectors that are 1 at the number's place and 0 elsewhere.
@@ -355,7 +389,7 @@ def one_hot(x: Any, num_classes: int, sparse_output: bool = False, axis: AxisLik
     Args:
         x: operand of any static shape and dynamic axes; fractions are cut off.
         num_classes: length of the vectors; a number outside gives a vector of zeros.
-        sparse_output: accepted, and shown among the attributes; the result is computed dense either way.
+        sparse_output: whether the result is sparse, if the new axis is the last; evaluated it comes as CSR matrix.
         axis: where the new axis goes: -1 behind the last, 0 before the first.
         name: name of the function.
 

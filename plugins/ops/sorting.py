@@ -19,6 +19,7 @@ class TopK(Op):
     """The k largest elements along an axis and their places; gradients go to the elements chosen."""
 
     op_name = "TopK"
+    by_rows = False
     outputs = 2
 
     def infer(self, x: Spec) -> tuple[Spec, Spec]:

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
-from ...core.shape import Shape, broadcast
+from ...core.layout import Layout
+from ...core.shape import Shape, broadcast, format_shape
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
+from .axes import with_dim
 
 
-def common_shape(output: Spec, target: Spec, axis: int | Axis, op: str) -> tuple[Shape, int]:
-    """The static shape that output and target share, and the number of the class axis in it.
+def loss_shape(output: Spec, target: Spec, axis: int | Axis, op: str) -> Shape:
+    """The static shape of a loss along *axis* of the output: the operands' broadcast shape with 1 in place of the classes.
+
+    Axes of length 1 in front that only the target has make no axes of the loss.
 
     Raises:
-        ValueError: the shapes differ, or the axis is outside them.
+        ValueError: the shapes do not broadcast, the operands differ in the number of classes, or the axis is outside the output.
     """
     left, right = output.dims, target.dims
-    fits = len(left) == len(right) and all(a == b or min(a, b) < 0 for a, b in zip(left, right, strict=True))
-    shape = broadcast(left, right) if fits else None
-    if shape is None:
-        raise ValueError("output and target must have the same static shape; bring one to the other's shape with C.reshape")
-    return shape, static_axis_number(axis, len(shape), op)
+    number = static_axis_number(axis, len(left), op) - len(left)
+    shape = broadcast(left, right)
+    if shape is None or not _agree(left[number], right[number] if len(right) >= -number else 1):
+        raise ValueError(
+            f"output {format_shape(left)} and target {format_shape(right)} must have the same static shape, or broadcast on other axes "
+            "than that of the classes; bring one to the other's shape with C.reshape"
+        )
+    while len(shape) > len(left) and shape[0] == 1:
+        shape = shape[1:]
+    return with_dim(shape, number, 1)
+
+
+def _agree(classes: int, others: int) -> bool:
+    return classes == others or classes < 0 or others < 0
 
 
 def class_axis(ctx: Context, output: Any, axis: int | Axis) -> int:
@@ -33,15 +47,34 @@ def class_axis(ctx: Context, output: Any, axis: int | Axis) -> int:
     return number - (output.ndim - (ctx.layouts[0] is not None))
 
 
-def is_one_hot(target: Any, output: Any) -> bool:
-    """Whether *target* is sparse, lies in the rows of *output* and names one class a row."""
-    return isinstance(target, SparseRows) and target.shape == output.shape and target.is_one_hot
+def lined_up(arrays: Sequence[Any], layouts: Sequence[Layout | None], rank: int) -> list[Any]:
+    """The arrays with *rank* static axes: axes of length 1 are put in, or left out, in front of those that they have."""
+    return [_with_rank(array, layout is not None, rank) for array, layout in zip(arrays, layouts, strict=True)]
 
 
-def dense(ctx: Context, target: Any) -> Any:
-    """The target as an array."""
+def _with_rank(array: Any, has_rows: bool, rank: int) -> Any:
+    if array is None or isinstance(array, SparseRows) or array.ndim == rank + has_rows:
+        return array
+    rows, static = array.shape[:has_rows], array.shape[has_rows:]
+    return array.reshape(*rows, *(1,) * (rank - len(static)), *static[max(0, len(static) - rank) :])
+
+
+def common_rank(ctx: Context, inputs: Sequence[Any]) -> int:
+    """The larger number of static axes that operands have."""
+    return max(array.ndim - (layout is not None) for array, layout in zip(inputs, ctx.layouts, strict=True))
+
+
+def is_one_hot(target: Any, output: Any, losses: int) -> bool:
+    """Whether *target* is sparse and names one class for each of the *losses*, which are the rows of classes of *output*."""
+    classes = output.shape[-1]
+    fits = isinstance(target, SparseRows) and target.shape[-1] == classes and output.size == losses * classes
+    return fits and len(target.indptr) - 1 == losses and target.is_one_hot
+
+
+def dense(ctx: Context, target: Any, rank: int) -> Any:
+    """The target, the second operand, as an array of *rank* static axes."""
     if not isinstance(target, SparseRows):
         return target
     array = ctx.scratch("target", target.shape, target.dtype)
     target.to_dense(ctx.xp, array)
-    return array
+    return _with_rank(array, ctx.layouts[1] is not None, rank)

@@ -8,7 +8,7 @@ from cntk.core import plugins
 from cntk.core.device import DeviceDescriptor
 from cntk.core.op import Sample
 from cntk.testing.gradients import check_gradients
-from cntk.testing.ops import check_documented, check_rows, check_values, samples_of, types_of
+from cntk.testing.ops import check_documented, check_minibatches, check_on_sequences, check_values, samples_of, types_of
 from cntk.testing.samples import describe
 
 SAMPLES = [(name, sample) for name in plugins.ops for sample in samples_of(plugins.ops.get(name))]
@@ -32,5 +32,10 @@ def test_gradients(name: str, sample: Sample, device: DeviceDescriptor) -> None:
 
 
 @of_each_sample
-def test_rows_do_not_depend_on_each_other(name: str, sample: Sample, device: DeviceDescriptor) -> None:
-    check_rows(plugins.ops.get(name), sample, device)
+def test_what_else_is_in_a_minibatch_does_not_matter(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_minibatches(plugins.ops.get(name), sample, device)
+
+
+@of_each_sample
+def test_sequences_are_worked_off_step_by_step(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_on_sequences(plugins.ops.get(name), sample, device)

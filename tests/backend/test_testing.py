@@ -134,8 +134,8 @@ def test_a_conforming_backend_passes() -> None:
 
 
 class Forgetful(NumpyBackend):
-    def uniform(self, out: Any, seed: int, draw: int) -> None:
-        super().uniform(out, seed, 0)
+    def uniform(self, out: Any, seed: int, draw: int, start: int = 0) -> None:
+        super().uniform(out, seed, 0, start)
 
 
 class Sharing(NumpyBackend):

@@ -45,6 +45,17 @@ check_progress_writer(lambda: C.logging.CSVWriter(sys.argv[1]))
 print("conforms")
 """
 
+NATIVE = """
+import cntk as C
+from cntk.ops.functions import native_user_function, register_native_user_function
+
+register_native_user_function("by plugin", "Extras.Native-1.0", "CreateGain")
+register_native_user_function("by module", "cntk_extras.gain", "Gain")
+x = C.input_variable(2, needs_gradient=True)
+total = sum((native_user_function(op, [x], {"gain": gain}, op) for op, gain in (("by plugin", 2), ("by module", 3))), x)
+print(total.eval([[1, 2]]).tolist(), total.grad([[1, 2]]).tolist(), total.find_by_name("by plugin").attributes)
+"""
+
 USE_WITHOUT = "import cntk as C; print(C.relu([-1.0, 2.0]).eval())"
 
 
@@ -123,10 +134,14 @@ def test_the_tutorial_plugin_is_used_by_name(with_extras: Environment, tmp_path:
 
     listed = succeeded(environment.run("-m", "cntk", "plugins"))
     assert "extras (cntk-extras 0.1.0, cntk_extras): loaded" in listed
-    for provided in ("ops: swish", "learners: lion", "progress writers: CSVWriter"):
+    for provided in ("ops: swish", "learners: lion", "progress writers: CSVWriter", "native functions: Extras.Native-1.0 on CreateGain"):
         assert f"    {provided}\n" in listed
 
     assert succeeded(environment.run("-c", CONFORMANCE, tmp_path / "other.csv")) == "conforms\n"
+
+
+def test_native_user_functions_are_made_by_name(with_extras: Environment) -> None:
+    assert succeeded(with_extras.run("-c", NATIVE)) == "[[6.0, 12.0]] [[6.0, 6.0]] {'gain': 2}\n"
 
 
 def test_a_plugin_can_be_left_out(with_extras: Environment) -> None:

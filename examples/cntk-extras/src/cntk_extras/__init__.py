@@ -1,6 +1,6 @@
-"""A plugin for opencntk: the operator ``swish``, the learner ``lion`` and the progress writer ``CSVWriter``."""
+"""A plugin for opencntk: the operator ``swish``, the learner ``lion``, the progress writer ``CSVWriter`` and a native function."""
 
-from cntk.core.hookspecs import Register, hookimpl
+from cntk.core.hookspecs import Register, RegisterNativeFunction, hookimpl
 
 
 @hookimpl
@@ -16,3 +16,8 @@ def cntk_register_learners(register: Register) -> None:
 @hookimpl
 def cntk_register_progress_writers(register: Register) -> None:
     register("CSVWriter", "cntk_extras.csv_writer:CSVWriter")
+
+
+@hookimpl
+def cntk_register_native_functions(register: RegisterNativeFunction) -> None:
+    register("Extras.Native-1.0", "CreateGain", "cntk_extras.gain:Gain")

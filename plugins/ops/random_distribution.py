@@ -1,0 +1,398 @@
+"""Random numbers as values: uniform, normal, Gumbel and Bernoulli distributions.
+
+Numbers come from a stream that a node's seed determines: each evaluation goes on where the last one stopped, so that two evaluations
+of n numbers give what one of 2n gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.dtypes import as_dtype
+from ...core.function import Function
+from ...core.op import Op, operator, sample
+from ...core.options import default_override_or, get_default_override
+from ...core.random import AUTO_SEED, Stream, choose_seed
+from ...core.shape import Shape, as_shape, is_concrete
+from ...core.spec import Spec
+
+DTYPE = default_override_or(np.float32)
+
+
+class RandomDistribution(Op):
+    """Base of random values.  Subclasses draw; the values have the shape and rows of an operand, or a shape of their own."""
+
+    op_name = "RandomDistribution"
+    kind: ClassVar[str]
+    layout_inputs = (0,)
+    sparse_inputs = (0,)
+    gradient_inputs = ()
+
+    def __init__(self, arguments: Sequence[float], rng_seed: int, new_shape: Shape | None = None, new_data_type: Any = None) -> None:
+        super().__init__(rng_seed=rng_seed)
+        self.arguments, self.new_shape, self.new_data_type = tuple(map(float, arguments)), new_shape, new_data_type
+        self._stream = Stream(rng_seed)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        own = {} if self.new_shape is None else {"newShape": self.new_shape, "newDataType": self.new_data_type}
+        return {
+            "randomDistributionType": self.kind,
+            "randomDistributionArgs": list(self.arguments),
+            **super().attributes,
+            "rngOffset": self._stream.draws,
+            **own,
+        }
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        super().set_attribute(name, value)
+        self._stream = Stream(self.rng_seed)
+
+    def copy(self) -> RandomDistribution:
+        return type(self)(self.arguments, self.rng_seed, self.new_shape, self.new_data_type)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        if inputs:
+            return inputs[0].but()
+        return Spec(self.new_shape, self.new_data_type, ())
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        flat = out.reshape(-1)
+        self.draw(ctx, flat, self._stream.take(len(flat)))
+
+    def draw(self, ctx: Context, out: Any, first: int) -> None:
+        """Fill *out* with the numbers of the stream from place *first* on."""
+        raise NotImplementedError(f"{type(self).__name__}.draw")
+
+    def uniform(self, ctx: Context, count: int, dtype: Any, first: int) -> Any:
+        """Numbers of the stream in [0, 1), in scratch space."""
+        numbers = ctx.scratch("uniform", (count,), dtype)
+        ctx.backend.uniform(numbers, self._stream.seed, 0, first)
+        return numbers
+
+
+class Uniform(RandomDistribution):
+    """Uniform numbers between two bounds, the upper one excluded."""
+
+    kind = "uniform"
+
+    def draw(self, ctx: Context, out: Any, first: int) -> None:
+        low, high = self.arguments
+        numbers = self.uniform(ctx, len(out), np.float64 if out.dtype == np.float64 else np.float32, first)
+        ctx.xp.multiply(numbers, high - low, out=numbers)
+        ctx.xp.add(numbers, low, out=numbers)
+        out[...] = numbers
+        below = np.nextafter(out.dtype.type(high), out.dtype.type(low))
+        ctx.xp.minimum(out, below, out=out)  # rounding may have reached the bound
+
+
+class Normal(RandomDistribution):
+    """Normal numbers of a mean and a standard deviation, by the Box-Muller transform: each pair of uniform numbers gives a pair."""
+
+    kind = "normal"
+
+    def draw(self, ctx: Context, out: Any, first: int) -> None:
+        xp = ctx.xp
+        mean, scale = self.arguments
+        odd = first % 2
+        pairs = (odd + len(out) + 1) // 2
+        numbers = self.uniform(ctx, 2 * pairs, np.float64, first - odd).reshape(pairs, 2)
+        radius, angle = ctx.scratch("radius", (pairs,), np.float64), ctx.scratch("angle", (pairs,), np.float64)
+        xp.negative(numbers[:, 0], out=radius)
+        xp.log1p(radius, out=radius)
+        xp.multiply(radius, -2.0 * scale * scale, out=radius)
+        xp.sqrt(radius, out=radius)
+        xp.multiply(numbers[:, 1], 2.0 * np.pi, out=angle)
+        xp.cos(angle, out=numbers[:, 0])
+        xp.sin(angle, out=numbers[:, 1])
+        xp.multiply(numbers, radius[:, None], out=numbers)
+        xp.add(numbers, mean, out=numbers)
+        out[...] = numbers.reshape(-1)[odd : odd + len(out)]
+
+
+class Gumbel(RandomDistribution):
+    """Gumbel numbers of a location and a scale, by inverting the distribution function."""
+
+    kind = "gumbel"
+
+    def draw(self, ctx: Context, out: Any, first: int) -> None:
+        xp = ctx.xp
+        location, scale = self.arguments
+        numbers = self.uniform(ctx, len(out), np.float64, first)
+        xp.maximum(numbers, 2.0**-54, out=numbers)  # of 0 the logarithm's logarithm is infinite
+        xp.negative(numbers, out=numbers)
+        xp.log1p(numbers, out=numbers)
+        xp.negative(numbers, out=numbers)
+        xp.log(numbers, out=numbers)
+        xp.multiply(numbers, -scale, out=numbers)
+        xp.add(numbers, location, out=numbers)
+        out[...] = numbers
+
+
+class Bernoulli(RandomDistribution):
+    """1 with a probability, otherwise 0."""
+
+    kind = "bernoulli"
+
+    def draw(self, ctx: Context, out: Any, first: int) -> None:
+        (mean,) = self.arguments
+        ctx.xp.less(self.uniform(ctx, len(out), np.float32, first), mean, out=out)
+
+
+# ---- arguments -------------------------------------------------------------------------------------
+
+
+def _range(low: float, high: float) -> tuple[float, float]:
+    if not low < high:
+        raise RuntimeError(f"random.uniform: the lower bound must be below the upper one, got low={low} and high={high}")
+    return low, high
+
+
+def _width(name: str, centre: float, scale: float) -> tuple[float, float]:
+    if not scale >= 0:
+        raise RuntimeError(f"random.{name}: the scale must not be negative, got {scale}")
+    return centre, scale
+
+
+def _probability(mean: float) -> tuple[float]:
+    if not 0 <= mean <= 1:
+        raise RuntimeError(f"random.bernoulli: the mean is a probability in [0, 1], got {mean}")
+    return (mean,)
+
+
+def _values(distribution: type[RandomDistribution], arguments: Sequence[float], shape: Any, dtype: Any, seed: int, name: str) -> Function:
+    """Values of a shape of their own."""
+    dims = as_shape(shape)
+    if not is_concrete(dims):
+        raise ValueError(f"random.{distribution.kind}: the shape {dims} has a dimension that is not known; give its size")
+    element = as_dtype(get_default_override(None, dtype=dtype) or np.float32)
+    return distribution(arguments, choose_seed(seed), dims, element)(name=name)
+
+
+def _values_like(distribution: type[RandomDistribution], arguments: Sequence[float], x: Any, seed: int, name: str) -> Function:
+    """Values of the shape, element type and rows of *x*."""
+    return distribution(arguments, choose_seed(seed))(x, name=name)
+
+
+def _plus(*arguments: float) -> Any:
+    """A sample's call: its operand, plus numbers of a distribution without width."""
+    return lambda f, x: x + f(x.shape, x.dtype, *arguments)
+
+
+def _plus_like(*arguments: float) -> Any:
+    return lambda f, x: x + f(x, *arguments)
+
+
+# ---- public functions ------------------------------------------------------------------------------
+
+
+@operator(
+    sample((2, 3), call=_plus(2, 2 + 1e-12), expected=lambda x: x + 2),
+    sample((), call=_plus(-1, -1 + 1e-12), expected=lambda x: x - 1),
+)
+def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Uniform random numbers in [*low*, *high*), drawn anew at every evaluation.
+
+    Args:
+        shape: shape of the result, which has no dynamic axes.
+        dtype: float32 (the default), float64 or float16.
+        low: lower bound.
+        high: upper bound, which is not reached.
+        seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: *low* is not below *high*.
+        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+
+    >>> C.random.uniform((2, 3), low=1, high=2, seed=1).eval().round(4)
+    array([[1.3862, 1.9018, 1.6165],
+           [1.4384, 1.3103, 1.6116]], dtype=float32)
+    """
+    return _values(Uniform, _range(low, high), shape, dtype, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus(2, 0), expected=lambda x: x + 2),
+    sample((), call=_plus(-1, 0), expected=lambda x: x - 1),
+)
+def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Normal random numbers, drawn anew at every evaluation.
+
+    Args:
+        shape: shape of the result, which has no dynamic axes.
+        dtype: float32 (the default), float64 or float16.
+        mean: mean of the numbers.
+        scale: their standard deviation.
+        seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: the scale is negative.
+        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+
+    Source:
+        Box and Muller, *A note on the generation of random normal deviates*, 1958.
+
+    >>> C.random.normal((2, 3), mean=10, seed=1).eval().round(4)
+    array([[10.3156,  9.0623, 10.7297],
+           [ 9.4811, 10.4146,  9.7131]], dtype=float32)
+    """
+    return _values(Normal, _width("normal", mean, scale), shape, dtype, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus(2, 0), expected=lambda x: x + 2),
+    sample((), call=_plus(-1, 0), expected=lambda x: x - 1),
+)
+def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    r"""Random numbers of the Gumbel distribution, :math:`P(X \le x) = e^{-e^{-(x - loc) / scale}}`, drawn anew at every evaluation.
+
+    The place of the largest of some numbers plus Gumbel numbers is distributed as the softmax of the numbers says.
+
+    Args:
+        shape: shape of the result, which has no dynamic axes.
+        dtype: float32 (the default), float64 or float16.
+        loc: location, the most probable number.
+        scale: width.
+        seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: the scale is negative.
+        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+
+    >>> C.random.gumbel((2, 3), seed=1).eval().round(4)
+    array([[0.7177, 0.5510, 0.0426],
+           [0.9888, 0.5535, 1.9303]], dtype=float32)
+    """
+    return _values(Gumbel, _width("gumbel", loc, scale), shape, dtype, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus(1), expected=lambda x: x + 1),
+    sample((), call=_plus(0), expected=lambda x: x),
+)
+def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Random numbers that are 1 with probability *mean* and else 0, drawn anew at every evaluation.
+
+    Args:
+        shape: shape of the result, which has no dynamic axes.
+        dtype: float32 (the default), float64 or float16.
+        mean: probability of a 1.
+        seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: the mean is outside [0, 1].
+        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+
+    >>> C.random.bernoulli((2, 3), mean=0.4, seed=1).eval()
+    array([[1., 0., 0.],
+           [0., 1., 0.]], dtype=float32)
+    """
+    return _values(Bernoulli, _probability(mean), shape, dtype, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus_like(2, 2 + 1e-12), expected=lambda x: x + 2),
+    sample((), call=_plus_like(-1, -1 + 1e-12), expected=lambda x: x - 1),
+)
+def uniform_like(x: Any, low: float = 0.0, high: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Uniform random numbers in [*low*, *high*) of the shape, element type and dynamic axes of *x*; see :func:`uniform`.
+
+    Args:
+        x: what the result is like; its values do not matter and no gradient flows to it.
+        low: lower bound.
+        high: upper bound, which is not reached.
+        seed: seed of the numbers; by default one is chosen.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: *low* is not below *high*.
+
+    >>> x = C.input_variable(2)
+    >>> C.random.uniform_like(x, seed=1).eval({x: np.zeros((3, 2), np.float32)}).round(4)
+    array([[0.3862, 0.9018],
+           [0.6165, 0.4384],
+           [0.3103, 0.6116]], dtype=float32)
+    """
+    return _values_like(Uniform, _range(low, high), x, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus_like(2, 0), expected=lambda x: x + 2),
+    sample((), call=_plus_like(-1, 0), expected=lambda x: x - 1),
+)
+def normal_like(x: Any, mean: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Normal random numbers of the shape, element type and dynamic axes of *x*; see :func:`normal`.
+
+    Args:
+        x: what the result is like; its values do not matter and no gradient flows to it.
+        mean: mean of the numbers.
+        scale: their standard deviation.
+        seed: seed of the numbers; by default one is chosen.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: the scale is negative.
+
+    >>> x = C.input_variable(2)
+    >>> noisy = x + C.random.normal_like(x, scale=0.1)
+    >>> noisy.eval({x: np.zeros((3, 2), np.float32)}).shape
+    (3, 2)
+    """
+    return _values_like(Normal, _width("normal_like", mean, scale), x, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus_like(2, 0), expected=lambda x: x + 2),
+    sample((), call=_plus_like(-1, 0), expected=lambda x: x - 1),
+)
+def gumbel_like(x: Any, loc: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Random numbers of the Gumbel distribution of the shape, element type and dynamic axes of *x*; see :func:`gumbel`.
+
+    Args:
+        x: what the result is like; its values do not matter and no gradient flows to it.
+        loc: location, the most probable number.
+        scale: width.
+        seed: seed of the numbers; by default one is chosen.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: the scale is negative.
+
+    >>> scores = C.input_variable(3)
+    >>> drawn = C.hardmax(scores + C.random.gumbel_like(scores))  # a class as softmax(scores) says
+    >>> drawn.eval({scores: [[9, -9, -9]]})
+    array([[1., 0., 0.]], dtype=float32)
+    """
+    return _values_like(Gumbel, _width("gumbel_like", loc, scale), x, seed, name)
+
+
+@operator(
+    sample((2, 3), call=_plus_like(1), expected=lambda x: x + 1),
+    sample((), call=_plus_like(0), expected=lambda x: x),
+)
+def bernoulli_like(x: Any, mean: float = 0.5, seed: int = AUTO_SEED, name: str = "") -> Function:
+    """Random numbers, 1 with probability *mean* and else 0, of the shape, element type and dynamic axes of *x*; see :func:`bernoulli`.
+
+    Args:
+        x: what the result is like; its values do not matter and no gradient flows to it.
+        mean: probability of a 1.
+        seed: seed of the numbers; by default one is chosen.
+        name: name of the Function.
+
+    Raises:
+        RuntimeError: the mean is outside [0, 1].
+
+    >>> x = C.input_variable(2)
+    >>> kept = x * C.random.bernoulli_like(x, mean=1)
+    >>> kept.eval({x: [[5, 6]]})
+    array([[5., 6.]], dtype=float32)
+    """
+    return _values_like(Bernoulli, _probability(mean), x, seed, name)

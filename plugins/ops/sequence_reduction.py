@@ -1,0 +1,110 @@
+"""Reductions over the steps of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import Op, Operand, operator, sample
+from ...core.spec import Spec
+from .sequence_rows import fold, sequence_axes, sequences, steps, without_steps
+
+
+class SequenceReduction(Op):
+    """Base of reductions over steps; the result has no sequence axis."""
+
+    op_name = "Sequence::ReduceElements"
+    by_rows = False
+
+    def infer(self, *inputs: Spec) -> Spec:
+        (x,) = inputs
+        return x.but(axes=without_steps(sequence_axes(x)))
+
+
+class SequenceReduceSum(SequenceReduction):
+    """Sum."""
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        layout, _ = sequences(ctx.layouts[0])
+        fold(ctx, ctx.xp.add, inputs[0], layout, out)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        layout, _ = sequences(ctx.layouts[0])
+        ctx.xp.take(grad, layout.sequence_of_row, axis=0, out=grads[0], mode="clip")
+
+
+class SequenceReduceMax(SequenceReduction):
+    """Maximum; the gradient goes to every step that equals it."""
+
+    keep_inputs = (0,)
+    keep_output = True
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        layout, _ = sequences(ctx.layouts[0])
+        fold(ctx, ctx.xp.maximum, inputs[0], layout, out)
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        xp, dx, (x,) = ctx.xp, grads[0], inputs
+        layout, _ = sequences(ctx.layouts[0])
+        greatest = ctx.scratch("greatest", out.shape, out.dtype)
+        packed = ctx.scratch("packed gradient", grad.shape, grad.dtype)
+        xp.take(out, layout.order, axis=0, out=greatest, mode="clip")
+        xp.take(grad, layout.order, axis=0, out=packed, mode="clip")
+        for rows, count in steps(layout):
+            xp.equal(x[rows], greatest[:count], out=dx[rows])
+            xp.multiply(dx[rows], packed[:count], out=dx[rows])
+
+
+@operator(
+    sample(Operand((2, 3), kind="sequence"), expected=lambda x: x.sum(axis=0)),
+    sample(Operand((), kind="sequence"), expected=lambda x: x.sum(axis=0)),
+)
+def reduce_sum(seq: Any, name: str = "") -> Function:
+    """Sum over the steps of each sequence.
+
+    Args:
+        seq: sequence of any static shape.
+        name: name of the function.
+
+    Returns:
+        a value of the operand's static shape with a batch axis only.
+
+    Raises:
+        ValueError: *seq* is no sequence.
+
+    >>> x = C.sequence.input_variable(2)
+    >>> C.sequence.reduce_sum(x).eval([np.float32([[1, 2], [3, 4]]), np.float32([[5, 6]])])
+    array([[4., 6.],
+           [5., 6.]], dtype=float32)
+    """
+    return SequenceReduceSum()(seq, name=name)
+
+
+@operator(
+    sample(Operand((2, 3), kind="sequence"), expected=lambda x: x.max(axis=0)),
+    sample(Operand((), kind="sequence"), expected=lambda x: x.max(axis=0)),
+    sample(Operand((2,), -9.0, -8.0, kind="sequence"), expected=lambda x: np.max(x, axis=0)),
+)
+def reduce_max(seq: Any, name: str = "") -> Function:
+    """Largest element over the steps of each sequence, for each element by itself.  The gradient goes to every step that has it.
+
+    Args:
+        seq: sequence of any static shape.
+        name: name of the function.
+
+    Returns:
+        a value of the operand's static shape with a batch axis only.
+
+    Raises:
+        ValueError: *seq* is no sequence.
+
+    >>> x = C.sequence.input_variable(2)
+    >>> C.sequence.reduce_max(x).eval([np.float32([[1, 4], [3, 2]]), np.float32([[5, 6]])])
+    array([[3., 4.],
+           [5., 6.]], dtype=float32)
+    """
+    return SequenceReduceMax()(seq, name=name)

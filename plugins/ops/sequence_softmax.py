@@ -1,0 +1,89 @@
+"""Softmax over the steps of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import Op, Operand, operator, sample
+from ...core.spec import Spec
+from .sequence_rows import sequence_axes, sequences, steps
+
+
+class SequenceSoftmax(Op):
+    """Exponentials that sum to 1 over the steps of a sequence, for each element by itself."""
+
+    op_name = "Sequence::Softmax"
+    whole_sequences = True
+    keep_output = True
+    by_rows = False
+
+    def infer(self, *inputs: Spec) -> Spec:
+        (x,) = inputs
+        return x.but(axes=sequence_axes(x))
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        xp, (x,) = ctx.xp, inputs
+        layout, _ = sequences(ctx.layouts[0])
+        edge = ctx.scratch("edge", (layout.samples, *x.shape[1:]), x.dtype)
+        wide = np.float32 if x.dtype == np.float16 else x.dtype
+        total = ctx.scratch("total", edge.shape, wide)
+        for rows, count in steps(layout):
+            if rows.start == 0:
+                xp.copyto(edge, x[rows])
+            else:
+                xp.maximum(edge[:count], x[rows], out=edge[:count])
+        total.fill(0)
+        for rows, count in steps(layout):
+            xp.subtract(x[rows], edge[:count], out=out[rows])
+            xp.exp(out[rows], out=out[rows])
+            xp.add(total[:count], out[rows], out=total[:count])
+        for rows, count in steps(layout):
+            xp.divide(out[rows], total[:count], out=out[rows], casting="same_kind")
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        xp, dx = ctx.xp, grads[0]
+        layout, _ = sequences(ctx.layouts[0])
+        wide = np.float32 if grad.dtype == np.float16 else grad.dtype
+        inner = ctx.scratch("total", (layout.samples, *grad.shape[1:]), wide)
+        inner.fill(0)
+        xp.multiply(grad, out, out=dx)
+        for rows, count in steps(layout):
+            xp.add(inner[:count], dx[rows], out=inner[:count])
+        for rows, count in steps(layout):
+            xp.subtract(grad[rows], inner[:count], out=dx[rows], casting="same_kind")
+        xp.multiply(dx, out, out=dx)
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=0))
+    return powers / powers.sum(axis=0)
+
+
+@operator(
+    sample(Operand((2, 3), kind="sequence"), expected=_softmax),
+    sample(Operand((), kind="sequence"), expected=_softmax),
+    sample(Operand((2,), 500, 510, kind="sequence"), expected=_softmax),
+)
+def softmax(seq: Any, name: str = "") -> Function:
+    r"""Softmax over the steps of each sequence, :math:`e^{x_t} / \sum_s e^{x_s}`, for each element by itself.
+
+    Args:
+        seq: sequence of any static shape.
+        name: name of the function.
+
+    Returns:
+        numbers in [0, 1] of the operand's shape and dynamic axes, which sum to 1 over the steps; nothing overflows on the way.
+
+    Raises:
+        ValueError: *seq* is no sequence.
+
+    >>> x = C.sequence.input_variable(())
+    >>> C.sequence.softmax(x).eval([np.float32([1, 1]), np.float32([7])])
+    [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
+    """
+    return SequenceSoftmax()(seq, name=name)
