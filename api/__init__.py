@@ -41,7 +41,7 @@ __version__ = "2.7"
 
 DATATYPE = np.float32
 
-_SOURCES = (ops, learners)
+_SOURCES = (ops, learners, losses, metrics)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from . import memory
+from . import memory, profiling
 from .build import explained
 from .context import Context
 from .feed import Feed
@@ -47,7 +47,7 @@ class Binding:
         self.program = workspace.program
         self.backend = self.program.backend
         self.pool = workspace.pool
-        self.stage = 0 if before is None else before.stage + 1
+        self.stage: int = 0 if before is None else before.stage + 1
         self.sizes = sizes
         self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
@@ -152,7 +152,7 @@ class Binding:
             for instruction in group:
                 self._pass_gradients(instruction)
             if loop is not None and group:
-                self.unrollings[loop].bind_backward()
+                self.unrollings[loop].bind_backward(self)
             for instruction in group:
                 targets = (instruction.grads, instruction.sums) if loop is None else (instruction.late_grads, instruction.late_sums)
                 self.backward_steps.extend(self.backward_step(instruction, *targets))
@@ -163,6 +163,7 @@ class Binding:
 
     def _context(self, instruction: Instruction) -> Context:
         context = Context(self.backend, self.program.training, self.pool)
+        context.memory = self.program.memory_of(instruction)
         self._tell_layouts(context, instruction)
         return context
 
@@ -211,12 +212,14 @@ class Binding:
         grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
         if any(g is not None for g in grads):
             if hasattr(op, "grad_view"):
-                yield self.backend.xp.copyto, (grads[0], op.grad_view(grad[0], grads[0].shape)), instruction.node
+                target: Any = grads[0]
+                yield self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape)), instruction.node
             else:
                 kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self.operands(instruction))]
                 result = self.result(instruction) if op.keep_output else None
                 if op.aligned:
-                    grads = [None if g is None else self._aligned(g, i, instruction) for i, g in zip(instruction.inputs, grads, strict=True)]
+                    operands = zip(instruction.inputs, grads, strict=True)
+                    grads = [None if g is None else self._aligned(g, slot, instruction) for slot, g in operands]
                 arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
                 yield instruction.backward, arguments, instruction.node
         for total, term in sums:
@@ -245,6 +248,8 @@ class Binding:
     def run(self, steps: Iterable[Step]) -> None:
         """Call the steps; an error names the operator at fault."""
         step: Any = None
+        if profiling.recorders:
+            steps = profiling.timed(steps, profiling.BACKWARD if steps is self.backward_steps else profiling.FORWARD)
         try:
             for step in steps:
                 step[0](*step[1])

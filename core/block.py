@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
-from .build import as_variable, infer_again, user_line
+from .build import as_variable, infer_again
 from .function import Composite, Function, Primitive
 from .op import Op
+from .source import user_line
 from .spec import Spec
 from .variable import Output, Variable, new_uid
 

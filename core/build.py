@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,9 @@ from .dtypes import as_dtype
 from .op import ALL, Op, Which, includes
 from .options import option
 from .shape import is_concrete
-from .spec import Spec
+from .spec import DynamicAxesError, Spec
 from .types import VariableType
-from .variable import Constant, Output, Parameter, Variable, has_inferred_dimensions
+from .variable import Constant, Number, Output, Parameter, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .function import Composite, Primitive
@@ -36,6 +35,9 @@ def as_variables(op_name: str, operands: Sequence[Any], uniform: Which = ALL) ->
     """Turn operands into variables; numbers, arrays and the *uniform* constants take the element type of the other operands."""
     variables = [_variable_of(operand) for operand in operands]
     dtype = _common_dtype(operands, variables)
+    if dtype is None and any(v is not None for v in variables) and option("dtype", None) is None:
+        return [Number(x) if isinstance(x, (bool, int, float)) else as_variable(x, None, op_name) for x in operands]
+    dtype = dtype or as_dtype(option("dtype", np.float32))
     found = [as_variable(operand, dtype, op_name) for operand in operands]
     return [
         _cast(v, dtype) if isinstance(v, Constant) and v.dtype is not dtype and includes(uniform, i) else v for i, v in enumerate(found)
@@ -43,11 +45,11 @@ def as_variables(op_name: str, operands: Sequence[Any], uniform: Which = ALL) ->
 
 
 def _common_dtype(operands: Sequence[Any], variables: Sequence[Variable | None]) -> Any:
-    """Element type of the first operand that has one: variables count before constants, constants before arrays."""
+    """Element type of the first operand that has one: variables count before constants, constants before arrays; None if none has."""
     typed = [v for v in variables if v is not None and v.dtype is not None]
     fixed = [v.dtype for v in typed if not isinstance(v, Constant)] or [v.dtype for v in typed]
     arrays = [x.dtype.type for x in operands if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind == "f"]
-    return (fixed or arrays or [as_dtype(option("dtype", np.float32))])[0]
+    return (fixed or arrays or [None])[0]
 
 
 def _cast(constant: Constant, dtype: Any) -> Variable:
@@ -107,6 +109,7 @@ def infer(node: Primitive, presuming: bool = False) -> tuple[Spec, ...]:
     Raises:
         ValueError: its operands do not go together; the message names op, operands and the user's line.
     """
+    _type_numbers(node)
     specs = [variable.spec for variable in node.inputs]
     if presuming and any(spec.shape is None or spec.axes is None for spec in specs):
         return _presumed(node, specs)
@@ -121,19 +124,34 @@ def infer(node: Primitive, presuming: bool = False) -> tuple[Spec, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
+def _type_numbers(node: Primitive) -> None:
+    """Let numbers take the element type of the other operands, as soon as that is known."""
+    numbers = [v for v in node.inputs if isinstance(v, Number) and v.spec.dtype is None]
+    if numbers:
+        known = next((v.spec.dtype for v in node.inputs if v.spec.dtype is not None), None)
+        for number in numbers:
+            number.take_type(known)
+
+
 def _unknown(node: Primitive) -> tuple[Spec, ...]:
     return (Spec(),) * node.op.outputs
 
 
-def _presumed(node: Primitive, specs: list[Spec]) -> tuple[Spec, ...]:
-    """Types as far as the known operands tell; the inference proper that follows checks them."""
+def _presumed(node: Primitive, specs: list[Spec], strictly: bool = False) -> tuple[Spec, ...]:
+    """Types as far as the known operands tell; the inference proper that follows checks them.
+
+    Raises:
+        ValueError: the known operands do not go together; only if *strictly*.
+    """
     presumed = node.op.presume(*specs) if any(spec.shape is None for spec in specs) else specs
     if presumed is None:
         return _unknown(node)
     widest = max((spec.axes for spec in specs if spec.axes), key=len, default=None)
     try:
         result = node.op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
-    except (ValueError, TypeError, RuntimeError):
+    except (ValueError, TypeError, RuntimeError) as error:
+        if strictly:
+            raise explained(error, node) from None
         return _unknown(node)
     return result if isinstance(result, tuple) else (result,)
 
@@ -148,7 +166,19 @@ def infer_again(order: Sequence[Primitive], presuming: bool = False) -> bool:
     if not _has_cycle(order):
         return _sweep(order, presuming)
     changed = _settle(order, presuming=True)
-    return changed if presuming else _settle(order, presuming=False) or changed
+    if not presuming:
+        changed = _settle(order, presuming=False) or changed
+        _tell_what_is_wrong(order)
+    return changed
+
+
+def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
+    """Raise the error behind types that are still unknown, though those of all leaves are known."""
+    variables = [variable for node in order for variable in node.inputs]
+    if all(isinstance(v, Output) or v.spec.shape is not None for v in variables):
+        for node in order:
+            if any(output.spec.shape is None for output in node.outputs):
+                _presumed(node, [variable.spec for variable in node.inputs], strictly=True)
 
 
 def _sweep(order: Sequence[Primitive], presuming: bool) -> bool:
@@ -164,6 +194,12 @@ def _settle(order: Sequence[Primitive], presuming: bool) -> bool:
             return changed
         changed = True
     raise explained(ValueError("the types in this recurrence do not settle: each step changes them again"), order[-1])
+
+
+def _places_of(variables: Sequence[Variable]) -> str:
+    """Where the variables were made whose dynamic axes are at odds."""
+    places = {v: v.line for v in variables if v.line and len(v.spec.axes or ()) > 1}
+    return "".join(f"; {v.name or v.uid} made at {line}" for v, line in places.items())
 
 
 def _has_cycle(order: Sequence[Primitive]) -> bool:
@@ -187,19 +223,8 @@ def explained(error: Exception, node: Primitive) -> Exception:
     """The same kind of error, saying which op failed, on which operands, and where the user built it."""
     operands = ", ".join(map(repr, node.inputs))
     named = f"{node.op_name} '{node.name}'" if node.name else node.op_name
+    made = _places_of(node.inputs) if isinstance(error, DynamicAxesError) else ""
     try:
-        return type(error)(f"{named}({operands}): {error} [built at {node.line}]")
+        return type(error)(f"{named}({operands}): {error} [built at {node.line}{made}]")
     except TypeError:
         return RuntimeError(f"{named}({operands}): {type(error).__name__}: {error} [built at {node.line}]")
-
-
-def user_line() -> str:
-    """File and line of the innermost frame that is not ours."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _is_ours(module: str) -> bool:
-    return (module == "cntk" or module.startswith("cntk.")) and ".tests." not in module

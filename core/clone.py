@@ -9,7 +9,7 @@ from . import graph
 from .build import as_variable, infer_again
 from .function import CloneMethod, Composite, Function, Primitive
 from .spec import Spec
-from .variable import Constant, Input, Output, Parameter, Placeholder, Variable
+from .variable import Constant, Input, Number, Output, Parameter, Placeholder, Variable
 
 graph_version = itertools.count(1)
 """Counts changes to existing graphs, so that programs compiled before one are not used after it."""
@@ -59,6 +59,8 @@ def _close(copies: list[Primitive], replacements: dict[Variable, Variable]) -> N
 
 
 def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
+    if isinstance(leaf, Number) and leaf.dtype is None:
+        return Number(leaf.initial.value)
     if isinstance(leaf, (Parameter, Constant)):
         if method is CloneMethod.share:
             return leaf

@@ -104,7 +104,7 @@ def gpu(device_id: int) -> DeviceDescriptor:
     for device in _gpus():
         if device.id() == device_id:
             return device
-    from .build import user_line
+    from .source import user_line
 
     why = _why_no_gpu() or f"there are only {len(_gpus())} GPUs"
     raise ValueError(f"gpu({device_id}): {why}\n[CALL STACK]\n{user_line()}")

@@ -45,17 +45,17 @@ def program_for(
     gradient_roots: Sequence[Variable] = (),
     training: bool = False,
 ) -> Program:
-    """The function's program for these roots and gradients, compiled now or earlier."""
+    """The function's program for these roots and gradients, compiled now or earlier.
+
+    A program stays right when placeholders are bound: it was compiled because none was left behind its roots.
+    """
     if device is None:
         device = use_default_device()
     elif not isinstance(device, DeviceDescriptor):
         raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
     backend = device.backend
     key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked)
-    version, programs = function.__dict__.get("_programs", (None, {}))
-    if version != cloning.current_version:
-        programs = {}
-        function.__dict__["_programs"] = cloning.current_version, programs
+    programs = function.__dict__.setdefault("_programs", {})
     entry = programs.get(key)
     if entry is None:
         entry = programs[key] = [Program(roots, backend, wrt, gradient_roots, training, _checked), 0]
@@ -109,10 +109,8 @@ def forward(
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
     roots = as_outputs(function.outputs if outputs is None else outputs)
-    if outputs is not None:
-        _require_within(function, roots)
     kept = as_outputs(keep_for_backward or ())
-    every = list(dict.fromkeys([*roots, *kept]))
+    every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
     run = program.start(feeds_for(program, _by_argument(function, program, arguments)))
@@ -162,9 +160,8 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     if not by:
         raise ValueError(f"grad: no input of {function} has needs_gradient=True; name what to differentiate by with wrt=")
     extra = as_outputs(outputs or ())
-    if extra:
-        _require_within(function, extra)
-    program = program_for(function, list(dict.fromkeys([root, *extra])), device, by, [root], training=True)
+    every = list(dict.fromkeys([root, *(_within(function, extra) if extra else ())]))
+    program = program_for(function, every, device, by, [root], training=True)
     run = program.start(feeds_for(program, _by_argument(function, program, at)))
     try:
         with run.guard():
@@ -203,16 +200,27 @@ def _lease(function: Function, values: dict[Variable, Any], as_numpy: bool) -> N
             value._lease = lease
 
 
-def _require_within(function: Function, roots: Sequence[Variable]) -> None:
-    """Check that what is asked for is part of the function's graph, which is walked once."""
-    version, known = function.__dict__.get("_graph", (None, frozenset()))
+def _within(function: Function, roots: Sequence[Variable]) -> Sequence[Variable]:
+    """What to compute for *roots*, which must be part of the function's graph: for one inside a block, the whole first.
+
+    Raises:
+        ValueError: a root is not part of the graph.
+    """
+    version, outer, inner = function.__dict__.get("_graph", (None, frozenset(), frozenset()))
     if version != cloning.current_version:
-        nodes = depth_first_search(function.root_function, lambda node: True, -1)
-        known = frozenset(v for node in nodes for v in ([node] if isinstance(node, Variable) else node.outputs))
-        function.__dict__["_graph"] = cloning.current_version, known
+        outer, inner = (_variables_of(function, depth) for depth in (0, -1))
+        function.__dict__["_graph"] = cloning.current_version, outer, inner
+    if outer.issuperset(roots):
+        return roots
     for root in roots:
-        if root not in known:
+        if root not in inner:
             raise ValueError(f"{root!r} is not part of {function}, so its value cannot be had from it; evaluate the function it comes from")
+    return [*function.outputs, *roots]
+
+
+def _variables_of(function: Function, depth: int) -> frozenset[Variable]:
+    nodes = depth_first_search(function.root_function, lambda node: True, depth)
+    return frozenset(v for node in nodes for v in ([node] if isinstance(node, Variable) else node.outputs))
 
 
 class State:
@@ -288,13 +296,12 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     backend = run.binding.backend
     axes = variable.spec.axes or ()
     layout = run.layout(variable)
-    if isinstance(array, RowSparse) and as_numpy:
-        array = array.to_dense(backend.xp)
-    if isinstance(array, (SparseRows, RowSparse)):
-        matrix = array.to_csr(backend)
-        if not as_numpy:
-            return sparse_value_of(matrix, array.shape, axes, layout, device)
+    if isinstance(array, (SparseRows, RowSparse)) and not as_numpy:
+        return sparse_value_of(array.to_csr(backend), array.shape, axes, layout, device)
+    if isinstance(array, SparseRows):
         warnings.warn(f"{variable!r} is sparse and is given as scipy.sparse.csr_matrix", UserWarning, stacklevel=2)
-        return unfeed_sparse(matrix, array.shape, axes, layout)
+        return unfeed_sparse(array.to_csr(backend), array, axes, layout)
+    if isinstance(array, RowSparse):
+        array = array.to_dense(backend.xp)
     host = backend.to_numpy(array)
     return unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, device)

@@ -12,7 +12,7 @@ import numpy as np
 from .axis import Axes
 from .dtypes import dtype_name
 from .layout import Layout
-from .shape import Shape, size_of
+from .shape import Shape, is_concrete, size_of
 from .sparse import SparseRows
 from .spec import BATCH
 from .value import NDArrayView, Value, is_csr
@@ -204,7 +204,7 @@ def _feed_csr(variable: Variable, matrix: Any) -> Feed:
     wanted = variable.spec.dims
     if not wanted or (wanted[-1] >= 0 and matrix.shape[1] != wanted[-1]):
         raise ValueError(f"{variable!r} takes CSR rows {wanted[-1] if wanted else 0} wide, got a matrix of shape {matrix.shape}")
-    shape = (*wanted[:-1], matrix.shape[1])
+    shape = _shape_of_rows(variable, matrix)
     _require_within(variable, matrix)
     per_sample = size_of(shape[:-1])
     rows, rest = divmod(matrix.shape[0], per_sample)
@@ -215,6 +215,14 @@ def _feed_csr(variable: Variable, matrix: Any) -> Feed:
     if not variable.is_sparse:
         return Feed(matrix.toarray().astype(variable.dtype).reshape(rows, *shape), shape, Layout(rows))
     return Feed(_typed(variable, matrix), shape, Layout(rows))
+
+
+def _shape_of_rows(variable: Variable, matrix: Any) -> Shape:
+    """The static shape of samples or steps that CSR rows make."""
+    leading = variable.spec.dims[:-1]
+    if not is_concrete(leading):
+        raise ValueError(f"{variable!r}: only the last axis may be free where data is sparse, since rows do not tell the other dimensions")
+    return (*leading, matrix.shape[1])
 
 
 def _typed(variable: Variable, matrix: Any) -> Any:
@@ -294,7 +302,7 @@ def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any]) -> Feed:
     """Sequences of CSR rows; each step takes as many rows as its static shape has without the last axis."""
     joined = _stacked(variable, sequences)
     _require_within(variable, joined)
-    shape = (*variable.spec.dims[:-1], joined.shape[1])
+    shape = _shape_of_rows(variable, joined)
     per_step = size_of(shape[:-1])
     lengths = []
     for i, part in enumerate(sequences):
@@ -377,18 +385,20 @@ def unfeed(array: Any, axes: Axes, layout: Layout | None) -> Any:
     return [joined[start:end].copy() for start, end in pairwise((0, *layout.splits, layout.rows))]
 
 
-def unfeed_sparse(matrix: Any, shape: Shape, axes: Axes, layout: Layout | None) -> Any:
+def unfeed_sparse(matrix: Any, rows: SparseRows, axes: Axes, layout: Layout | None) -> Any:
     """CSR rows as users see them: CSR matrices, one for each sequence, but arrays for samples and steps of several axes.
 
     Args:
-        matrix: the rows, *shape* in all.
-        shape: shape with rows, or the static shape of a value without dynamic axes.
+        matrix: the rows as a matrix on the host.
+        rows: what tells their shape and element type.
         axes, layout: the dynamic axes and how rows lie on them.
     """
+    shape = rows.shape
     static = shape[1:] if axes else shape
     parts = _sequences_of(matrix, static, layout) if len(axes) == 2 and layout is not None and layout.is_sequence else [matrix]
     if len(static) > (1 if axes else 2):
-        parts = [part.toarray().reshape(-1, *static) if axes else part.toarray().reshape(static) for part in parts]
+        arrays = (part.toarray().astype(rows.dtype, copy=False) for part in parts)
+        parts = [array.reshape(-1, *static) if axes else array.reshape(static) for array in arrays]
     return parts if len(axes) == 2 else parts[0]
 
 

@@ -12,8 +12,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from . import graph
-from .build import infer, user_line
+from .build import infer
 from .op import Op, includes
+from .source import user_line
 from .spec import Spec
 from .tensor import TensorOps
 from .variable import Constant, Output, Parameter, Placeholder, Variable, new_uid

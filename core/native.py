@@ -36,17 +36,6 @@ class NativeOp(Op):
         """The attributes, under the names they were given."""
         return dict(self.given)
 
-    def set_attribute(self, name: str, value: Any) -> None:
-        if name not in self.given:
-            raise RuntimeError(f"{self.op_name} has no attribute '{name}'; it has {sorted(self.given)}")
-        self.given[name] = value
-
-    def copy(self) -> Op:
-        made = super().copy()
-        assert isinstance(made, NativeOp)
-        made.given = dict(self.given)
-        return made
-
 
 def register_native_user_function(op_id: str, module_name: str, factory_method_name: str) -> None:
     """Make an operator of a plugin or package known under *op_id*, for :func:`native_user_function`.
@@ -92,10 +81,17 @@ def native_user_function(
     Raises:
         ValueError: nothing is registered as *op_id*, or the operands do not go together.
         TypeError: what is registered makes no :class:`~cntk.core.native.NativeOp`.
+
+    >>> from cntk.ops.functions import native_user_function, register_native_user_function
+    >>> register_native_user_function('Product', 'Cntk.ExtensibilityExamples-2.7', 'CreateUserTimesFunction')
+    >>> native_user_function('Product', [np.eye(2, dtype=np.float32), C.input_variable(2, name='x')])
+    Composite(NativeUserTimesOp): Input('x', [#], [2]) -> Output('...', [#], [2])
     """
     if op_id not in _factories:
         known = ", ".join(sorted(_factories)) or "none"
-        raise ValueError(f"native_user_function: no function is registered as '{op_id}', call register_native_user_function; there are: {known}")
+        raise ValueError(
+            f"native_user_function: nothing is registered as '{op_id}'; call register_native_user_function first. Registered: {known}"
+        )
     op = _factories[op_id](dict(attributes or {}))
     if not isinstance(op, NativeOp):
         raise TypeError(f"native_user_function: what is registered as '{op_id}' must make a NativeOp, got {type(op).__name__}")

@@ -92,7 +92,7 @@ class Op:
     """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where element-wise ops alone read the part."""
     shift: int = 0
     """How many steps earlier (positive) or later (negative) operand 0 is read.  Only an op with a shift may close a cycle of a graph,
-    which then runs step by step; it also defines ``fill``."""
+    which then runs step by step; it also defines ``fill`` and ``remember``."""
 
     def __init__(self, **attributes: Any) -> None:
         self._attribute_names = tuple(attributes)
@@ -173,6 +173,7 @@ class Op:
     # make_layout(self, layouts, shapes) -> Layout how the result's rows lie, where they are not those of an operand
     # decide_layout(self, ctx, *inputs) -> Layout  the same, where it takes the operands' values to know
     # fill(self, ctx, out, initial)                of an op with a shift: write the rows of the result that lie outside the sequences
+    # remember(self, ctx, x)                       of such an op: keep what sequences need that the next minibatch continues
 
     # ---- building graphs ----
 

@@ -6,9 +6,10 @@ is needed.  Sizes come later: a :class:`~cntk.core.workspace.Workspace` binds a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 from . import plugins
 from .axis import Axes, format_axes
@@ -83,6 +84,7 @@ class Program:
         self.slots_of_stage = self._slots_by_stage()
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
         self._idle: list[Workspace] = []
+        self._memories: dict[Instruction, dict[str, Any]] = {}
 
     # ---- running ----
 
@@ -101,6 +103,10 @@ class Program:
     def release(self, workspace: Workspace) -> None:
         """Take back a workspace whose run is over."""
         self._idle.append(workspace)
+
+    def memory_of(self, instruction: Instruction) -> dict[str, Any]:
+        """What an instruction keeps from one minibatch to the next."""
+        return self._memories.setdefault(instruction, {})
 
     # ---- forward ----
 
@@ -287,8 +293,9 @@ class Program:
         passed = [slot for _, slot in instruction.passed]
         gradients = (*(instruction.grad or ()), *instruction.grads, *instruction.late_grads, instruction.carried)
         for index in (*kept, *gradients, *sums, *passed):
-            for time in times if index is not None else ():
-                self._use(index, time)
+            if index is not None:
+                for time in times:
+                    self._use(index, time)
 
     def _use(self, index: int, time: int) -> None:
         base = self.slots[self.slots[index].base]

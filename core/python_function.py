@@ -126,7 +126,7 @@ def _annotation(f: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     while isinstance(f, partial) or hasattr(f, "__wrapped__"):
         f = f.func if isinstance(f, partial) else f.__wrapped__
     home = f if inspect.isroutine(f) else type(f).__call__
-    return eval(parameter.annotation, home.__globals__)  # type: ignore[attr-defined]
+    return eval(parameter.annotation, home.__globals__)
 
 
 def _run(f: Callable[..., Any], arguments: Sequence[Variable]) -> Function:

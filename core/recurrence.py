@@ -60,11 +60,15 @@ class Unrolling:
             elif not instruction.is_view:
                 patterns.extend(self._repeated(step, instruction) for step in binding.forward_step(instruction))
         self._unroll(steps, self.steps, patterns)
+        for instruction in self.loop.body:
+            if instruction.op.shift:
+                arguments = (binding.contexts[instruction], binding.arrays[instruction.inputs[0]])
+                steps.append((instruction.op.remember, arguments, instruction.node))
 
-    def bind_backward(self) -> None:
-        """Append the steps that go back through the loop."""
-        self._sources, self._number_of = [], {}
-        binding, steps = self.binding, self.binding.backward_steps
+    def bind_backward(self, binding: Binding) -> None:
+        """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
+        self.binding, self._sources, self._number_of = binding, [], {}
+        steps = binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
         patterns: list[Callable[[int, list[Any]], Iterable[Step]]] = []
         for instruction in reversed(self.loop.body):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .axis import Axes, format_axes
 from .build import explained
 from .feed import Feed
@@ -33,6 +35,8 @@ class Sizes:
         for index, fed in zip(program.inputs, feeds, strict=True):
             self.specs[index] = self.specs[index].but(shape=fed.shape, sparse=self.specs[index].sparse)
             self._lay(index, fed.layout)
+            if fed.starts is not None:
+                self._of_axes[self.specs[index].axes or ()].starts = np.asarray(fed.starts)
         self._complete(0, {})
 
     def after(self, stage: int, decided: dict[Instruction, Layout]) -> Sizes:
@@ -79,12 +83,14 @@ class Sizes:
             return
         axes = self.specs[index].axes or ()
         known = self._of_axes.setdefault(axes, layout)
+        layout.starts = known.starts
         first = self._first_on.setdefault(axes, index)
         if known is not layout and layout.is_sequence and known != layout:
             one, other = self.program.slots[first].variable, self.program.slots[index].variable
             raise ValueError(
                 f"{one!r} has {known} and {other!r} has {layout}, though both are on the dynamic axes {format_axes(axes)}; values of other "
-                "lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name'))"
+                "lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name')) "
+                f"[made at {one.line}; {other.line}]"
             )
 
     def _infer(self, instruction: Instruction) -> tuple[Spec, ...]:

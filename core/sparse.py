@@ -8,6 +8,9 @@ import numpy as np
 
 from .shape import Shape, size_of
 
+Parts = tuple[Any, Any, Any]
+"""The three arrays of CSR: values, column of each value, start of each matrix row."""
+
 
 class SparseRows:
     """A sparse operand: CSR rows that a call refers to, without copying.
@@ -15,36 +18,89 @@ class SparseRows:
     The matrix has ``rows * prod(static shape without its last axis)`` rows and as many columns as the last static axis.
 
     Attributes:
-        data, indices, indptr: the three arrays of CSR (values, column of each value, start of each matrix row).
         shape: ``(rows, *static)`` with dynamic axes, else the static shape.
         dtype: element type of the values.
     """
 
-    __slots__ = ("_one_hot", "data", "dtype", "indices", "indptr", "shape")
+    __slots__ = ("_one_hot", "_parts", "_steps", "dtype", "shape")
 
     def __init__(self, shape: Shape, dtype: Any) -> None:
         self.shape, self.dtype = shape, dtype
-        self.data: Any = None
-        self.indices: Any = None
-        self.indptr: Any = None
+        self._parts: Parts | None = None
+        self._steps: dict[int, tuple[int, Parts]] = {}  # first row: row behind the last, arrays
         self._one_hot: bool | None = None
 
     def set(self, data: Any, indices: Any, indptr: Any) -> None:
         """Refer to the arrays of the current minibatch."""
-        self.data, self.indices, self.indptr = data, indices, indptr
+        self._parts = data, indices, indptr
         self._one_hot = None
 
     @property
-    def parts(self) -> tuple[Any, Any, Any]:
+    def parts(self) -> Parts:
         """The three arrays: data, indices and indptr."""
-        return self.data, self.indices, self.indptr
+        if self._parts is None:
+            self._parts = self._joined()
+        return self._parts
+
+    @property
+    def data(self) -> Any:
+        """The values."""
+        return self.parts[0]
+
+    @property
+    def indices(self) -> Any:
+        """Column of each value."""
+        return self.parts[1]
+
+    @property
+    def indptr(self) -> Any:
+        """Start of each matrix row, and the end of the last one."""
+        return self.parts[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(part.nbytes for part in self._parts or ())
+
+    # ---- steps of a recurrence ----
+
+    def __getitem__(self, rows: slice) -> SparseStep:
+        return SparseStep(self, rows.start, rows.stop)
+
+    def set_step(self, first: int, last: int, parts: Parts) -> None:
+        """Refer to the arrays of the rows from *first* to *last*; all rows are there when they are asked for together."""
+        self._parts = self._one_hot = None
+        self._steps[first] = last, parts
+
+    def step(self, first: int, last: int) -> Parts:
+        """The arrays of the rows from *first* to *last*."""
+        if self._parts is None:
+            return self._steps[first][1]
+        beside = size_of(self.shape[1:-1])
+        data, indices, indptr = self._parts
+        starts = indptr[first * beside : last * beside + 1]
+        begin, end = int(starts[0]), int(starts[-1])
+        return data[begin:end], indices[begin:end], starts - begin
+
+    def _joined(self) -> Parts:
+        """The arrays of all steps, one after another."""
+        pieces: list[Parts] = []
+        row = 0
+        while row < self.shape[0]:
+            row, parts = self._steps[row]
+            pieces.append(parts)
+        self._steps.clear()
+        data, indices, indptr = zip(*pieces, strict=True)
+        counts = [starts[1:] - starts[:-1] for starts in indptr]
+        return np.concatenate(data), np.concatenate(indices), np.concatenate((indptr[0][:1], *counts)).cumsum()
+
+    # ---- what operators ask for ----
 
     @property
     def is_one_hot(self) -> bool:
         """Whether every matrix row holds exactly one value; found out once a minibatch."""
         if self._one_hot is None:
-            starts = self.indptr
-            self._one_hot = len(starts) - 1 == len(self.indices) and bool((starts[1:] > starts[:-1]).all())
+            self._one_hot = _is_one_hot(self.parts)
         return self._one_hot
 
     def to_dense(self, xp: Any, out: Any) -> None:
@@ -69,6 +125,27 @@ class SparseRows:
         """The matrix, in memory of its own on the host; float32 for float16, which SciPy has not."""
         data, indices, indptr = (backend.to_numpy(part) for part in (self.data, self.indices, self.indptr))
         return _csr_matrix(data, indices, indptr, self.shape[-1])
+
+
+class SparseStep(SparseRows):
+    """Some rows of a sparse value, those of one step of a recurrence: what is read or set here is read or set there."""
+
+    __slots__ = ("first", "last", "whole")
+
+    def __init__(self, whole: SparseRows, first: int, last: int) -> None:
+        super().__init__((last - first, *whole.shape[1:]), whole.dtype)
+        self.whole, self.first, self.last = whole, first, last
+
+    def set(self, data: Any, indices: Any, indptr: Any) -> None:
+        self.whole.set_step(self.first, self.last, (data, indices, indptr))
+
+    @property
+    def parts(self) -> Parts:
+        return self.whole.step(self.first, self.last)
+
+    @property
+    def is_one_hot(self) -> bool:
+        return _is_one_hot(self.parts)
 
 
 class RowSparse:
@@ -118,6 +195,11 @@ class RowSparse:
     def __repr__(self) -> str:
         present = "empty" if self.rows is None else f"{len(self.rows)} of {self.shape[0]} rows"
         return f"RowSparse({self.shape}, {present})"
+
+
+def _is_one_hot(parts: Parts) -> bool:
+    _, indices, starts = parts
+    return len(starts) - 1 == len(indices) and bool((starts[1:] > starts[:-1]).all())
 
 
 def _csr_matrix(data: Any, indices: Any, indptr: Any, width: int) -> Any:

@@ -73,11 +73,16 @@ def merge_axes(specs: Iterable[Spec]) -> Axes | None:
     return None if unknown else merged
 
 
+class DynamicAxesError(ValueError):
+    """Dynamic axes of operands do not go together."""
+
+
 def _check_prefix(short: Axes, long: Axes) -> None:
     if short != long[: len(short)] and short and not set(short) <= set(long):
-        raise ValueError(
-            f"operands have the dynamic axes {format_axes(short)} and {format_axes(long)}, which do not combine; "
-            "bring one onto the axes of the other with sequence.broadcast_as or reconcile_dynamic_axes, or reduce it with sequence.last"
+        raise DynamicAxesError(
+            f"operands have the dynamic axes {format_axes(short)} and {format_axes(long)}, which do not combine: sequences on them may "
+            "have different lengths; where they have the same ones say so with reconcile_dynamic_axes(x, y), else reduce one of them "
+            "with sequence.last, sequence.reduce_sum or the like and repeat it with sequence.broadcast_as(x, y)"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .axis import Axes, Axis
-from .build import as_variable, explained, user_line
+from .build import as_variable, explained
 from .context import Context
 from .device import use_default_device
 from .dtypes import as_dtype
@@ -16,6 +16,7 @@ from .function import Composite, Function, Primitive
 from .layout import Layout
 from .op import ALL, Op
 from .shape import UnknownDimension, as_shape
+from .source import user_line
 from .sparse import SparseRows
 from .spec import Spec
 from .variable import Output, Variable, new_uid
@@ -262,7 +263,7 @@ class _UserOp(Op):
         as_numpy, axes = self.function.as_numpy, variable.dynamic_axes
         if isinstance(array, SparseRows):
             matrix = array.to_csr(ctx.backend)
-            shown = unfeed_sparse(matrix, array.shape, axes, layout) if as_numpy else sparse_value_of(matrix, array.shape, axes, layout, None)
+            shown = unfeed_sparse(matrix, array, axes, layout) if as_numpy else sparse_value_of(matrix, array.shape, axes, layout, None)
         else:
             host = ctx.backend.to_numpy(array)
             shown = unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, None)

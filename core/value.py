@@ -282,17 +282,20 @@ class Value(ArrayMixin):
         Args:
             batch: class numbers; :attr:`ONE_HOT_SKIP` stands for a vector of zeros.
             num_classes: how many classes, or a sample shape whose last axis counts them.
-            dtype: element type, float32 by default.
+            dtype: element type, float32 by default; float16 is held as float32, for SciPy has no CSR matrices of it.
 
         Raises:
-            ValueError: *batch* is no such list, or a number is not a class.
+            ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
         """
         shape = as_shape(num_classes)
-        if not isinstance(batch, list) or not batch:
+        if not isinstance(batch, (list, np.ndarray)) or not len(batch):
             raise ValueError(f"Value.one_hot: expected a list of class numbers, or of lists of these, got {batch!r:.80}")
         nested = isinstance(batch[0], (list, tuple, np.ndarray))
         sequences = [_one_hot_rows(np.asarray(part), shape[-1], dtype) for part in (batch if nested else [batch])]
         per_step = size_of(shape[:-1])
+        for rows in sequences:
+            if rows.shape[0] % per_step:
+                raise ValueError(f"Value.one_hot: a sample of shape {shape} takes {per_step} class numbers; {rows.shape[0]} do not fill them")
         if not nested:
             rows = sequences[0]
             return Value(NDArrayView.from_csr(rows, device, borrow=True, shape=(rows.shape[0] // per_step, *shape)))
@@ -429,7 +432,8 @@ def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
     if ((classes < 0) | (classes >= count))[real].any():
         raise ValueError(f"Value.one_hot: class numbers must lie in 0 … {count - 1}, got {classes[real].min()} … {classes[real].max()}")
     starts = np.concatenate([[0], np.cumsum(real)])
-    return csr_matrix((np.ones(int(real.sum()), as_dtype(dtype or np.float32)), classes[real], starts), shape=(len(classes), count))
+    held = np.float64 if as_dtype(dtype or np.float32) is np.float64 else np.float32
+    return csr_matrix((np.ones(int(real.sum()), held), classes[real], starts), shape=(len(classes), count))
 
 
 def _pad_csr(sequences: Sequence[Any], longest: int) -> Any:

@@ -15,6 +15,7 @@ from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
 from .shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
+from .source import user_line
 from .sparse import SparseRows
 from .spec import BATCH, Spec
 from .tensor import ArrayMixin, TensorOps
@@ -40,11 +41,13 @@ class Variable(TensorOps):
         name: the user's name for it, or ``''``.
         uid: a unique name.
         needs_gradient: whether gradients are wanted here (inputs, parameters) or pass through here (outputs).
+        line: file and line where the user made it, for those that errors may have to speak of.
         in_block: whether it is an argument inside a block, which binds it to an outer variable.
     """
 
     kind = "Output"
     in_block = False
+    line = ""
 
     def __init__(self, spec: Spec, name: str = "", *, needs_gradient: bool = False, uid: str | None = None) -> None:
         self.spec = spec
@@ -140,6 +143,10 @@ class Input(Variable):
 
     kind = "Input"
 
+    def __init__(self, spec: Spec, name: str = "", *, needs_gradient: bool = False) -> None:
+        super().__init__(spec, name, needs_gradient=needs_gradient)
+        self.line = user_line()
+
 
 class Placeholder(Variable):
     """A variable that stands for another, given later by a call, ``replace_placeholders`` or ``clone``."""
@@ -157,6 +164,11 @@ class Output(Variable):
     @property
     def owner(self) -> Primitive:
         return self._owner
+
+    @property
+    def line(self) -> str:  # type: ignore[override]
+        """File and line where the user made the function."""
+        return self._owner.line
 
 
 class _Holder(Variable, ArrayMixin):
@@ -322,9 +334,10 @@ class Constant(_Holder):
             return
         matrix, shape = _held(value), self.spec.dims
         if not is_csr(matrix):
-            raise TypeError(f"value of {self!r}, which is sparse: expected a CSR matrix or a sparse NDArrayView, got {type(value).__name__}")
-        if not shape or matrix.shape != (size_of(shape[:-1]), shape[-1]):
-            raise RuntimeError(f"value of {self!r}: expected a CSR matrix of shape {(size_of(shape[:-1]), *shape[-1:])}, got {matrix.shape}")
+            raise TypeError(f"value of {self!r}: it is sparse and takes CSR matrices and sparse NDArrayViews, got {type(value).__name__}")
+        wanted = (size_of(shape[:-1]), *shape[-1:])
+        if matrix.shape != wanted:
+            raise RuntimeError(f"value of {self!r}: expected a CSR matrix of shape {wanted}, got {matrix.shape}")
         indices, indptr = (self.backend.asarray(part, part.dtype) for part in (matrix.indices, matrix.indptr))
         self.array.set(self.backend.asarray(matrix.data, self.dtype), indices, indptr)
 
@@ -339,6 +352,25 @@ def _dense(value: Any) -> Any:
     """The same as :func:`_held`, but an array where it is sparse."""
     held = _held(value)
     return held.toarray().reshape(value.shape) if is_csr(held) else held
+
+
+class Number(Constant):
+    """A number written beside operands of unknown element type, whose type it takes once that is known."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(value)
+        self._init, self._array = constant_initializer(value), None
+        self.spec = self.spec.but(dtype=None)
+
+    def take_type(self, dtype: Any) -> None:
+        """Have this element type from now on, if there is none yet."""
+        if self.spec.dtype is None:
+            self.spec = self.spec.but(dtype=dtype)
+
+    @property
+    def array(self) -> Any:
+        self.take_type(np.float32)
+        return super().array
 
 
 def input_variable(

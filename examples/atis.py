@@ -48,17 +48,17 @@ def create_model() -> Any:
     )
 
 
-def create_trainer() -> tuple[Any, tuple[Any, Any]]:
+def create_trainer(rate: float) -> tuple[Any, tuple[Any, Any]]:
     """A trainer for a new network, and the variables for words and labels."""
     x, y = C.sequence.input_variable(WORDS, is_sparse=True), C.sequence.input_variable(LABELS, is_sparse=True)
     model = create_model()(x)
     criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
-    rate = C.learning_parameter_schedule_per_sample(0.03)
-    learner = C.momentum_sgd(model.parameters, rate, C.momentum_schedule_per_sample(0.9985))
+    schedule = C.learning_parameter_schedule_per_sample(rate)
+    learner = C.momentum_sgd(model.parameters, schedule, C.momentum_schedule_per_sample(0.9985))
     return C.Trainer(model, criterion, [learner]), (x, y)
 
 
-def batches(queries: Queries, seed: int = 1) -> Iterator[tuple[int, list[Any], list[Any]]]:
+def batches(queries: Queries, seed: int) -> Iterator[tuple[int, list[Any], list[Any]]]:
     """Number of words, words and labels of one minibatch after another."""
     lengths = [words.shape[0] for words in queries.words]
     for chosen in minibatches(lengths, MINIBATCH, seed):
@@ -92,18 +92,20 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser.add_argument("data", type=Path, help="folder with atis.train.ctf and atis.test.ctf")
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--words", type=int, default=36000, help="words a pass")
+    parser.add_argument("--rate", type=float, default=0.03, help="learning rate a word")
+    parser.add_argument("--seed", type=int, default=1, help="chooses initial values and the order of the queries")
     options = parser.parse_args(arguments)
 
-    C.cntk_py.set_fixed_random_seed(1)
+    C.cntk_py.set_fixed_random_seed(options.seed)
     training, held_out = (load(options.data / f"atis.{part}.ctf") for part in ("train", "test"))
-    trainer, inputs = create_trainer()
-    data = batches(training)
+    trainer, inputs = create_trainer(options.rate)
+    data = batches(training, options.seed)
     for number in range(1, options.passes + 1):
         start = time.perf_counter()
         loss, wrong = train(trainer, inputs, data, options.words)
-        rate = options.words / (time.perf_counter() - start)
+        speed = options.words / (time.perf_counter() - start)
         error = test(trainer, inputs, held_out)
-        print(f"pass {number}: loss {loss:.4f}, wrong labels {wrong:.2%}, in the test set {error:.2%}; {rate:.0f} words/s")
+        print(f"pass {number}: loss {loss:.4f}, wrong labels {wrong:.2%}, in the test set {error:.2%}; {speed:.0f} words/s")
     return error
 
 

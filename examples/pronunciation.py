@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     """Run the example; return the mean loss of the last 50 minibatches."""
     parser = argparse.ArgumentParser(description="Learn how words are pronounced.")
     parser.add_argument("data", type=Path, help="the file")
-    parser.add_argument("--minibatches", type=int, default=500)
+    parser.add_argument("--minibatches", type=int, default=1500)
     parser.add_argument("--words", type=int, default=8, help="words that are pronounced at the end")
     options = parser.parse_args(arguments)
 
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     learner = C.fsadagrad(
         criterion.parameters,
         C.learning_parameter_schedule_per_sample(0.005),
-        C.momentum_schedule(0.9366, minibatch_size=MINIBATCH),
+        C.momentum_schedule(0.9),
         gradient_clipping_threshold_per_sample=2.3,
         gradient_clipping_with_truncation=True,
     )

@@ -1,6 +1,46 @@
-"""Finding out what a network does."""
+"""Finding out what a network does, and how long it takes."""
 
-from cntk.core.evaluate import set_checked_mode
-from cntk.debugging.debug import DEBUG_USAGE, debug_model
+from __future__ import annotations
 
-__all__ = ["DEBUG_USAGE", "debug_model", "set_checked_mode"]
+from cntk import cntk_py
+from cntk.debugging.debug import (
+    DEBUG_USAGE,
+    debug_model,
+    save_as_legacy_model,
+    set_checked_mode,
+    set_computation_network_trace_level,
+    set_node_timing,
+)
+from cntk.debugging.dump import dump_function, dump_signature
+from cntk.debugging.profiler import disable_profiler, enable_profiler, start_profiler, stop_profiler
+
+
+def force_deterministic(seed: int) -> None:
+    """Let two runs of a program give the same numbers: fix the seed of everything random, and ask for deterministic algorithms.
+
+    Args:
+        seed: seed of initial values, dropout and random operators, and of the order of data.
+
+    >>> C.debugging.force_deterministic(1)
+    >>> C.parameter(1, init=C.uniform(1)).value == C.parameter(1, init=C.uniform(1)).value
+    array([ True])
+    """
+    cntk_py.set_fixed_random_seed(seed)
+    cntk_py.force_deterministic_algorithms()
+
+
+__all__ = [
+    "DEBUG_USAGE",
+    "debug_model",
+    "disable_profiler",
+    "dump_function",
+    "dump_signature",
+    "enable_profiler",
+    "force_deterministic",
+    "save_as_legacy_model",
+    "set_checked_mode",
+    "set_computation_network_trace_level",
+    "set_node_timing",
+    "start_profiler",
+    "stop_profiler",
+]

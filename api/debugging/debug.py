@@ -8,9 +8,11 @@ from typing import Any
 
 from cntk.core import graph
 from cntk.core.block import Combine, combine
+from cntk.core.evaluate import set_checked_mode
 from cntk.core.function import Composite, Function, Primitive
 from cntk.core.user_function import UserFunction, output_variable
 from cntk.core.variable import Output, Variable
+from cntk.debugging.profiler import set_node_timing
 
 DEBUG_USAGE = """\
     Commands:
@@ -181,4 +183,27 @@ def _watch(node: Primitive, watched: dict[Variable, Variable], session: _Session
         watched[before] = _DebugNode(output, session).output
 
 
-__all__ = ["DEBUG_USAGE", "debug_model"]
+def set_computation_network_trace_level(level: int) -> None:
+    """Taken for CNTK's sake, where it has the engine print what it computes; here :func:`debug_model` shows that."""
+
+
+def save_as_legacy_model(root_op: Function, filename: str) -> None:
+    """CNTK's function for the model format of its first version, which this package does not write.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        f"save_as_legacy_model: {root_op} cannot be written to '{filename}' in the format of CNTK 1; "
+        "that format is not supported, use Function.save for the current one"
+    )
+
+
+__all__ = [
+    "DEBUG_USAGE",
+    "debug_model",
+    "save_as_legacy_model",
+    "set_checked_mode",
+    "set_computation_network_trace_level",
+    "set_node_timing",
+]

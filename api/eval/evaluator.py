@@ -10,7 +10,7 @@ from cntk.core.build import as_variable
 from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Variable
-from cntk.train.trainer import function_of, measure, writers_of
+from cntk.train.trainer import function_of, measure, timing_of, writers_of
 
 
 class Evaluator:
@@ -51,6 +51,10 @@ class Evaluator:
         for writer in self._writers:
             writer.update_test(samples, average * samples)
         return average
+
+    def print_node_timing(self) -> None:
+        """Print how long operators have taken on average since :func:`cntk.debugging.set_node_timing` was switched on."""
+        print(timing_of(self._function), end="")
 
     @property
     def evaluation_function(self) -> Function:

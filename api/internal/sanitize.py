@@ -45,6 +45,8 @@ def sanitize_dtype_numpy(dtype: Any) -> Any:
     Raises:
         ValueError: there is no such element type.
     """
+    if dtype is None:
+        raise ValueError("data type None is not supported; use float16, float32 or float64")
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name if isinstance(dtype, type) and dtype is not int else ""
     if name in _INTEGER_TYPES:
         return _INTEGER_TYPES[name]

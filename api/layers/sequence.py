@@ -60,12 +60,12 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_ove
 
     >>> from cntk.layers import PastValueWindow
     >>> x = C.sequence.input_variable(2)
-    >>> value, valid = PastValueWindow(3, axis=-2)(x).outputs
-    >>> value.eval([np.array([[1, 2], [3, 4]], np.float32)])
+    >>> value, valid = PastValueWindow(3, axis=-2)(x)([np.array([[1, 2], [3, 4]], np.float32)])
+    >>> value
     array([[[3., 4.],
             [1., 2.],
             [0., 0.]]], dtype=float32)
-    >>> valid.eval([np.array([[1, 2], [3, 4]], np.float32)])
+    >>> valid
     array([[[1.],
             [1.],
             [0.]]], dtype=float32)
@@ -111,23 +111,13 @@ def RecurrenceFrom(
            [16.]], dtype=float32)]
     """
     go_backwards = get_default_override(RecurrenceFrom, go_backwards=go_backwards)
-    step, states = stepping("RecurrenceFrom", step_function)
-    if not 1 <= len(states) <= len(STATES):
-        raise ValueError(f"RecurrenceFrom: the step function must have from 1 to {len(STATES)} states, this one has {len(states)}")
+    step = step_of("RecurrenceFrom", step_function)
 
     def recurrence_from(*args: Any) -> Any:
         *initial_states, x = args
-        ends = [ForwardDeclaration(name=state.name) for state in states]
-        previous = [
-            ops.sequence.delay(end, initial_state=initial, time_step=-1 if go_backwards else 1)
-            for end, initial in zip(ends, initial_states, strict=True)
-        ]
-        result = step(*previous, x)
-        for end, state in zip(ends, result.outputs, strict=True):
-            end.resolve_to(state)
-        return result if return_full_state else ops.combine([result.outputs[0]])
+        return run_along(step, initial_states, x, go_backwards, return_full_state)
 
-    return named(with_arguments(recurrence_from, [*STATES[: len(states)], "x"]), name)
+    return named(with_arguments(recurrence_from, [*STATES[: len(step.outputs)], "x"]), name)
 
 
 def Recurrence(
@@ -162,16 +152,14 @@ def Recurrence(
     """
     go_backwards = get_default_override(Recurrence, go_backwards=go_backwards)
     initial = initial_value(get_default_override(Recurrence, initial_state=initial_state))
-    step, states = stepping("Recurrence", step_function)
+    step = step_of("Recurrence", step_function)
+    count = len(step.outputs)
     initials = initial if isinstance(initial, tuple) else (initial,)
-    if len(initials) == 1:
-        initials *= len(states)
-    if len(initials) != len(states):
-        raise TypeError(f"Recurrence: {len(initials)} initial states are given; the step function has {len(states)}")
-    recurrence_from = RecurrenceFrom(step, go_backwards, return_full_state)
+    if len(initials) not in (1, count):
+        raise TypeError(f"Recurrence: {len(initials)} initial states are given; the step function has {count}")
 
     def recurrence(x: Any) -> Any:
-        return recurrence_from(*initials, x)
+        return run_along(step, initials if len(initials) == count else initials * count, x, go_backwards, return_full_state)
 
     return named(recurrence, name)
 
@@ -269,20 +257,36 @@ def _before_the_end(is_last: Any) -> Any:
     return Recurrence(step, initial_state=1, name="valid_frames")(is_last)
 
 
-def stepping(layer: str, step_function: Any) -> tuple[Function, Sequence[Any]]:
-    """A step function as a Function, and its arguments for states.
+def step_of(layer: str, step_function: Any) -> Function:
+    """A step function as a Function.
 
     Raises:
         TypeError: it does not give as many states as it takes.
+        ValueError: it has no state, or more than there are names for.
     """
     step = Function(step_function)
-    states = step.signature[:-1]
-    if len(step.outputs) != len(states):
+    count = len(step.signature) - 1
+    if len(step.outputs) != count:
         raise TypeError(
             f"{layer}: the step function must take its states and an input, and give its states; "
-            f"this one takes {len(step.signature)} arguments and gives {len(step.outputs)} values"
+            f"this one takes {count + 1} arguments and gives {len(step.outputs)} values"
         )
-    return step, states
+    if not 1 <= count <= len(STATES):
+        raise ValueError(f"{layer}: the step function must have from 1 to {len(STATES)} states, this one has {count}")
+    return step
+
+
+def run_along(step: Function, initial_states: Sequence[Any], x: Any, go_backwards: Any, return_full_state: bool) -> Function:
+    """The states, or the first one, after each step along a sequence."""
+    ends = [ForwardDeclaration(name=state.name) for state in step.signature[:-1]]
+    previous = [
+        ops.sequence.delay(end, initial_state=initial, time_step=-1 if go_backwards else 1)
+        for end, initial in zip(ends, initial_states, strict=True)
+    ]
+    result = step(*previous, x)
+    for end, state in zip(ends, result.outputs, strict=True):
+        end.resolve_to(state)
+    return result if return_full_state else ops.combine([result.outputs[0]])
 
 
 def with_arguments(function: Callable[..., Any], names: Sequence[str]) -> Function:

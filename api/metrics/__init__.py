@@ -6,7 +6,7 @@ from typing import Any
 
 from cntk.core import plugins
 
-__all__ = ["classification_error"]
+__all__ = ["classification_error", "edit_distance_error", "ndcg_at_1"]
 
 
 def __getattr__(name: str) -> Any:

@@ -92,7 +92,7 @@ def _copies(variables: list[Variable], substitutions: dict[Any, Any]) -> list[Va
     copied = [v for v in variables if v not in substitutions and isinstance(v, Output)]
     if not copied:
         return known
-    clones = dict(zip(copied, combine(copied).clone(CloneMethod.share, substitutions).outputs, strict=True))
+    clones: dict[Variable, Variable] = dict(zip(copied, combine(copied).clone(CloneMethod.share, substitutions).outputs, strict=True))
     return [clones.get(old, new) for old, new in zip(variables, known, strict=True)]
 
 

@@ -51,8 +51,9 @@ def convert_optimized_rnnstack(cudnn_model: Function) -> Function:
         operand, weights = node.inputs
         if weights in stacks:
             return stacks[weights](operand)
-        blocks = _blocks_of(node)
-        stacks[weights] = _one_after_the_other(blocks)
+        with default_options(dtype=weights.dtype):
+            blocks = _blocks_of(node)
+            stacks[weights] = _one_after_the_other(blocks)
         applied = stacks[weights](operand)
         _fill(blocks, weights.value.reshape(-1))
         return applied
@@ -69,11 +70,10 @@ def _blocks_of(stack: Any) -> list[list[Function]]:
     if not is_concrete(weights.spec.shape) or not is_concrete(operand.spec.shape):
         raise ValueError(f"convert_optimized_rnnstack: shapes of {stack} are not known yet; apply it to an input of known shape first")
     directions = ("_fw", "_bw") if stack.attributes["bidirectional"] else ("_",)
-    with default_options(dtype=weights.dtype):
-        return [
-            [STEPS[kind](size, name=f"{stack.name}{direction}{layer}") for direction in directions]
-            for layer in range(stack.attributes["numLayers"])
-        ]
+    return [
+        [STEPS[kind](size, name=f"{stack.name}{direction}{layer}") for direction in directions]
+        for layer in range(stack.attributes["numLayers"])
+    ]
 
 
 def _one_after_the_other(blocks: list[list[Function]]) -> Function:

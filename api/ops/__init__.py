@@ -11,6 +11,8 @@ from cntk.core.user_function import output_variable
 from cntk.core.variable import BATCH, Input, constant, input_variable, parameter, placeholder
 from cntk.ops import functions, sequence
 from cntk.ops.functions import Function, native_user_function, register_native_user_function
+from cntk.plugins.ops.custom_proxy import custom_proxy_op
+from cntk.plugins.ops.tree import associative_multi_arg
 
 MAX_POOLING = 0
 AVG_POOLING = 1
@@ -39,8 +41,10 @@ _BUILDERS = [
     "Function",
     "as_block",
     "as_composite",
+    "associative_multi_arg",
     "combine",
     "constant",
+    "custom_proxy_op",
     "functions",
     "input_variable",
     "native_user_function",

@@ -63,8 +63,10 @@ def check_gradient_sums(
     trial = Trial(function, sample, np.float64, device)
     wanted = [i for i, operand in enumerate(sample.operands) if operand.gradient and not operand.sparse]
     projection = Projection(trial)
+    if not wanted or projection.over_batch:
+        return
     alone = [projection.sum_of([number]) for number in range(trial.rows)]
-    if not wanted or projection.over_batch or not np.isclose(projection.sum_of(range(trial.rows)), sum(alone), rtol=1e-9):
+    if not np.isclose(projection.sum_of(), sum(alone), rtol=1e-9):
         return
     by_itself = [projection.gradients(wanted, [number]) for number in range(trial.rows)]
     for samples in minibatches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,21 +101,28 @@ class Trial:
         return zip(self.sample.operands, self.variables, self.values, strict=True)
 
 
-def as_sequences(sample: Sample) -> Sample | None:
-    """The same call with sequences of what are samples there; None where it takes none, or takes sequences already."""
-    kinds = {operand.kind for operand in sample.operands}
-    if "batch" not in kinds or "sequence" in kinds:
-        return None
-    operands = [_as_sequence(operand) for operand in sample.operands]
+def as_sequences(sample: Sample) -> Iterator[tuple[Sample, int | None]]:
+    """The same call with sequences of what are samples there: all of them, then all but one in turn, which is told.
+
+    There are none of a call that takes no samples, or sequences already.
+    """
+    batch = [i for i, operand in enumerate(sample.operands) if operand.kind == "batch"]
+    if batch and not any(operand.kind == "sequence" for operand in sample.operands):
+        yield _step_by_step(sample, batch), None
+        for left in batch if len(batch) > 1 else ():
+            yield _step_by_step(sample, [i for i in batch if i != left]), left
+
+
+def _step_by_step(sample: Sample, which: Sequence[int]) -> Sample:
+    """The same call with sequences for *which* operands; the others are the same at each step."""
+    operands = [_as_sequence(operand) if i in which else operand for i, operand in enumerate(sample.operands)]
     expected = sample.expected
     if expected is None:
         return Sample(operands, sample.attributes, sample.call, None)
 
     def by_step(*values: Any) -> Any:
-        steps = max(len(value) for operand, value in zip(operands, values, strict=True) if operand.kind == "sequence")
         each = [
-            expected(*(value[step] if operand.kind == "sequence" else value for operand, value in zip(operands, values, strict=True)))
-            for step in range(steps)
+            expected(*(value[step] if i in which else value for i, value in enumerate(values))) for step in range(len(values[which[0]]))
         ]
         return tuple(map(np.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else np.stack(each)
 
@@ -123,8 +130,7 @@ def as_sequences(sample: Sample) -> Sample | None:
 
 
 def _as_sequence(operand: Operand) -> Operand:
-    kind = "sequence" if operand.kind == "batch" else operand.kind
-    return Operand(operand.shape, operand.low, operand.high, sparse=operand.sparse, kind=kind, gradient=operand.gradient)
+    return Operand(operand.shape, operand.low, operand.high, sparse=operand.sparse, kind="sequence", gradient=operand.gradient)
 
 
 def by_sample(operand: Operand, value: Any) -> Values:
@@ -174,12 +180,10 @@ def _csr(value: Any) -> Any:
 
 
 def _dense(values: Values, output: Any) -> Values:
-    """Values of a result as arrays; sparse ones come as CSR matrices, for which float16 is float32."""
-    if not output.is_sparse:
-        return values
+    """Values of a result as arrays; sparse ones of one static axis come as CSR matrices, for which float16 is float32."""
     if isinstance(values, list):
         return [_dense(value, output) for value in values]
-    return values.toarray().reshape(-1, *output.shape).astype(output.dtype)
+    return values if isinstance(values, np.ndarray) else values.toarray().astype(output.dtype)
 
 
 def _as_list(values: Any) -> list[Any]:

@@ -10,9 +10,11 @@ from cntk.core.block import as_composite, combine
 from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function
+from cntk.core.graph import depth_first_search
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
+from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
 
 
@@ -117,6 +119,10 @@ class Trainer:
         """Have the progress writers sum up tests since the last summary."""
         for writer in self._writers:
             writer.summarize_test()
+
+    def print_node_timing(self) -> None:
+        """Print how long operators have taken on average since :func:`cntk.debugging.set_node_timing` was switched on."""
+        print(timing_of(self._function), end="")
 
     # ---- what it knows ----
 
@@ -223,6 +229,12 @@ def measure(function: Function, metric: Variable, arguments: Any, device: Any = 
         return float(run.value(metric).sum()) / samples, samples
     finally:
         run.close()
+
+
+def timing_of(function: Function) -> str:
+    """What :func:`cntk.debugging.set_node_timing` has measured of a function's nodes, a line for each."""
+    nodes = depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)
+    return node_timing({node.uid for node in nodes})
 
 
 def function_of(variable: Variable) -> Function:

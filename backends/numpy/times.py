@@ -16,7 +16,7 @@ class TimesKernel:
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> None:
-        if type(left) is not SparseRows or not _applies(op, ctx, left, right):
+        if not isinstance(left, SparseRows) or not _applies(op, ctx, left, right):
             op.forward(ctx, out, left, right)
             return
         weights = op.right_matrix(ctx, right)
@@ -32,7 +32,7 @@ class TimesKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
-        if type(left) is not SparseRows or grads[1] is None or not _applies(op, ctx, left, right):
+        if not isinstance(left, SparseRows) or grads[1] is None or not _applies(op, ctx, left, right):
             op.backward(ctx, grad, grads, out, left, right)
             return
         dright = grads[1]

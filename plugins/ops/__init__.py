@@ -27,6 +27,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "loss": ("cross_entropy_with_softmax", "squared_error", "binary_cross_entropy"),
     "logistic": ("weighted_binary_cross_entropy",),
     "cosine": ("cosine_distance", "cosine_distance_with_negative_samples"),
+    "noise_contrastive": ("nce_loss",),
     "ranking": ("lambda_rank", "ndcg_at_1"),
     "metric": ("classification_error",),
     "edit_distance": ("edit_distance_error",),

@@ -206,8 +206,8 @@ def cosine_distance(x: Any, y: Any, name: str = "") -> Function:
     Raises:
         ValueError: the operands differ in shape.
 
-    >>> C.cosine_distance([[3, 4]], [[4, 3]]).eval().round(4)
-    array(0.96, dtype=float32)
+    >>> round(float(C.cosine_distance([3, 4], [4, 3]).eval()), 4)
+    0.96
     """
     return CosDistance()(x, y, name=name)
 

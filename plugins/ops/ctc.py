@@ -20,6 +20,7 @@ from ...core.layout import Layout
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import format_shape, size_of
 from ...core.spec import Spec, merge_axes, merge_dtypes
+from .recurrent_sweep import of_sequences
 
 IMPOSSIBLE = 1e11
 """What labels cost that no path through their sequence fits, as in CNTK; no gradient comes from them."""
@@ -66,8 +67,8 @@ class ForwardBackward(Op):
         classes = size_of(features.dims)
         if 0 <= classes <= self.blank_token_id:
             raise ValueError(f"the blank label must be one of the {classes} classes, got {self.blank_token_id}")
-        axes = merge_axes((graph, features))
-        if axes == ():
+        merge_axes((graph, features))
+        if graph.axes == () or features.axes == ():
             raise ValueError("labels and features must be sequences; declare them with sequence.input_variable")
         return Spec((), merge_dtypes((graph, features)), ())
 
@@ -75,12 +76,12 @@ class ForwardBackward(Op):
 
     def forward(self, ctx: Context, out: Any, graph: Any, features: Any) -> None:
         xp = ctx.xp
-        layout = _of_sequences(ctx.layouts[1] or ctx.layouts[0])
+        layout = of_sequences(ctx.layouts[1])
         rows = layout.rows
         dtype = np.float64 if features.dtype == np.float64 else np.float32
         scores = ctx.keep("scores", (rows, features.size // rows), dtype)
         _log_softmax(ctx, features.reshape(scores.shape), scores)
-        paths = _Paths(ctx, layout, graph.reshape(scores.shape), self.blank_token_id)
+        paths = _Paths(ctx, layout, graph.reshape(scores.shape), self.blank_token_id, dtype)
         emitted = paths.emitted(scores, self.delay_constraint)
         before = paths.before(emitted)
         likelihood = paths.likelihood(before)
@@ -93,9 +94,7 @@ class ForwardBackward(Op):
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, graph: Any, features: Any) -> None:
         dx = grads[1]
-        layout = ctx.layouts[1] or ctx.layouts[0]
-        assert layout is not None
-        gradient = ctx.keep("scores", (layout.rows, dx.size // layout.rows), np.float64 if dx.dtype == np.float64 else np.float32)
+        gradient = ctx.keep("scores", (len(dx), dx.size // len(dx)), np.float64 if dx.dtype == np.float64 else np.float32)
         ctx.xp.multiply(gradient.reshape(dx.shape), grad, out=dx, casting="same_kind")
 
 
@@ -107,7 +106,7 @@ class _Paths:
         classes: class of each state, ``(sequences, states)``.
     """
 
-    def __init__(self, ctx: Context, layout: Layout, graph: Any, blank: int) -> None:
+    def __init__(self, ctx: Context, layout: Layout, graph: Any, blank: int, dtype: Any) -> None:
         xp = self.xp = ctx.xp
         self.ctx, self.layout, self.blank = ctx, layout, blank
         self.sequences = xp.asarray(layout.rank[layout.sequence_of_row])
@@ -123,7 +122,7 @@ class _Paths:
         self.starts = xp.full((layout.samples, states // 2 + 1), layout.rows, np.intp)
         self.starts[owners, places] = steps[begins]  # step at which each label begins
         differs = (self.classes[:, 2:] != self.classes[:, :-2]) & (self.classes[:, 2:] != blank)
-        self.passing = xp.where(differs, 0.0, -xp.inf)  # logarithm of whether a path may come from the state before the last one
+        self.passing = _log_of(xp, differs, dtype)  # logarithm of whether a path may come from the state before the last one
         self.ends = list(zip(layout.offsets[:-1].tolist(), layout.offsets[1:].tolist(), strict=True))
 
     def _array(self, key: str, dtype: Any) -> Any:
@@ -163,7 +162,7 @@ class _Paths:
             earlier, here = before[start : start + alive], before[now:end]
             here[...] = earlier
             xp.logaddexp(here[:, 1:], earlier[:, :-1], out=here[:, 1:])
-            xp.logaddexp(here[:, 2:], earlier[:, :-2] + self.passing[:alive], out=here[:, 2:], casting="same_kind")
+            xp.logaddexp(here[:, 2:], earlier[:, :-2] + self.passing[:alive], out=here[:, 2:])
             here += emitted[now:end]
         return before
 
@@ -182,21 +181,21 @@ class _Paths:
                 going = here[:alive]
                 going[...] = later
                 xp.logaddexp(going[:, :-1], later[:, 1:], out=going[:, :-1])
-                xp.logaddexp(going[:, :-2], later[:, 2:] + self.passing[:alive], out=going[:, :-2], casting="same_kind")
+                xp.logaddexp(going[:, :-2], later[:, 2:] + self.passing[:alive], out=going[:, :-2])
             alive = end - now
         return behind
 
     def _is_last(self, first: int, end: int) -> Any:
         """Logarithm of whether sequences first to end - 1 may end in each state: in the last label or the blank behind it."""
         left = 2 * self.labels[first:end, None] - self.xp.arange(self.classes.shape[1])
-        return self.xp.where((left == 0) | (left == 1), 0.0, -self.xp.inf)
+        return _log_of(self.xp, (left == 0) | (left == 1), self.passing.dtype)
 
     def likelihood(self, before: Any) -> Any:
         """Logarithm of the probability of each sequence's labels."""
         xp = self.xp
         lengths = self.layout.lengths[self.layout.order]  # type: ignore[index]
         at_end = before[xp.asarray(self.layout.offsets[lengths - 1] + np.arange(self.layout.samples))]
-        return xp.logaddexp.reduce(at_end + self._is_last(0, self.layout.samples), axis=1).astype(before.dtype)
+        return xp.logaddexp.reduce(at_end + self._is_last(0, self.layout.samples), axis=1)
 
     def subtract_visits(self, target: Any, before: Any, behind: Any, likelihood: Any) -> None:
         """Subtract from *target*, at each row and class, the probability that a path with these labels is there."""
@@ -209,6 +208,11 @@ class _Paths:
         xp.subtract.at(target, (xp.arange(len(target))[:, None], places), before[:, 1::2])
 
 
+def _log_of(xp: Any, condition: Any, dtype: Any) -> Any:
+    """Logarithm of 1 where the condition holds, of 0 elsewhere."""
+    return xp.where(condition, 0.0, -xp.inf).astype(dtype)
+
+
 def _log_softmax(ctx: Context, x: Any, out: Any) -> None:
     xp = ctx.xp
     out[...] = x
@@ -216,12 +220,6 @@ def _log_softmax(ctx: Context, x: Any, out: Any) -> None:
     powers = ctx.scratch("powers", out.shape, out.dtype)
     xp.exp(out, out=powers)
     out -= xp.log(powers.sum(axis=1, keepdims=True))
-
-
-def _of_sequences(layout: Layout | None) -> Layout:
-    """The layout; samples without a sequence axis are sequences of one step."""
-    assert layout is not None
-    return layout if layout.is_sequence else Layout(layout.samples, np.ones(layout.samples, np.intp))
 
 
 # ---- public functions ------------------------------------------------------------------------------
@@ -246,26 +244,18 @@ def labels_to_graph(labels: Any, name: str = "") -> Function:
     return LabelsToGraph()(labels, name=name)
 
 
-def _one_step(labels: Any, features: Any) -> Any:
-    """Sum over three samples, each a sequence of one step with one label, of what the label costs."""
-    chosen = (features * (labels > 0)).sum()
-    return np.log(np.exp(features).sum()) - chosen
+def _one_label(f: Any, features: Any) -> Any:
+    """A sample's call: every sequence has label 1, which begins with the first step."""
+    from .sequence_ends import is_first
 
-
-_STEP = np.array([0.0, 2.0, 0.0])
+    label = np.array([0, 1, 0], features.dtype)
+    return f(is_first(features) * label + label, features, 2)
 
 
 @operator(
-    sample(
-        Operand(_STEP, kind="batch", gradient=False),
-        Operand(np.array([0.5, -0.25, 1.0])),
-        call=lambda f, labels, features: f(labels, features, 2) / 3,
-    ),
-    sample(
-        Operand(np.array([[0.0, 2.0]]), kind="batch", gradient=False),
-        Operand((1, 2), kind="parameter"),
-        call=lambda f, labels, features: f(labels, features, 0),
-    ),
+    sample(Operand((3,), kind="sequence"), call=_one_label),
+    sample(Operand(np.array([0.0, 1.0, 0.0]), gradient=False), Operand((3,)), blankTokenId=0),
+    sample(Operand(np.array([[0.0, 1.0]]), kind="sequence", gradient=False), Operand((1, 2), kind="sequence"), blankTokenId=0),
 )
 def forward_backward(graph: Any, features: Any, blankTokenId: int, delayConstraint: int = -1, name: str = "") -> Function:  # noqa: N803
     r"""Criterion of connectionist temporal classification: :math:`-\log P(\text{labels} \mid \text{features})`, over all alignments.
@@ -293,8 +283,8 @@ def forward_backward(graph: Any, features: Any, blankTokenId: int, delayConstrai
 
     >>> features, labels = C.sequence.input_variable(2), C.sequence.input_variable(2)
     >>> cost = C.forward_backward(C.labels_to_graph(labels), features, blankTokenId=1)
-    >>> cost.eval({labels: [np.array([[2, 0], [1, 0]], np.float32)], features: [np.zeros((2, 2), np.float32)]}).round(4)
-    array(0.2877, dtype=float32)
+    >>> float(cost.eval({labels: [np.array([[2, 0], [1, 0]], np.float32)], features: [np.zeros((2, 2), np.float32)]}))
+    0.2876...
     """
     if blankTokenId < 0:
         raise ValueError(f"forward_backward: the blank label must be one of the classes, got {blankTokenId}")

@@ -28,7 +28,7 @@ class PastValue(Op):
     offset: int
 
     @property
-    def shift(self) -> int:  # type: ignore[override]
+    def shift(self) -> int:
         """How many steps earlier the operand is read."""
         return self.offset
 
@@ -58,6 +58,7 @@ class PastValue(Op):
         else:
             ctx.xp.copyto(out, lined_up(x, out)[read])
         self.fill(ctx, out, initial)
+        self.remember(ctx, x)
 
     def fill(self, ctx: Context, out: Any, initial: Any) -> None:
         """Write the initial state to the steps that read outside their sequence."""
@@ -66,6 +67,32 @@ class PastValue(Op):
             out[rows] = initial
         else:
             out[rows] = lined_up(initial[states], out)
+        continued = self._continued(ctx, rows)
+        if continued is not None and continued.any():
+            self._recall(ctx, out, rows[continued])
+
+    def remember(self, ctx: Context, x: Any) -> None:
+        """Keep the last steps of the sequences, which the next minibatch may continue."""
+        layout = _of_sequences(ctx.layout)
+        if layout.starts is None or self.shift < 0:
+            return
+        steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.shift, 0)
+        if (steps < 0).any():
+            raise ValueError(f"a delay of {self.shift} steps continues sequences of the last minibatch only where all have as many steps")
+        ctx.memory["last steps"] = x[layout.offsets[steps] + layout.rank[:, np.newaxis]]
+
+    def _continued(self, ctx: Context, rows: Index) -> Any:
+        """Which of the rows belong to sequences that continue those of the previous minibatch; None if none does."""
+        layout = _of_sequences(ctx.layout)
+        return None if layout.starts is None or self.shift < 0 else ~layout.starts[layout.sequence_of_row[rows]]
+
+    def _recall(self, ctx: Context, out: Any, rows: Index) -> None:
+        """Write the last steps of the previous minibatch to the rows."""
+        layout, kept = _of_sequences(ctx.layout), ctx.memory.get("last steps")
+        sequences = layout.sequence_of_row[rows]
+        if kept is None or len(kept) <= sequences.max():
+            raise ValueError(f"sequence {sequences.max()} continues one of the previous minibatch, which had no such sequence")
+        out[rows] = lined_up(kept[sequences, layout.step_of_row[rows]], out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:
         dx, dinitial = grads
@@ -80,6 +107,9 @@ class PastValue(Op):
             dx[read[inside]] = terms
         if dinitial is not None:
             rows, states = self._outside(ctx)
+            continued = self._continued(ctx, rows)
+            if continued is not None:
+                rows, states = rows[~continued], None if states is None else states[~continued]
             if states is None:
                 ctx.sum_to(grad[rows], dinitial)
                 return
@@ -112,10 +142,12 @@ class PastValue(Op):
         length = states.lengths[own]
         step = beyond[rows] + length if self.shift > 0 else beyond[rows]
         step = np.where(length == 1, 0, step)
-        if ((step < 0) | (step >= length)).any():
-            short = int(own[np.flatnonzero((step < 0) | (step >= length))[0]])
+        outside = (step < 0) | (step >= length)
+        if outside.any():
+            short = int(own[np.argmax(outside)])
             raise ValueError(
-                f"the initial state of sequence {short} has {states.lengths[short]} steps, but a delay of {abs(self.shift)} steps needs as many, or one"
+                f"the initial state of sequence {short} has {states.lengths[short]} steps, "
+                f"but a delay of {abs(self.shift)} steps needs as many, or one"
             )
         return rows, states.offsets[step] + states.rank[own]
 
@@ -129,7 +161,7 @@ class FutureValue(PastValue):
     op_name = "FutureValue"
 
     @property
-    def shift(self) -> int:  # type: ignore[override]
+    def shift(self) -> int:
         return -self.offset
 
 

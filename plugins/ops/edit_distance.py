@@ -72,11 +72,9 @@ class EditDistanceError(Op):
     def _tokens(self, ctx: Context, scores: Any, layout: Layout) -> list[Any]:
         """The classes of each sequence that are left after squashing and ignoring."""
         classes = ctx.backend.to_numpy(_largest(ctx, scores))
-        if layout.is_sequence:
-            sequences = np.split(classes[layout.unpack_index], layout.splits)
-        else:
-            sequences = np.split(classes, len(classes))
-        return [self._left_over(tokens) for tokens in sequences]
+        if not layout.is_sequence:
+            return [self._left_over(classes[i : i + 1]) for i in range(len(classes))]
+        return [self._left_over(tokens) for tokens in np.split(classes[layout.unpack_index], layout.splits)]
 
     def _left_over(self, tokens: Any) -> Any:
         if self.squash_inputs:
@@ -149,7 +147,7 @@ def edit_distance_error(
     delPen: float = 1,
     insPen: float = 1,
     squashInputs: bool = False,
-    tokensToIgnore: Sequence[int] = [],  # noqa: B006
+    tokensToIgnore: Sequence[int] = [],
     name: str = "",
 ) -> Function:
     """Error rate of sequences of classes: edits that the cheapest way from one sequence to the other takes.  No gradient flows through it.
@@ -179,7 +177,8 @@ def edit_distance_error(
 
     >>> a, b = C.sequence.input_variable(3), C.sequence.input_variable(3)
     >>> error = C.edit_distance_error(a, b)
-    >>> error.eval({a: [np.eye(3)[[0, 1, 1, 2]]], b: [np.eye(3)[[0, 1, 2, 2]]]})
+    >>> classes = np.eye(3, dtype=np.float32)
+    >>> error.eval({a: [classes[[0, 1, 1, 2]]], b: [classes[[0, 1, 2, 2]]]})
     array(1., dtype=float32)
     """
     return EditDistanceError(subPen, delPen, insPen, squashInputs, tokensToIgnore)(input_a, input_b, name=name)

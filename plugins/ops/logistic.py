@@ -114,7 +114,7 @@ def weighted_binary_cross_entropy(output: Any, target: Any, weight: Any, name: s
     >>> p, y, w = C.input_variable(1), C.input_variable(1), C.input_variable(1)
     >>> loss = C.weighted_binary_cross_entropy(p, y, w)
     >>> feed = {p: [[0.8], [0.1]], y: [[1], [0]], w: [[3], [2]]}
-    >>> loss.eval({v: np.array(x, dtype=np.float32) for v, x in feed.items()}).round(4)
-    array(0.3521, dtype=float32)
+    >>> round(float(loss.eval({v: np.array(x, dtype=np.float32) for v, x in feed.items()})), 4)
+    0.3521
     """
     return Logistic()(output, target, weight, name=name)

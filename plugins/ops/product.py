@@ -282,6 +282,20 @@ def flat_rows(xp: Any, sparse: SparseRows, columns: int) -> csr.Csr:
            expected=lambda x, w: np.tensordot(x, w, 1)),
     sample(Operand((2, 3), sparse=True, gradient=False), (3, 4), expected=np.dot),
     sample(Operand((3,), sparse=True, gradient=False), Operand((4,), kind="parameter"), expected=np.outer),
+    sample(Operand((2, 3), kind="sequence"), Operand((3, 4), kind="sequence"), infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
+           expected=lambda x, y: np.einsum("tmk,tkn->mn", x, y)),
+    sample(Operand((2,), kind="sequence"), Operand((3,), kind="sequence"), infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
+           expected=lambda x, y: np.einsum("tk,tn->kn", x, y)),
+    sample(Operand((), kind="sequence"), Operand((3,), kind="sequence"), infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
+           expected=lambda x, y: np.einsum("t,tn->n", x, y)),
+    sample(Operand((3,), kind="sequence"), Operand((3, 4, 2), kind="sequence"), output_rank=2, infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
+           expected=lambda x, y: np.einsum("tk,tknm->nm", x, y)),
+    sample((2, 3), Operand((3, 4), kind="sequence"), infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
+           expected=lambda x, y: np.einsum("mk,tkn->mn", x, y)),
+    sample(Operand((2,), kind="sequence"), Operand((5,), kind="sequence", sparse=True, gradient=False),
+           infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS, expected=lambda x, y: np.einsum("tk,tn->kn", x, y)),
+    sample(Operand((5,), kind="sequence", sparse=True, gradient=False), Operand((5, 2), kind="sequence"),
+           infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS, expected=lambda x, y: np.einsum("tk,tkn->n", x, y)),
 )
 def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: int = NO_INFERRED_RANK, name: str = "") -> Function:
     """Matrix or tensor product: sums over the last axes of *left* and the first axes of *right*.

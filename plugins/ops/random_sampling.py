@@ -255,6 +255,6 @@ def random_sample_inclusion_frequency(
     >>> C.random_sample_inclusion_frequency([100, 100, 1, 1], 2, True).eval().round(4)
     array([0.9901, 0.9901, 0.0099, 0.0099], dtype=float32)
     >>> C.random_sample_inclusion_frequency([100, 100, 1, 1], 2, False).eval().round(4)
-    array([0.9696, 0.9696, 0.0304, 0.0304], dtype=float32)
+    array([0.9739, 0.9739, 0.0261, 0.0261], dtype=float32)
     """
     return RandomSampleInclusionFrequency(num_samples, allow_duplicates, choose_seed(seed))(weights, name=name)

@@ -14,7 +14,7 @@ from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
-from .sequence_rows import fold, take_rows
+from .sequence_rows import fold, shaped, take_rows
 
 
 class ReconcileDynamicAxis(Op):
@@ -33,6 +33,10 @@ class ReconcileDynamicAxis(Op):
         if like.axes == ():
             raise ValueError("the second operand has no dynamic axes to bring the first one onto; give it one that has, such as an input")
         return x.but(axes=like.axes, sparse=x.sparse and x.axes != ())
+
+    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+        x, like = inputs
+        return None if x.shape is None else (x, shaped(like))
 
     def make_layout(self, layouts: Sequence[Layout | None], shapes: Sequence[Shape]) -> Layout:
         """Layout of the result: that of the second operand."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...core.function import Function
 from ...core.layout import Index, Layout
 from ...core.op import Op, Operand, operator, sample
 from ...core.spec import Spec
-from .sequence_rows import sequence_axes, sequences
+from .sequence_rows import sequence_axes, sequences, shaped
 
 
 class _End(Op):
@@ -25,6 +26,9 @@ class _End(Op):
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
         return x.but(shape=(), axes=sequence_axes(x))
+
+    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+        return [shaped(x) for x in inputs]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         out.fill(0)

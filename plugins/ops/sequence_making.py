@@ -16,7 +16,7 @@ from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape, format_shape, size_of
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
-from .sequence_rows import matrix_rows, sequence_axes, sequences
+from .sequence_rows import matrix_rows, sequence_axes, sequences, shaped
 
 
 class _SequenceOfStatic(Op):
@@ -107,7 +107,7 @@ class ToSequenceOfLengths(_SequenceOfStatic):
         made = self.made(x, x.axes and (x.axes[0], self._axis))
         if x.axes is not None and lengths.axes is not None and lengths.axes != x.axes:
             raise ValueError(
-                f"the lengths are on the dynamic axes {format_axes(lengths.axes)}, but must be on those of the operand, "
+                f"the lengths of the sequences are on the dynamic axes {format_axes(lengths.axes)}, but must be on those of the operand, "
                 f"{format_axes(x.axes)}; reconcile_dynamic_axes brings them there"
             )
         if lengths.is_concrete and size_of(lengths.dims) != 1:
@@ -138,6 +138,10 @@ class ToSequenceLike(_SequenceOfStatic):
 
     def infer(self, *inputs: Spec) -> Spec:
         return self.made(inputs[0], sequence_axes(inputs[1], "dynamic_axes_like"))
+
+    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+        x, like = inputs
+        return None if x.shape is None else (x, shaped(like))
 
     def make_layout(self, layouts: Sequence[Layout | None], shapes: Sequence[Shape]) -> Layout:
         """Layout of the result: that of the second operand."""

@@ -44,7 +44,8 @@ class TimesOverSteps(Op):
                 )
         both = self.common(left, right)
         axes = sequence_axes(both, "the product")
-        return both.but(shape=contract(*self.resolve(left, right), self.output_rank), axes=without_steps(axes))
+        a, b = self.resolve(left, right)
+        return both.but(shape=contract(a, b, self.output_rank), axes=without_steps(axes))
 
     def resolve(self, *inputs: Spec) -> Sequence[Shape]:
         left, right = inputs

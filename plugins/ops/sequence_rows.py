@@ -55,6 +55,11 @@ def derived_axes(axes: Axes | None, factor: int, addend: int) -> Axes | None:
     return (batch, Axis(f"{steps.name}_times_{factor}{more}"))
 
 
+def shaped(x: Spec) -> Spec:
+    """The type of an operand whose shape does not matter, with a shape even if none is known."""
+    return x if x.shape is not None else x.but(shape=())
+
+
 # ---- layouts -------------------------------------------------------------------------------------
 
 

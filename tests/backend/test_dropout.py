@@ -77,12 +77,20 @@ def test_attributes_can_be_changed(device: DeviceDescriptor) -> None:
     np.testing.assert_array_equal(train(function, device)[0], first)
     function.set_attribute("dropoutRate", 0.0)
     np.testing.assert_array_equal(train(function, device)[0], ONES)
-    assert function.root_function.attributes == {"dropoutRate": 0.0, "rngSeed": 7}
+    assert function.root_function.attributes == {"dropoutRate": 0.0, "rngSeed": 7, "rngOffset": 2}
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 100])
 def test_a_rate_outside_its_range_is_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="dropout rate"):
         dropped(rate)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 100])
+def test_a_rate_that_was_set_outside_its_range_is_refused_in_training(device: DeviceDescriptor, rate: float) -> None:
+    function = dropped(0.5)
+    function.set_attribute("dropoutRate", rate)
+    assert function.root_function.attributes["dropoutRate"] == rate
+    np.testing.assert_array_equal(function.eval(ONES, device=device), ONES)
     with pytest.raises(ValueError, match="dropout rate"):
-        dropped(0.5).set_attribute("dropoutRate", rate)
+        train(function, device)

@@ -37,6 +37,39 @@ class DependentRows(Double):
         out -= out.mean(axis=0)
 
 
+class Unordered(Double):
+    """Takes the rows of sequences for samples in the user's order."""
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        super().forward(ctx, out, *inputs)
+        if ctx.layout.is_sequence:
+            out += ctx.layout.sequence_of_row[:, None, None]
+
+
+class Refusing(Double):
+    def infer(self, *inputs: Any) -> Any:
+        if len(inputs[0].axes) > 1:
+            raise ValueError("only one thing is possible")
+        return super().infer(*inputs)
+
+
+class Refused(Double):
+    def infer(self, *inputs: Any) -> Any:
+        if len(inputs[0].axes) > 1:
+            raise ValueError("takes no sequence axis")
+        return super().infer(*inputs)
+
+
+class Stale(Double):
+    """Adds up gradients with the number of rows of the first minibatch."""
+
+    rows = None
+
+    def gradient(self, i: int, ctx: Any, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        self.rows = self.rows or len(dy)
+        ctx.xp.multiply(dy, 2 * len(dy) / self.rows, out=dx)
+
+
 class AlwaysSingle(Double):
     def infer(self, *inputs: Any) -> Any:
         return super().infer(*inputs).but(dtype=np.float32)
@@ -54,8 +87,9 @@ def public(op: type[Double], expected: Callable[..., Any] | None = None) -> Call
     return double
 
 
-def test_a_conforming_operator_passes() -> None:
-    check_op(public(Double, lambda x: 2 * x))
+@pytest.mark.parametrize("op", [Double, Refused])
+def test_a_conforming_operator_passes(op: type[Double]) -> None:
+    check_op(public(op, lambda x: 2 * x))
 
 
 @pytest.mark.parametrize(
@@ -63,11 +97,14 @@ def test_a_conforming_operator_passes() -> None:
     [
         (public(Double, lambda x: 2.001 * x), r"double\(\(3, 2\)\) in float"),
         (public(WrongGradient), r"double\(\(3, 2\)\): gradient of operand 0 along"),
-        (public(DependentRows), "row 0 alone gives another result than among 3 rows"),
+        (public(DependentRows), r"sample 0 gives another result in a minibatch of the samples \[0\]"),
+        (public(Stale), r"gradient of operand 0 for a minibatch of the samples \[2, 1, 0\]"),
+        (public(Unordered, lambda x: 2 * x), r"double\(sequence \(3, 2\)\) in float64"),
+        (public(Refusing), "is refused, but not for its sequence axis: .*only one thing is possible"),
         (public(AlwaysSingle), "the result is of type float32"),
         (abs, "abs carries no sample"),
     ],
-    ids=["values", "gradient", "rows", "element type", "no sample"],
+    ids=["values", "gradient", "rows", "gradients of minibatches", "sequences", "no sequences", "element type", "no sample"],
 )
 def test_what_is_wrong_with_an_operator_is_found(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message):

@@ -50,7 +50,7 @@ def test_nodes_one_behind_the_other_and_inputs_used_elsewhere(x: Any) -> None:
 def test_nodes_inside_blocks(x: Any) -> None:
     model = Sequential([Dense(3, activation=C.relu, name="hidden"), Dense(2)])(x)
     converted = convert(model, named("ReLU"), to_tanh)
-    assert operators(converted) == ["Dense", "Plus", "Times", "Dense", "Tanh", "Plus", "Times"]
+    assert operators(converted) == ["Dense", "Dense", "Plus", "Times", "Tanh", "Plus", "Times"]
     assert converted.parameters == model.parameters
     hidden = np.tanh(DATA @ model.hidden.W.value + model.hidden.b.value)
     assert str(converted.hidden) == "hidden: Dense(x: Tensor[2]) -> Tensor[3]"

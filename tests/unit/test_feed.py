@@ -319,9 +319,3 @@ def test_what_is_fed_is_left_alone() -> None:
     data = ones(3, 2)
     C.relu(x - 3).eval({x: data})
     assert_array_equal(data, ones(3, 2))
-
-
-def test_sparse_data_cannot_be_float16() -> None:
-    x = C.input_variable(3, dtype=np.float16, is_sparse=True, name="x")
-    with pytest.raises(ValueError, match=r"Input.'x'.* is sparse and float16.*float32"):
-        C.times(x, np.eye(3, dtype=np.float16)).eval({x: csr_matrix(np.eye(3, dtype=np.float32))})

@@ -59,8 +59,7 @@ def AttentionModel(
     init = get_default_override(AttentionModel, init=init)
     go_backwards = get_default_override(AttentionModel, go_backwards=go_backwards)
     stabilize = get_default_override(AttentionModel, enable_self_stabilization=enable_self_stabilization)
-    windowed = attention_span is not None
-    if windowed != (attention_axis is not None):
+    if (attention_span is None) != (attention_axis is None):
         raise ValueError(
             f"AttentionModel: attention_span {attention_span} and attention_axis {attention_axis} go together; give both or none"
         )
@@ -86,15 +85,19 @@ def AttentionModel(
         average = ops.reduce_sum(weights * ops.sequence.broadcast_as(encoder, weights), axis=0)
         return stabilized(ops.reshape(average, (), 0, 1))
 
+    if attention_span is None:
+        return named(attention, name)
+
+    warnings.warn("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning, stacklevel=2)
+    window = PastValueWindow(attention_span, axis=attention_axis, go_backwards=go_backwards)
+
     def windowed_attention(h_enc: Any, h_dec: Any) -> Any:
-        encoder, valid = PastValueWindow(attention_span, axis=attention_axis, go_backwards=go_backwards)(h_enc).outputs
+        encoder, valid = window(h_enc).outputs
         masked = logits(encoder, h_dec) + (ops.sequence.broadcast_as(valid, h_dec) - 1) * 50
         weights = Label("attention_weights")(ops.softmax(masked, axis=attention_axis))
         return stabilized(ops.reduce_sum(ops.sequence.broadcast_as(encoder, h_dec) * weights, axis=attention_axis))
 
-    if windowed:
-        warnings.warn("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning, stacklevel=2)
-    return named(windowed_attention if windowed else attention, name)
+    return named(windowed_attention, name)
 
 
 __all__ = ["AttentionModel"]

@@ -1,0 +1,199 @@
+"""Noise contrastive estimation: a softmax over many classes learned from a few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.function import Function
+from ...core.op import Op, Operand, operator, sample
+from ...core.random import AUTO_SEED
+from ...core.shape import Shape, format_shape
+from ...core.sparse import RowSparse, SparseRows
+from ...core.spec import Spec
+from ...core.variable import constant
+from . import csr
+from .random_sampling import random_sample, random_sample_inclusion_frequency
+
+
+class NoiseContrastiveEstimation(Op):
+    """Cross entropies of telling the label of each row from sampled classes, which are the same for all rows.
+
+    Operands are weights, biases, inputs, labels, the sampled classes and the logarithm of how often each class is sampled.
+    """
+
+    op_name = "NCE"
+    keep_inputs = (0, 2)
+    gradient_inputs = (0, 1, 2)
+    sparse_inputs = (3, 4)
+    uniform_inputs = (0, 1, 2, 3)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        weights, biases = self.resolve(*inputs)[:2]
+        _, _, x, labels, sampled, _ = inputs
+        if x.rank != 1:
+            raise ValueError(f"inputs have the shape {format_shape(x.dims)}; expected a vector")
+        classes = sampled.dims[-1]
+        wanted = ((weights, (classes, x.dims[0])), (biases, (classes, 1)), (labels.dims, (classes,)))
+        for what, (found, right) in zip(("weights", "biases", "labels"), wanted, strict=True):
+            if len(found) != len(right) or any(a != b and min(a, b) >= 0 for a, b in zip(found, right, strict=True)):
+                raise ValueError(
+                    f"{what} have the shape {format_shape(found)}, but {classes} classes in the noise distribution and inputs of shape "
+                    f"{format_shape(x.dims)} go with {format_shape(right)}"
+                )
+        if inputs[0].axes or inputs[1].axes:
+            raise ValueError("weights and biases must have no dynamic axes: they are the same for all samples")
+        return self.common(*inputs[:4])
+
+    def resolve(self, *inputs: Spec) -> Sequence[Shape]:
+        shapes = [spec.dims for spec in inputs]
+        classes, features = shapes[4][-1], shapes[2][-1:]
+        for i, wanted in ((0, (classes, *features)), (1, (classes, 1))):
+            if len(shapes[i]) == len(wanted):
+                shapes[i] = tuple(b if a < 0 else a for a, b in zip(shapes[i], wanted, strict=True))
+        return shapes
+
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        weights, biases, x, labels, sampled, log_counts = inputs
+        x = xp.broadcast_to(x.reshape(-1, x.shape[-1]), (out.size, x.shape[-1]))
+        right, noise = _classes(ctx, labels, len(x)), sampled.indices.copy()
+        ctx.state = right, noise
+        shift = biases.reshape(-1) - log_counts.reshape(-1).astype(x.dtype)
+        label_logits = (x * weights[right]).sum(axis=1) + shift[right]
+        noise_logits = x @ weights[noise].T + shift[noise]
+        label_slope, noise_slope = _kept_slopes(ctx, len(x), len(noise), x.dtype)
+        noise_loss, label_loss = xp.logaddexp(0, noise_logits), xp.logaddexp(0, -label_logits)
+        xp.exp(noise_logits - noise_loss, out=noise_slope)
+        xp.exp(-label_logits - label_loss, out=label_slope)
+        xp.negative(label_slope, out=label_slope)
+        xp.add(label_loss, noise_loss.sum(axis=1), out=out.reshape(-1))
+
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+        xp = ctx.xp
+        weights, x = inputs[0], xp.broadcast_to(inputs[2].reshape(-1, inputs[2].shape[-1]), (grad.size, inputs[2].shape[-1]))
+        dweights, dbiases, dx = grads[:3]
+        right, noise = ctx.state
+        at_label, at_noise = _kept_slopes(ctx, len(x), len(noise), x.dtype)
+        dy = grad.reshape(-1, 1)
+        at_label, at_noise = at_label[:, None] * dy, at_noise * dy
+        classes = xp.concatenate((noise, right))
+        if dweights is not None:
+            _add_up(ctx, classes, xp.concatenate((at_noise.T @ x, at_label * x)), dweights)
+        if dbiases is not None:
+            _add_up(ctx, classes, xp.concatenate((at_noise.sum(axis=0), at_label[:, 0]))[:, None], dbiases)
+        if dx is not None:
+            slope = at_noise @ weights[noise] + at_label * weights[right]
+            ctx.sum_to(slope, dx if dx.ndim == 2 else dx.reshape(1, -1))
+
+    def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
+        return index in (0, 1)
+
+
+def _kept_slopes(ctx: Context, rows: int, samples: int, dtype: Any) -> tuple[Any, Any]:
+    """Derivatives of each row's loss by the logits of its label and of the sampled classes."""
+    return ctx.keep("label", (rows,), dtype), ctx.keep("noise", (rows, samples), dtype)
+
+
+def _classes(ctx: Context, labels: Any, rows: int) -> Any:
+    """Number of the class that each row of labels names, spread over the rows of the inputs."""
+    xp = ctx.xp
+    if isinstance(labels, SparseRows):
+        one_hot, classes = labels.is_one_hot and bool((labels.data == 1).all()), labels.indices
+    else:
+        flat = labels.reshape(-1, labels.shape[-1])
+        one_hot = bool(((flat != 0).sum(axis=1) == 1).all()) and bool((flat.max(axis=1) == 1).all())
+        classes = flat.argmax(axis=1)
+    if not one_hot:
+        raise ValueError("labels must be one-hot: a single 1 in each row, and zeros elsewhere")
+    return xp.broadcast_to(classes, (rows,)).copy()
+
+
+def _add_up(ctx: Context, classes: Any, values: Any, out: Any) -> None:
+    """Write into rows of *out* the sums of the *values* of each class."""
+    xp = ctx.xp
+    ones, starts = xp.ones(len(classes), values.dtype), xp.arange(len(classes) + 1)
+    present, transposed = csr.transpose(xp, (ones, classes, starts))
+    sums = xp.empty((len(present), values.shape[1]), values.dtype)
+    csr.multiply(xp, transposed, values, sums)
+    if isinstance(out, RowSparse):
+        out.set(present, sums)
+    else:
+        out[...] = 0
+        out[present] = sums
+
+
+def _sure(w: Any, b: Any, x: Any, y: Any) -> Any:
+    """The loss where all 4 samples are of class 0."""
+    label, noise = w @ x + b[:, 0], w[0] @ x + b[0, 0] - np.log(4)
+    at_label = label - np.log([4, 4e-20, 4e-20])
+    return np.logaddexp(0, -(y @ at_label)) + 4 * np.logaddexp(0, noise)
+
+
+_noise = np.array([1, 1e-20, 1e-20])
+_classes_of_rows = Operand((3,), sparse=True, gradient=False)
+_weights, _biases = Operand((3, 2), kind="parameter"), Operand((3, 1), kind="parameter")
+
+
+def _certain(function: Any, *operands: Any) -> Any:
+    return function(*operands, _noise, num_samples=4, seed=1)
+
+
+@operator(
+    sample(_weights, _biases, (2,), _classes_of_rows, call=_certain, expected=_sure),
+    sample(_weights, _biases, (2,), Operand(np.array([0.0, 1.0, 0.0]), gradient=False), call=_certain, expected=_sure),
+    sample(Operand((3, 2), kind="static"), _biases, Operand((2,), kind="parameter"), _classes_of_rows, call=_certain, expected=_sure),
+)
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    inputs: Any,
+    labels: Any,
+    noise_distribution: Any,
+    num_samples: int = 32,
+    allow_duplicates: bool = True,
+    seed: int = AUTO_SEED,
+    name: str = "",
+) -> Function:
+    r"""Noise contrastive estimation: teaches a softmax over very many classes by comparing the right one with sampled ones.
+
+    In every evaluation k classes n are drawn from the noise distribution, the same for the whole minibatch.  With the logits
+    :math:`s_c = w_c \cdot x + b_c` and the number :math:`\nu_c` of times that class c is to be expected in such a sample, the loss of the
+    label t is :math:`-\log\sigma(s_t - \log\nu_t) - \sum_n \log\sigma(-(s_n - \log\nu_n))`.  Only the logits of these classes are worked
+    out, and the gradients of weights and biases have only their rows.  For predictions use ``C.times_transpose(x, weights)``
+    plus the biases.
+
+    Args:
+        weights: one row for each of C classes, of shape (C, dimension of the inputs); that dimension may be inferred.
+        biases: biases of shape (C, 1).
+        inputs: vector for each sample (or step).
+        labels: one-hot vector of shape (C,), best given sparse.
+        noise_distribution: C numbers, not negative, proportional to how often each class is to be drawn.  It is read once, here.
+        num_samples: how many classes k are drawn.
+        allow_duplicates: whether one may be drawn several times.
+        seed: seed of the draws; by default one is chosen.
+        name: name of the Function.
+
+    Returns:
+        the loss of each sample (or step) in nats, shape ().
+
+    Raises:
+        ValueError: shapes do not go together, or a row of labels is not one-hot.
+
+    Source: M. Gutmann, A. Hyvärinen, "Noise-contrastive estimation", AISTATS 2010; C. Dyer, "Notes on noise contrastive estimation and
+    negative sampling", arXiv:1410.8251.
+
+    >>> x, y = C.input_variable(2), C.input_variable(3, is_sparse=True)
+    >>> weights, biases = C.parameter((3, C.InferredDimension), init=0.5), C.parameter((3, 1))
+    >>> loss = C.nce_loss(weights, biases, x, y, [1, 0, 0], num_samples=2)
+    >>> loss.eval({x: [[0, 0]], y: C.Value.one_hot([0], 3)}).round(4)
+    array([1.9095], dtype=float32)
+    """
+    frequency = random_sample_inclusion_frequency(noise_distribution, num_samples, allow_duplicates).eval()
+    with np.errstate(divide="ignore"):
+        log_frequency = constant(np.log(np.asarray(frequency)).reshape(-1))
+    sampled = random_sample(noise_distribution, num_samples, allow_duplicates, seed)
+    return NoiseContrastiveEstimation()(weights, biases, inputs, labels, sampled, log_frequency, name=name)
