@@ -25,6 +25,7 @@ from cntk.core.variable import Constant as _Constant
 from cntk.core.variable import Parameter as _Parameter
 from cntk.core.variable import Variable
 from cntk.learners import Learner
+from cntk.learners.universal_learner import Universal as universal_learner
 
 DeviceKind_CPU = DeviceKind.CPU
 DeviceKind_GPU = DeviceKind.GPU
@@ -189,4 +190,5 @@ __all__ = [
     "reset_random_seed",
     "set_fixed_random_seed",
     "should_force_deterministic_algorithms",
+    "universal_learner",
 ]

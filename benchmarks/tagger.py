@@ -75,6 +75,4 @@ def torch_data():
     def padded(minibatch):
         return pad_sequence([torch.from_numpy(sequence) for sequence in minibatch])
 
-    return [
-        (padded(queries), padded(labels), torch.tensor([len(query) for query in queries])) for queries, labels in pairs(*sentences())
-    ]
+    return [(padded(queries), padded(labels), torch.tensor([len(query) for query in queries])) for queries, labels in pairs(*sentences())]

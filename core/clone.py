@@ -60,7 +60,7 @@ def _close(copies: list[Primitive], replacements: dict[Variable, Variable]) -> N
 
 def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
     if isinstance(leaf, Number) and leaf.dtype is None:
-        return Number(leaf.initial.value)
+        return Number(leaf.number)
     if isinstance(leaf, (Parameter, Constant)):
         if method is CloneMethod.share:
             return leaf

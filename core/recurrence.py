@@ -8,6 +8,7 @@ their gradient from one product.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +18,11 @@ from .layout import Layout
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
+    from .function import Primitive
     from .slots import Instruction, Loop
 
-FIXED, ROWS, CONTEXT, LIST = range(4)
-Pattern = tuple[int, Any]
-"""An argument of a step's call: a fixed object, rows of an array (by its number), the step's context, or several arguments."""
+At = Callable[[int, list[Any]], "Iterable[Step]"]
+"""Makes the calls of one step of a loop, given its number and the pool of objects that arguments are taken from."""
 
 
 class Unrolling:
@@ -42,80 +43,50 @@ class Unrolling:
         self.steps = list(range(len(self.alive)))
         if not loop.forward:
             self.steps.reverse()
-        self._shared_contexts = contexts
+        self._contexts = contexts
         self._own_contexts: dict[Any, Context] = {}
         self._fixed = {id(array) for array, known in zip(binding.arrays, binding.layouts, strict=True) if known is None}
-        self._sources: list[Any] = []
-        self._number_of: dict[int, int] = {}
 
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
         binding, steps = self.binding, self.binding.forward_steps
-        patterns: list[Callable[[int, list[Any]], Iterable[Step]]] = []
+        delays = [instruction for instruction in self.loop.body if instruction.op.shift]
+        for delay in delays:
+            arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
+            steps.append((delay.op.fill, arguments, delay.node))
+        calls = _Calls(self)
         for instruction in self.loop.body:
             if instruction.op.shift:
-                result, initial = binding.result(instruction), binding.arrays[instruction.inputs[1]]
-                steps.append((instruction.op.fill, (binding.contexts[instruction], result, initial), instruction.node))
-                patterns.append(self._shifted(instruction))
-            elif not instruction.is_view:
-                patterns.extend(self._repeated(step, instruction) for step in binding.forward_step(instruction))
-        self._unroll(steps, self.steps, patterns)
-        for instruction in self.loop.body:
-            if instruction.op.shift:
-                arguments = (binding.contexts[instruction], binding.arrays[instruction.inputs[0]])
-                steps.append((instruction.op.remember, arguments, instruction.node))
+                calls.add(self._shifted(instruction))
+            else:
+                calls.repeat(binding.forward_step(instruction), instruction)
+        calls.unroll(steps, self.steps)
+        for delay in delays:
+            arguments = (binding.contexts[delay], binding.arrays[delay.inputs[0]])
+            steps.append((delay.op.remember, arguments, delay.node))
 
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
-        self.binding, self._sources, self._number_of = binding, [], {}
+        self.binding = binding
         steps = binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
-        patterns: list[Callable[[int, list[Any]], Iterable[Step]]] = []
+        calls = _Calls(self)
         for instruction in reversed(self.loop.body):
             if instruction.grad is None:
                 continue
             if instruction.carried is not None:
-                patterns.append(self._shifted_back(instruction))
-            made = binding.backward_step(instruction, instruction.grads, instruction.sums)
-            patterns.extend(self._repeated(step, instruction) for step in made)
-        self._unroll(steps, reversed(self.steps), patterns)
+                calls.add(self._shifted_back(instruction))
+            calls.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
+        calls.unroll(steps, reversed(self.steps))
 
-    def _unroll(self, steps: list[Step], times: Iterable[int], patterns: list[Callable[[int, list[Any]], Iterable[Step]]]) -> None:
-        starts, sources = self.starts, self._sources
-        for time in times:
-            first, last = starts[time], starts[time + 1]
-            rows = [array[first:last] for array in sources]
-            for pattern in patterns:
-                steps.extend(pattern(time, rows))
+    def has_rows(self, argument: Any) -> bool:
+        """Whether an argument of a call for all rows is an array of which each step sees its rows."""
+        return hasattr(argument, "nbytes") and id(argument) not in self._fixed
 
-    # ---- a call for all rows, repeated for the rows of each step ----
-
-    def _repeated(self, step: Step, instruction: Instruction) -> Callable[[int, list[Any]], Iterable[Step]]:
-        method, arguments, node = step
-        patterns = [self._pattern(argument) for argument in arguments]
-
-        def at(time: int, rows: list[Any]) -> Iterable[Step]:
-            context = self._context(instruction, time)
-            return ((method, tuple([_filled(pattern, rows, context) for pattern in patterns]), node),)
-
-        return at
-
-    def _pattern(self, argument: Any) -> Pattern:
-        if isinstance(argument, (tuple, list)):
-            return LIST, [self._pattern(item) for item in argument]
-        if isinstance(argument, Context):
-            return CONTEXT, None
-        if not hasattr(argument, "nbytes") or id(argument) in self._fixed:
-            return FIXED, argument
-        number = self._number_of.setdefault(id(argument), len(self._sources))
-        if number == len(self._sources):
-            self._sources.append(argument)
-        return ROWS, number
-
-    def _context(self, instruction: Instruction, time: int) -> Context:
+    def context(self, instruction: Instruction, time: int) -> Context:
         """The context of an instruction at a step; steps share it where nothing is kept in it for the way back."""
         count, by_rows = self.alive[time], instruction.op.by_rows
-        contexts, key = (self._shared_contexts, (instruction, count)) if by_rows else (self._own_contexts, (instruction, time))
+        contexts, key = (self._contexts, (instruction, count)) if by_rows else (self._own_contexts, (instruction, time))
         context = contexts.get(key)
         if context is None:
             binding, kind = self.binding, StepContext if by_rows else Context
@@ -127,23 +98,23 @@ class Unrolling:
 
     # ---- delays ----
 
-    def _shifted(self, instruction: Instruction) -> Callable[[int, list[Any]], Iterable[Step]]:
+    def _shifted(self, instruction: Instruction) -> At:
         copyto = self.binding.backend.xp.copyto
         out, x = self.binding.arrays[instruction.outputs[0]], self.binding.arrays[instruction.inputs[0]]
         x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
 
-        def at(time: int, rows: list[Any]) -> Iterable[Step]:
+        def at(time: int, pool: list[Any]) -> Iterable[Step]:
             for to, source in self._rows_shifted(instruction, time):
                 yield copyto, (out[to], x[source]), instruction.node
 
         return at
 
-    def _shifted_back(self, instruction: Instruction) -> Callable[[int, list[Any]], Iterable[Step]]:
+    def _shifted_back(self, instruction: Instruction) -> At:
         context, add = self.binding.contexts[instruction], self.binding.backend.xp.add
         assert instruction.grad is not None and instruction.grad[0] is not None and instruction.carried is not None
         total, term = self.binding.arrays[instruction.carried], self.binding.arrays[instruction.grad[0]]
 
-        def at(time: int, rows: list[Any]) -> Iterable[Step]:
+        def at(time: int, pool: list[Any]) -> Iterable[Step]:
             for to, source in self._rows_shifted(instruction, time):
                 if total.shape[1:] == term.shape[1:]:
                     yield add, (total[source], term[to], total[source]), instruction.node
@@ -168,12 +139,79 @@ def _add_sum(context: Context, total: Any, term: Any) -> None:
     context.xp.add(total, summed, out=total)
 
 
-def _filled(pattern: Pattern, rows: list[Any], context: Context) -> Any:
-    kind, what = pattern
-    if kind == ROWS:
-        return rows[what]
-    if kind == FIXED:
-        return what
-    if kind == CONTEXT:
-        return context
-    return [_filled(item, rows, context) for item in what]
+class _Calls:
+    """Calls for all rows, to be repeated for the rows of each step.
+
+    A step's arguments are picked from a pool of objects: rows of arrays, contexts, what is the same at every step, and tuples of these.
+    Picking is all that is done for each call, since minibatches of other lengths bind thousands of them anew.
+    """
+
+    def __init__(self, unrolling: Unrolling) -> None:
+        self.unrolling = unrolling
+        self._arrays: list[Any] = []
+        self._instructions: list[Instruction] = []
+        self._objects: list[Any] = []
+        self._tuples: list[list[_Place]] = []
+        self._place_of: dict[tuple[str, int], int] = {}
+        self._made: list[At | tuple[Callable[..., None], list[_Place], Primitive]] = []
+
+    def add(self, at: At) -> None:
+        """Add calls that are made for each step in a way of their own."""
+        self._made.append(at)
+
+    def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
+        """Add calls for all rows."""
+        for method, arguments, node in steps:
+            self._made.append((method, [self._place(argument, instruction) for argument in arguments], node))
+
+    def unroll(self, steps: list[Step], times: Iterable[int]) -> None:
+        """Append the calls of each step, one step after another."""
+        begins = self._begins()
+        tuples = [_picker(places, begins) for places in self._tuples]
+        calls = [call if callable(call) else (call[0], _picker(call[1], begins), call[2]) for call in self._made]
+        starts, context = self.unrolling.starts, self.unrolling.context
+        for time in times:
+            first, last = starts[time], starts[time + 1]
+            pool = [array[first:last] for array in self._arrays]
+            pool += [context(instruction, time) for instruction in self._instructions]
+            pool += self._objects
+            for pick in tuples:
+                pool.append(pick(pool))
+            for call in calls:
+                if callable(call):
+                    steps.extend(call(time, pool))
+                else:
+                    steps.append((call[0], call[1](pool), call[2]))
+
+    def _begins(self) -> dict[str, int]:
+        """Where each kind of object begins in the pool."""
+        arrays, instructions, objects = len(self._arrays), len(self._instructions), len(self._objects)
+        return {"rows": 0, "context": arrays, "object": arrays + instructions, "tuple": arrays + instructions + objects}
+
+    def _place(self, argument: Any, instruction: Instruction) -> _Place:
+        if isinstance(argument, (tuple, list)):
+            self._tuples.append([self._place(item, instruction) for item in argument])
+            return "tuple", len(self._tuples) - 1
+        if isinstance(argument, Context):
+            return self._held("context", instruction, self._instructions)
+        if self.unrolling.has_rows(argument):
+            return self._held("rows", argument, self._arrays)
+        return self._held("object", argument, self._objects)
+
+    def _held(self, kind: str, item: Any, items: list[Any]) -> _Place:
+        number = self._place_of.setdefault((kind, id(item)), len(items))
+        if number == len(items):
+            items.append(item)
+        return kind, number
+
+
+_Place = tuple[str, int]
+"""Where an argument lies in the pool: its kind, and its number among those."""
+
+
+def _picker(places: list[_Place], begins: dict[str, int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the objects at these places out of the pool, as a tuple."""
+    indices = [begins[kind] + number for kind, number in places]
+    if len(indices) == 1:
+        return lambda pool: (pool[indices[0]],)
+    return itemgetter(*indices)

@@ -359,8 +359,13 @@ class Number(Constant):
 
     def __init__(self, value: float) -> None:
         super().__init__(value)
+        self.number = value
         self._init, self._array = constant_initializer(value), None
         self.spec = self.spec.but(dtype=None)
+
+    @property
+    def initial(self) -> Any:
+        return self._init if self.spec.dtype is None else super().initial
 
     def take_type(self, dtype: Any) -> None:
         """Have this element type from now on, if there is none yet."""

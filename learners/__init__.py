@@ -25,7 +25,7 @@ from .schedules import momentum_schedule_per_sample as momentum_schedule_per_sam
 from .schedules import training_parameter_schedule as training_parameter_schedule
 from .user_learner import UserLearner as UserLearner
 
-LEARNERS = ("adadelta", "adagrad", "adam", "fsadagrad", "momentum_sgd", "nesterov", "rmsprop", "sgd")
+LEARNERS = ("adadelta", "adagrad", "adam", "fsadagrad", "momentum_sgd", "nesterov", "rmsprop", "sgd", "universal")
 """The built-in learners, each in a file of its own."""
 
 _OWN_NAMES = (

@@ -22,6 +22,7 @@ class CosDistance(Op):
     """Product of the two unit vectors that have the directions of the operands."""
 
     op_name = "CosDistance"
+    by_rows = False
     keep_inputs = ALL
     keep_output = True
 
@@ -130,7 +131,7 @@ class CosDistanceWithNegativeSamples(Op):
             for partner, shift in zip(partners, shifts, strict=True):
                 partner[order] = np.roll(order, -shift)
             ctx.state = layout, list(ctx.xp.asarray(partners))
-        return ctx.state[1]  # type: ignore[no-any-return]
+        return ctx.state[1]
 
 
 def _in_users_order(layout: Layout) -> Any:

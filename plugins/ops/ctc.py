@@ -104,6 +104,7 @@ class _Paths:
     Attributes:
         sequences: the sequence that each row belongs to.
         classes: class of each state, ``(sequences, states)``.
+        places: place of the class of each state among the scores of all rows, ``(rows, states)``; known once something is emitted.
     """
 
     def __init__(self, ctx: Context, layout: Layout, graph: Any, blank: int, dtype: Any) -> None:
@@ -125,9 +126,9 @@ class _Paths:
         self.passing = _log_of(xp, differs, dtype)  # logarithm of whether a path may come from the state before the last one
         self.ends = list(zip(layout.offsets[:-1].tolist(), layout.offsets[1:].tolist(), strict=True))
 
-    def _array(self, key: str, dtype: Any) -> Any:
-        """Scratch space with a number for each row and state, of a size that does not change with every minibatch."""
-        rows, states = self.layout.rows, self.classes.shape[1]
+    def _array(self, key: str, dtype: Any, rows: int) -> Any:
+        """Scratch space with a number for each of some rows and each state, of a size that does not change with every minibatch."""
+        states = self.classes.shape[1]
         room = rows << (states - 1).bit_length()
         return self.ctx.scratch(key, (room,), dtype)[: rows * states].reshape(rows, states)
 
@@ -137,11 +138,11 @@ class _Paths:
         A label must be over by *delay* steps after the next one begins, a blank a step earlier than the label behind it.
         """
         xp = self.xp
-        places = self._array("places", np.intp)
-        xp.take(self.classes, self.sequences, axis=0, out=places, mode="clip")
-        places += (xp.arange(len(scores)) * scores.shape[1])[:, None]
-        emitted = self._array("emitted", scores.dtype)
-        xp.take(scores.reshape(-1), places, out=emitted, mode="clip")
+        self.places = self._array("places", np.intp, len(scores))
+        xp.take(self.classes, self.sequences, axis=0, out=self.places, mode="clip")
+        self.places += (xp.arange(len(scores)) * scores.shape[1])[:, None]
+        emitted = self._array("emitted", scores.dtype, len(scores))
+        xp.take(scores.reshape(-1), self.places, out=emitted, mode="clip")
         if delay >= 0:
             last = xp.full(self.classes.shape, self.layout.rows, np.intp)
             last[:, 1::2] = self.starts[:, 1:] + delay
@@ -153,23 +154,26 @@ class _Paths:
     def before(self, emitted: Any) -> Any:
         """Logarithm of the probability of all paths up to each state at each row, the row itself included."""
         xp = self.xp
-        before = self._array("before", emitted.dtype)
+        before = self._array("before", emitted.dtype, len(emitted))
+        work = self._array("work", emitted.dtype, self.layout.samples)
         start, end = self.ends[0]
         before[start:end] = -xp.inf
         before[start:end, :2] = emitted[start:end, :2]
         for (start, _), (now, end) in zip(self.ends[:-1], self.ends[1:], strict=True):
             alive = end - now
-            earlier, here = before[start : start + alive], before[now:end]
+            earlier, here, passed = before[start : start + alive], before[now:end], work[:alive, 2:]
             here[...] = earlier
             xp.logaddexp(here[:, 1:], earlier[:, :-1], out=here[:, 1:])
-            xp.logaddexp(here[:, 2:], earlier[:, :-2] + self.passing[:alive], out=here[:, 2:])
+            xp.add(earlier[:, :-2], self.passing[:alive], out=passed)
+            xp.logaddexp(here[:, 2:], passed, out=here[:, 2:])
             here += emitted[now:end]
         return before
 
     def behind(self, emitted: Any) -> Any:
         """Logarithm of the probability of all paths from each state at each row on, the row itself left out."""
         xp = self.xp
-        behind = self._array("behind", emitted.dtype)
+        behind = self._array("behind", emitted.dtype, len(emitted))
+        work = self._array("work", emitted.dtype, self.layout.samples)
         alive = 0
         for step in range(len(self.ends) - 1, -1, -1):
             now, end = self.ends[step]
@@ -177,11 +181,12 @@ class _Paths:
             here[alive:] = self._is_last(alive, end - now)
             if alive:
                 start, stop = self.ends[step + 1]
-                later = behind[start:stop] + emitted[start:stop]
-                going = here[:alive]
+                going, later = here[:alive], work[:alive]
+                xp.add(behind[start:stop], emitted[start:stop], out=later)
                 going[...] = later
                 xp.logaddexp(going[:, :-1], later[:, 1:], out=going[:, :-1])
-                xp.logaddexp(going[:, :-2], later[:, 2:] + self.passing[:alive], out=going[:, :-2])
+                later[:, 2:] += self.passing[:alive]
+                xp.logaddexp(going[:, :-2], later[:, 2:], out=going[:, :-2])
             alive = end - now
         return behind
 
@@ -204,8 +209,7 @@ class _Paths:
         before -= likelihood[self.sequences][:, None]
         xp.exp(before, out=before)
         target[:, self.blank] -= before[:, ::2].sum(axis=1)
-        places = self.classes[self.sequences, 1::2]
-        xp.subtract.at(target, (xp.arange(len(target))[:, None], places), before[:, 1::2])
+        xp.subtract.at(target.reshape(-1), self.places[:, 1::2].reshape(-1), before[:, 1::2].reshape(-1))
 
 
 def _log_of(xp: Any, condition: Any, dtype: Any) -> Any:
@@ -257,7 +261,7 @@ def _one_label(f: Any, features: Any) -> Any:
     sample(Operand(np.array([0.0, 1.0, 0.0]), gradient=False), Operand((3,)), blankTokenId=0),
     sample(Operand(np.array([[0.0, 1.0]]), kind="sequence", gradient=False), Operand((1, 2), kind="sequence"), blankTokenId=0),
 )
-def forward_backward(graph: Any, features: Any, blankTokenId: int, delayConstraint: int = -1, name: str = "") -> Function:  # noqa: N803
+def forward_backward(graph: Any, features: Any, blankTokenId: int, delayConstraint: int = -1, name: str = "") -> Function:
     r"""Criterion of connectionist temporal classification: :math:`-\log P(\text{labels} \mid \text{features})`, over all alignments.
 
     Every step emits a class, with probabilities ``softmax(features)``, or a blank; the labels are what is left of the classes when

@@ -22,6 +22,7 @@ class ClassificationError(Op):
     """One minus the target at the largest output; the target may be sparse."""
 
     op_name = "ClassificationError"
+    by_rows = False
     gradient_inputs = (1,)
     sparse_inputs = (1,)
 

@@ -26,6 +26,7 @@ class NoiseContrastiveEstimation(Op):
     """
 
     op_name = "NCE"
+    by_rows = False
     keep_inputs = (0, 2)
     gradient_inputs = (0, 1, 2)
     sparse_inputs = (3, 4)

@@ -403,9 +403,7 @@ class OptimizedRNNStack(Op):
             return ctx.keep(f"layer {layer}", out.shape, out.dtype)
         return ctx.scratch(f"layer {layer % 2}", out.shape, out.dtype)
 
-    def _cell(
-        self, ctx: Context, sweep: Sweep, layer: int, direction: int, parts: Sequence[Weights], below: Any, above: Any
-    ) -> Cell:
+    def _cell(self, ctx: Context, sweep: Sweep, layer: int, direction: int, parts: Sequence[Weights], below: Any, above: Any) -> Cell:
         number = layer * self._directions + direction
         states = above[:, direction * self.hidden_size : (direction + 1) * self.hidden_size]
         return CELLS[self.recurrent_op](ctx, sweep, f" {number}", parts[number], below, states)
@@ -414,7 +412,14 @@ class OptimizedRNNStack(Op):
 @operator(
     sample(Operand((2,), kind="sequence"), Operand((7, 3), kind="parameter"), hidden_size=3, num_layers=1, recurrent_op="rnnTanh"),
     sample(Operand((2,), kind="sequence"), Operand((48, 2), kind="parameter"), hidden_size=2, num_layers=2, recurrent_op="lstm"),
-    sample(Operand((1,), kind="sequence"), Operand((78, 2), kind="parameter"), hidden_size=2, num_layers=2, bidirectional=True, recurrent_op="gru"),
+    sample(
+        Operand((1,), kind="sequence"),
+        Operand((78, 2), kind="parameter"),
+        hidden_size=2,
+        num_layers=2,
+        bidirectional=True,
+        recurrent_op="gru",
+    ),
     sample(Operand((2,)), Operand((12, 2), kind="parameter"), hidden_size=2, num_layers=1, bidirectional=True, recurrent_op="rnnReLU"),
 )
 def optimized_rnnstack(

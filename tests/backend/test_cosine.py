@@ -145,3 +145,29 @@ def test_the_numbers_of_negative_samples_are_checked() -> None:
         C.cosine_distance_with_negative_samples(x, y, -1, 2)
     with pytest.raises(ValueError, match="batch axis"):
         C.cosine_distance_with_negative_samples(x, C.constant(np.ones(3, np.float32)), 1, 2)
+
+
+def test_a_recurrence_may_compare_steps() -> None:
+    x = C.sequence.input_variable(3, np.float64, needs_gradient=True)
+    state = C.placeholder()
+    before = C.sequence.past_value(state, initial_state=0.5)
+    step = C.tanh(x + before * C.cosine_distance(before, x))
+    loop = step.replace_placeholders({state: step.output})
+    sequences = [wave((2, 3), 1.3).astype(np.float64), wave((4, 3), 0.7).astype(np.float64)]
+
+    def run(sequence: Any) -> Any:
+        state, states = np.full(3, 0.5), []
+        for row in sequence:
+            state = np.tanh(row + state * cosines(state, row))
+            states.append(state)
+        return np.array(states)
+
+    for found, sequence in zip(loop.eval({x: sequences}), sequences, strict=True):
+        assert_close(found, run(sequence))
+    gradients = loop.grad({x: sequences}, wrt=[x])
+    for gradient, sequence in zip(gradients, sequences, strict=True):
+        for place in np.ndindex(*sequence.shape):
+            step_size = np.zeros(sequence.shape)
+            step_size[place] = 1e-6
+            slope = (run(sequence + step_size).sum() - run(sequence - step_size).sum()) / 2e-6
+            np.testing.assert_allclose(gradient[place], slope, rtol=1e-6, atol=1e-8)

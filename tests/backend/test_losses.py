@@ -141,3 +141,101 @@ def test_classification_error_along_a_named_axis_is_a_share(axis: int, expected:
 def test_classification_error_refuses_impossible_ranks(arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="topN"):
         C.classification_error(C.input_variable(3), C.input_variable(3), **arguments)
+
+
+def wave(shape: tuple[int, ...], step: float) -> Any:
+    return np.sin(step * np.arange(1, np.prod(shape) + 1)).astype(np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_target_of_another_rank_gives_the_loss_the_shape_of_the_output(rank: int) -> None:
+    """Numbers of CNTK for [1 x 2] against [2] and for [2] against [1 x 2]."""
+    shapes = [(2,), (1, 2)]
+    z, y = (C.input_variable(shape, needs_gradient=True) for shape in (shapes if rank == 1 else shapes[::-1]))
+    feed = {z: wave((2, *z.shape), 1.3), y: np.abs(wave((2, *y.shape), 2.6))}
+    loss, error = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
+    assert loss.shape == error.shape == (1,) * rank
+    assert_close(loss.eval(feed).ravel(), [0.5054265, 1.3304274])
+    gradients = loss.grad(feed, wrt=[z, y])
+    assert gradients[z].shape == (2, *z.shape)
+    assert gradients[y].shape == (2, *y.shape)
+    assert_close(gradients[z].reshape(2, 2), [[0.09467572, -0.4936318], [-0.4497767, -0.37659305]])
+    assert_close(gradients[y].reshape(2, 2), [[-0.9635582, -0.5155014], [0.68776613, 0.8834547]])
+    assert_close(error.eval(feed).ravel(), [0.48449862, 0.00145668])
+    gradients = error.grad(feed, wrt=[z, y])
+    assert_array_equal(gradients[z], np.zeros((2, *z.shape)))
+    assert_array_equal(gradients[y].reshape(2, 2), [[-1, 0], [-1, 0]])
+
+
+def test_one_target_serves_all_rows_of_a_matrix() -> None:
+    """Numbers of CNTK for [2 x 2] against [2]."""
+    z, y = C.input_variable((2, 2), needs_gradient=True), C.input_variable(2, needs_gradient=True)
+    feed = {z: wave((2, 2, 2), 1.3), y: np.abs(wave((2, 2), 2.6))}
+    loss = C.cross_entropy_with_softmax(z, y)
+    assert_close(loss.eval(feed), [[[0.5054265], [1.0473526]], [[0.33338535], [0.9615824]]])
+    gradients = loss.grad(feed, wrt=[z, y])
+    right = [[[0.09467572, -0.4936318], [0.03326523, -0.4322213]], [[-0.6849608, -0.14140898], [-0.23959458, -0.5867752]]]
+    assert_close(gradients[z], right)
+    assert_close(gradients[y], [[-0.27579206, 0.3679533], [-0.5342183, -0.17071688]])
+    assert_close(C.squared_error(z, y).eval(feed), [4.9059663, 3.8457282])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_target_of_the_batch_serves_every_step(sparse: bool) -> None:
+    z, y = C.sequence.input_variable(3, needs_gradient=True), C.input_variable(3, is_sparse=sparse)
+    steps = [LOGITS[:2], LOGITS]
+    feed = {z: steps, y: one_hot([1, 2]) if sparse else one_hot([1, 2]).toarray()}
+    loss, error = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
+    gradients = loss.grad(feed, wrt=[z])
+    for found, wrong, slope, logits, label in zip(loss.eval(feed), error.eval(feed), gradients, steps, [1, 2], strict=True):
+        chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        assert_close(found, -np.log(chances[:, [label]]))
+        assert_close(slope, chances - np.eye(3)[label])
+        assert_array_equal(wrong[:, 0], logits.argmax(1) != label)
+
+
+def test_class_numbers_are_no_targets() -> None:
+    for function in (C.cross_entropy_with_softmax, C.classification_error):
+        with pytest.raises(ValueError, match="classes"):
+            function(C.input_variable(3), C.input_variable(1))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_weighted_binary_cross_entropy_is_that_of_cntk(shape: tuple[int, ...]) -> None:
+    p, y, w = (C.input_variable(shape, np.float64, needs_gradient=True) for _ in range(3))
+    places = np.arange(1, 5).reshape(4, *shape)
+    feed = {p: np.abs(np.sin(1.3 * places)), y: 1.0 * (np.sin(2.6 * places) > 0), w: 0.5 + np.abs(np.sin(3.9 * places))}
+    loss = C.weighted_binary_cross_entropy(p, y, w)
+    assert (loss.shape, loss.dynamic_axes) == ((), ())
+    assert_close(loss.eval(feed), 2.5537208688814435)
+    unscaled = np.array([-1.23268753, 3.092977479, -1.834902121, 5.21473986]).reshape(4, *shape)
+    np.testing.assert_allclose(loss.grad(feed, wrt=[p]), unscaled / feed[w].mean(), rtol=1e-7)
+
+
+def test_weights_of_samples_count_for_all_their_answers() -> None:
+    p, y, w = C.input_variable((2, 3), np.float64), C.input_variable((2, 3), np.float64), C.input_variable(1, np.float64)
+    generator = np.random.default_rng(4)
+    chances, answers, weights = generator.uniform(0.1, 0.9, (4, 2, 3)), generator.integers(0, 2, (4, 2, 3)), generator.uniform(1, 2, (4, 1))
+    losses = -np.log(np.where(answers == 1, chances, 1 - chances))
+    right = losses.size * np.average(losses.mean((1, 2)), weights=weights[:, 0])
+    assert_close(C.weighted_binary_cross_entropy(p, y, w).eval({p: chances, y: answers.astype(np.float64), w: weights}), right)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_weighted_binary_cross_entropy_at_its_edges(dtype: Any) -> None:
+    p, y, w = C.input_variable(1, dtype, needs_gradient=True), C.input_variable(1, dtype), C.input_variable(1, dtype)
+    loss = C.weighted_binary_cross_entropy(p, y, w)
+    certain = {p: np.array([[0], [1]], dtype), y: np.array([[1], [0]], dtype), w: np.ones((2, 1), dtype)}
+    least = max(1e-37, float(np.finfo(dtype).tiny))
+    np.testing.assert_allclose(loss.eval(certain), -2 * np.log(least), rtol=1e-3)
+    assert np.isfinite(loss.grad(certain, wrt=[p])).all()
+    assert loss.eval({**certain, w: np.zeros((2, 1), dtype)}) == 0
+
+
+def test_weighted_binary_cross_entropy_of_sequences() -> None:
+    p, y, w = (C.sequence.input_variable(1) for _ in range(3))
+    chances, answers, weights = ([np.abs(wave((n, 1), step)) for n in (2, 3)] for step in (1.3, 0.4, 2.1))
+    found = C.weighted_binary_cross_entropy(p, y, w).eval({p: chances, y: answers, w: weights})
+    chance, answer, weight = (np.concatenate(part) for part in (chances, answers, weights))
+    losses = -answer * np.log(chance) - (1 - answer) * np.log(1 - chance)
+    np.testing.assert_allclose(found, 5 * np.average(losses, weights=weight), rtol=1e-5)

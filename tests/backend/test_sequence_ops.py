@@ -302,7 +302,7 @@ def test_a_sequence_longer_than_the_axis_is_named(x: Any, device: DeviceDescript
         (lambda x: C.to_sequence(x), r"must have a batch axis and no sequence axis, but has the dynamic axes \[#, \*\]"),
         (lambda x: C.to_sequence(C.input_variable(())), "is a scalar"),
         (lambda x: C.to_sequence(C.constant(np.ones((3, 2)))), r"dynamic axes \[\]; to_batch"),
-        (lambda x: C.to_sequence(C.input_variable(3), C.constant(3.0)), r"lengths of the sequences are on the dynamic axes \[\], but must be on .*\[#\]"),
+        (lambda x: C.to_sequence(C.input_variable(3), C.constant(3.0)), r"lengths of the sequences are on the dynamic axes \[\], but must"),
         (lambda x: C.to_sequence(C.input_variable(3), C.input_variable(2)), r"one number for each sequence, but have the shape \[2\]"),
         (lambda x: C.to_sequence_like(C.input_variable(3), C.input_variable(2)), r"dynamic_axes_like is on the dynamic axes \[#\]"),
         (lambda x: S.broadcast_as(x, C.constant(1.0)), "has no dynamic axes to bring the first one onto"),
@@ -358,3 +358,95 @@ def test_a_product_over_steps_needs_two_sequences() -> None:
         C.times(x, S.input_variable((2, 3), sequence_axis=C.Axis("elsewhere")), infer_input_rank_to_map=over_steps)
     with pytest.raises(ValueError, match=r"infer_input_rank_to_map must be a number of axes, -1 .* or -2"):
         C.times(x, w, infer_input_rank_to_map=-3)
+
+
+# ---- sparse sequences ----------------------------------------------------------------------------
+
+
+def _sparse(dense: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return C.NDArrayView.from_csr(csr_matrix(dense.reshape(-1, dense.shape[-1])), shape=dense.shape)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 1, 5)])
+@pytest.mark.parametrize(
+    "build",
+    [
+        S.last,
+        lambda x: S.slice(x, -2, 0),
+        lambda x: S.gather(x, S.is_first(x) + 2 * S.is_last(x)),
+        lambda x: S.scatter(S.gather(x, S.is_first(x) + 2 * S.is_last(x)), S.is_first(x) + 2 * S.is_last(x)),
+        lambda x: S.broadcast_as(S.first(x), x),
+        lambda x: C.reconcile_dynamic_axes(x, x),
+    ],
+    ids=["last", "slice", "gather", "scatter", "broadcast_as", "reconcile_dynamic_axes"],
+)
+def test_sparse_steps_are_picked_like_dense_ones(build: Any, shape: tuple[int, ...], device: DeviceDescriptor) -> None:
+    generator = np.random.default_rng(4)
+    data = [np.float32(generator.integers(0, 3, (steps, *shape)) * (generator.random((steps, *shape)) < 0.4)) for steps in (3, 1, 6, 2)]
+    sparse, dense = S.input_variable(shape, is_sparse=True), S.input_variable(shape)
+    values = C.Value.create(sparse, [_sparse(sequence) for sequence in data])
+    weights = C.parameter(init=np.float32(generator.normal(size=(5, 3))))
+    picked = build(sparse)
+    assert picked.is_sparse
+    product, right = C.times(picked, weights), C.times(build(dense), weights)
+    found, expected = product.eval({sparse: values}, device=device), right.eval({dense: data}, device=device)
+    for one, its_right in zip(found, expected, strict=True):
+        assert_close(one, its_right)
+    gradient = product.grad({sparse: values}, [weights], device=device)
+    assert_close(getattr(gradient, "toarray", lambda: gradient)(), right.grad({dense: data}, [weights], device=device))
+
+
+def test_a_sparse_vector_cannot_become_steps() -> None:
+    with pytest.raises(ValueError, match=r"sparse and of shape \[5\], whose only axis cannot become steps"):
+        C.to_sequence(C.input_variable(5, is_sparse=True))
+
+
+# ---- all together --------------------------------------------------------------------------------
+
+
+def _one_sequence(x: Any, b: Any, w: Any) -> float:
+    """What the graph below computes of one sequence."""
+    h = np.tanh(x @ w)
+    chosen = h.sum(axis=1) > h[0].sum() - 1e-3
+    powers = np.exp(h[chosen] - h[chosen].max(axis=0))
+    y = powers / powers.sum(axis=0) * b + h.max(axis=0)
+    placed = np.zeros_like(h)
+    placed[chosen] = y
+    placed[-1] += h[-1]
+    return float(((placed[1:] - placed[:-1]) ** 2).sum() + y[-1].sum())
+
+
+def _slope(function: Any, at: Any, index: Any, step: float = 1e-6) -> float:
+    ahead, behind = at.copy(), at.copy()
+    ahead[index] += step
+    behind[index] -= step
+    return (function(ahead) - function(behind)) / (2 * step)
+
+
+def test_a_graph_of_many_operators_is_right_for_every_minibatch(device: DeviceDescriptor) -> None:
+    generator = np.random.default_rng(0)
+    x, b = S.input_variable(3, np.float64, needs_gradient=True), C.input_variable(2, np.float64, needs_gradient=True)
+    w = C.parameter(init=generator.normal(size=(3, 2)), dtype=np.float64)
+    h = C.tanh(C.times(x, w))
+    chosen = C.greater(C.reduce_sum(h), C.reduce_sum(S.broadcast_as(S.first(h), h)) - 1e-3)
+    picked = S.gather(h, chosen)
+    y = S.softmax(picked) * S.broadcast_as(b, picked) + S.broadcast_as(S.reduce_max(h), picked)
+    placed = S.scatter(y, chosen) + h * S.is_last(h)
+    differences = S.slice(placed, 1, 0) - S.slice(placed, 0, -1)
+    result = C.reduce_sum(C.square(S.unpack(differences, 0, no_mask_output=True))) + C.reduce_sum(S.last(y))
+    for _ in range(10):
+        lengths = generator.integers(2, 12, size=generator.integers(1, 7))
+        xs, bs = [generator.normal(size=(length, 3)) for length in lengths], generator.normal(size=(len(lengths), 2))
+        data = {x: xs, b: bs}
+        assert_close(result.eval(data, device=device), [_one_sequence(*pair, w.value) for pair in zip(xs, bs, strict=True)])
+        gradients = result.grad(data, [x, b, w], device=device)
+        slope = _slope(lambda w: sum(_one_sequence(*pair, w) for pair in zip(xs, bs, strict=True)), w.value, (1, 0))  # noqa: B023
+        np.testing.assert_allclose(gradients[w][1, 0], slope, rtol=1e-4, atol=1e-6)
+        number = int(generator.integers(len(lengths)))
+        at = (int(generator.integers(lengths[number])), 2)
+        slope = _slope(lambda x: _one_sequence(x, bs[number], w.value), xs[number], at)  # noqa: B023
+        np.testing.assert_allclose(gradients[x][number][at], slope, rtol=1e-4, atol=1e-6)
+        slope = _slope(lambda b: _one_sequence(xs[number], b, w.value), bs[number], 1)  # noqa: B023
+        np.testing.assert_allclose(gradients[b][number, 1], slope, rtol=1e-4, atol=1e-6)
