@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import os
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,7 @@ class DictionaryValue:
     __slots__ = ("value",)
 
     def __init__(self, value: Any = None) -> None:
-        self.value = value.value if isinstance(value, DictionaryValue) else value
+        self.value: Any = value.value if isinstance(value, DictionaryValue) else value
 
     def has_value(self) -> bool:
         """Whether there is a value."""
@@ -142,6 +144,20 @@ def should_force_deterministic_algorithms() -> bool:
     return _deterministic
 
 
+_threads = os.cpu_count() or 1
+
+
+def set_max_num_cputhreads(num_cpu_threads: int) -> None:
+    """Say how many threads to use, which :func:`get_max_num_cputhreads` tells; the libraries below go by their own settings."""
+    global _threads
+    _threads = operator.index(num_cpu_threads)
+
+
+def get_max_num_cputhreads() -> int:
+    """The number last set; without one, that of the processors."""
+    return _threads
+
+
 def _accepted(*args: Any) -> None:
     """Accepted for compatibility: the switch concerns the native engine."""
 
@@ -149,6 +165,8 @@ def _accepted(*args: Any) -> None:
 set_computation_network_trace_level = _accepted
 set_math_lib_trace_level = _accepted
 set_gpumemory_allocation_trace_level = _accepted
+use_sparse_gradient_aggregation_in_data_parallel_sgd = _accepted
+print_built_info = _accepted
 enable_cpueval_optimization = _accepted
 disable_cpueval_optimization = _accepted
 enable_forward_values_sharing = _accepted
@@ -184,11 +202,13 @@ __all__ = [
     "always_allow_setting_default_device",
     "force_deterministic_algorithms",
     "generate_random_seed",
+    "get_max_num_cputhreads",
     "get_random_seed",
     "is_native_user_function_registered",
     "is_random_seed_fixed",
     "reset_random_seed",
     "set_fixed_random_seed",
+    "set_max_num_cputhreads",
     "should_force_deterministic_algorithms",
     "universal_learner",
 ]

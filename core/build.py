@@ -111,10 +111,10 @@ def infer(node: Primitive, presuming: bool = False) -> tuple[Spec, ...]:
     """
     _type_numbers(node)
     specs = [variable.spec for variable in node.inputs]
-    if presuming and any(spec.shape is None or spec.axes is None for spec in specs):
-        return _presumed(node, specs)
+    if presuming:
+        return presume(node.op, specs, [isinstance(v, (Parameter, Constant)) for v in node.inputs])
     if any(spec.shape is None for spec in specs):
-        return _unknown(node)
+        return (Spec(),) * node.op.outputs
     try:
         if any(has_inferred_dimensions(variable) for variable in node.inputs):
             specs = _resolve(node, specs)
@@ -133,26 +133,29 @@ def _type_numbers(node: Primitive) -> None:
             number.take_type(known)
 
 
-def _unknown(node: Primitive) -> tuple[Spec, ...]:
-    return (Spec(),) * node.op.outputs
+def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool]) -> tuple[Spec, ...]:
+    """Types of an operator's results as far as the known operands tell; the inference proper that follows checks them.
 
-
-def _presumed(node: Primitive, specs: list[Spec], strictly: bool = False) -> tuple[Spec, ...]:
-    """Types as far as the known operands tell; the inference proper that follows checks them.
-
-    Raises:
-        ValueError: the known operands do not go together; only if *strictly*.
+    Args:
+        op: the operator.
+        specs: types of the operands; those on a cycle may be unknown, or only a part of what they will be (the shape of one factor).
+        fixed: which of the operands do not change any more.
     """
-    presumed = node.op.presume(*specs) if any(spec.shape is None for spec in specs) else specs
+    open_ones = [spec if is_fixed else spec.but(shape=None) for spec, is_fixed in zip(specs, fixed, strict=True)]
+    for operands in (specs, open_ones):
+        try:
+            return _from_known(op, operands)
+        except (ValueError, TypeError, RuntimeError):
+            continue
+    return (Spec(),) * op.outputs
+
+
+def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
+    presumed = op.presume(*specs) if any(spec.shape is None for spec in specs) else specs
     if presumed is None:
-        return _unknown(node)
+        return (Spec(),) * op.outputs
     widest = max((spec.axes for spec in specs if spec.axes), key=len, default=None)
-    try:
-        result = node.op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
-    except (ValueError, TypeError, RuntimeError) as error:
-        if strictly:
-            raise explained(error, node) from None
-        return _unknown(node)
+    result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
     return result if isinstance(result, tuple) else (result,)
 
 
@@ -174,11 +177,15 @@ def infer_again(order: Sequence[Primitive], presuming: bool = False) -> bool:
 
 def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
     """Raise the error behind types that are still unknown, though those of all leaves are known."""
-    variables = [variable for node in order for variable in node.inputs]
-    if all(isinstance(v, Output) or v.spec.shape is not None for v in variables):
-        for node in order:
-            if any(output.spec.shape is None for output in node.outputs):
-                _presumed(node, [variable.spec for variable in node.inputs], strictly=True)
+    leaves = [variable for node in order for variable in node.inputs if not isinstance(variable, Output)]
+    if any(leaf.spec.shape is None for leaf in leaves):
+        return
+    for node in order:
+        if any(output.spec.shape is None for output in node.outputs):
+            try:
+                _from_known(node.op, [variable.spec for variable in node.inputs])
+            except (ValueError, TypeError, RuntimeError) as error:
+                raise explained(error, node) from None
 
 
 def _sweep(order: Sequence[Primitive], presuming: bool) -> bool:

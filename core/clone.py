@@ -23,9 +23,10 @@ def clone(function: Function, method: CloneMethod, substitutions: dict[Any, Any]
     for output in root.outputs:
         if output in memo and len(root.outputs) == 1:
             return Composite(_root_of(memo[output]))
+    shared = {leaf for new in memo.values() if isinstance(new, Output) for leaf in graph.leaves_of(new.owner)}
     for leaf in graph.leaves_of(root):
         if leaf not in memo:
-            memo[leaf] = _copy_leaf(leaf, method)
+            memo[leaf] = leaf if leaf in shared else _copy_leaf(leaf, method)
     order = [memo[v] for v in getattr(function, "order", ()) if v in memo]
     return Composite(copy_graph(root, memo), function.name, order)
 

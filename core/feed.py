@@ -478,9 +478,7 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
     return Value(NDArrayView.from_csr(_plain(variable, array), device, read_only, shape=shape))
 
 
-def _value_of_sequences(
-    variable: Variable, data: Sequence[Any], seq_starts: Sequence[bool] | None, device: Any, read_only: bool
-) -> Value:
+def _value_of_sequences(variable: Variable, data: Sequence[Any], seq_starts: Sequence[bool] | None, device: Any, read_only: bool) -> Value:
     if not data:
         raise _empty(variable)
     if len(variable.dynamic_axes) < 2:

@@ -146,7 +146,7 @@ class Program:
             return HELD
         if isinstance(variable, Placeholder):
             raise ValueError(f"{variable!r} is an unbound placeholder; call the function on an input or use replace_placeholders")
-        raise ValueError(f"{variable!r} is computed by nothing in this graph")
+        return COMPUTED
 
     def _emit(self, node: Primitive) -> None:
         if isinstance(node, Combine):
@@ -169,9 +169,7 @@ class Program:
             instruction.loop = loop
 
     def _results(self, node: Primitive) -> tuple[int, ...]:
-        outputs = tuple(self._add(v.spec, COMPUTED, v) for v in node.outputs)
-        self._slot_of.update(zip(node.outputs, outputs, strict=True))
-        return outputs
+        return tuple(self._slot(v) for v in node.outputs)
 
     def _operands(self, node: Primitive) -> tuple[int, ...]:
         """Slots of the operands, made dense and expanded where the operator wants them so."""

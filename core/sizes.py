@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .axis import Axes, format_axes
-from .build import explained
+from .build import explained, presume
 from .feed import Feed
 from .layout import Layout
 from .shape import Shape
+from .slots import HELD
 from .spec import Spec
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Sizes:
         for index, fed in zip(program.inputs, feeds, strict=True):
             self.specs[index] = self.specs[index].but(shape=fed.shape, sparse=self.specs[index].sparse)
             self._lay(index, fed.layout)
+            self._check_lengths(index, fed.layout)
             if fed.starts is not None:
                 self._of_axes[self.specs[index].axes or ()].starts = np.asarray(fed.starts)
         self._complete(0, {})
@@ -59,14 +62,31 @@ class Sizes:
 
     def _complete(self, stage: int, decided: dict[Instruction, Layout]) -> None:
         program = self.program
-        for instruction in program.instructions:
-            if instruction.stage == stage:
+        here = [instruction for instruction in program.instructions if instruction.stage == stage]
+        for loop, body in groupby(here, key=lambda instruction: instruction.loop):
+            if loop is not None and not program.is_static:
+                self._settle(loop.body)
+            for instruction in body:
                 self._size(instruction, decided.get(instruction))
         if stage == program.stages - 1:
             for index, slot in enumerate(program.slots):
                 if slot.like is not None:
                     self.specs[index], self.layouts[index] = self.specs[slot.like], self.layouts[slot.like]
         self.shapes = [_with_rows(spec, layout) for spec, layout in zip(self.specs, self.layouts, strict=True)]
+
+    def _settle(self, body: Sequence[Instruction]) -> None:
+        """Find the shapes of a recurrence, whose operands depend on its results, from what the operands outside it tell."""
+        for index in (index for instruction in body for index in instruction.outputs):
+            self.specs[index] = self.specs[index].but(shape=None)
+        for _ in range(len(body) + 2):
+            before = [self.specs[index] for instruction in body for index in instruction.outputs]
+            for instruction in body:
+                fixed = [self.program.slots[i].kind == HELD for i in instruction.inputs]
+                made = presume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed)
+                for index, spec in zip(instruction.outputs, made, strict=True):
+                    self.specs[index] = spec
+            if before == [self.specs[index] for instruction in body for index in instruction.outputs]:
+                return
 
     def _size(self, instruction: Instruction, decided: Layout | None) -> None:
         if not self.program.is_static:
@@ -77,21 +97,24 @@ class Sizes:
             self._lay(index, layout if self.specs[index].axes else None)
 
     def _lay(self, index: int, layout: Layout | None) -> None:
-        """Note the layout of a slot; values on one sequence axis have sequences of the same lengths."""
+        """Note the layout of a slot, which is that of its axes for values whose own comes later."""
         self.layouts[index] = layout
-        if layout is None:
-            return
+        if layout is not None:
+            axes = self.specs[index].axes or ()
+            layout.starts = self._of_axes.setdefault(axes, layout).starts
+            self._first_on.setdefault(axes, index)
+
+    def _check_lengths(self, index: int, layout: Layout | None) -> None:
+        """Refuse inputs on one sequence axis whose sequences have different lengths."""
         axes = self.specs[index].axes or ()
-        known = self._of_axes.setdefault(axes, layout)
-        layout.starts = known.starts
-        first = self._first_on.setdefault(axes, index)
-        if known is not layout and layout.is_sequence and known != layout:
-            one, other = self.program.slots[first].variable, self.program.slots[index].variable
-            raise ValueError(
-                f"{one!r} has {known} and {other!r} has {layout}, though both are on the dynamic axes {format_axes(axes)}; values of other "
-                "lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name')) "
-                f"[made at {one.line}; {other.line}]"
-            )
+        if layout is None or not layout.is_sequence or self._of_axes[axes] == layout:
+            return
+        one, other = self.program.slots[self._first_on[axes]].variable, self.program.slots[index].variable
+        raise ValueError(
+            f"{one!r} has {self._of_axes[axes]} and {other!r} has {layout}, though both are on the dynamic axes {format_axes(axes)}; values of "
+            "other lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name')) "
+            f"[made at {one.line}; {other.line}]"
+        )
 
     def _infer(self, instruction: Instruction) -> tuple[Spec, ...]:
         op = instruction.op

@@ -232,7 +232,7 @@ class _UserOp(Op):
         for output, result in zip(function.outputs, results, strict=True):
             if given[output] is None:
                 raise RuntimeError(f"forward gave no value for {output!r}")
-            _store(ctx, given[output], result, ctx.layout, f"forward gave a value for {output!r} that does not fit")
+            _store(ctx, given[output], result, output, ctx.layout, "forward gave a value for")
         if ctx.training:
             ctx.state = state, [result.shape for result in results]
 
@@ -256,7 +256,7 @@ class _UserOp(Op):
             if gradient is None:
                 dx[...] = 0
             else:
-                _store(ctx, gradient, dx, layout, f"backward gave a gradient for {variable!r} that does not fit")
+                _store(ctx, gradient, dx, variable, layout, "backward gave a gradient for")
 
     def _shown(self, ctx: Context, array: Any, variable: Variable, layout: Layout | None) -> Any:
         """Rows as the user's methods get them, in memory of their own."""
@@ -298,12 +298,14 @@ def _call(method: Callable[..., Any], *arguments: Any) -> Any:
         raise RuntimeError(f"{method.__name__} raised {type(error).__name__}: {error}") from error
 
 
-def _store(ctx: Context, data: Any, target: Any, layout: Layout | None, otherwise: str) -> None:
+def _store(ctx: Context, data: Any, target: Any, variable: Variable, layout: Layout | None, what: str) -> None:
     """Bring what the user's method gave into the rows of *target*."""
+    if layout is not None and len(variable.dynamic_axes) == 1:
+        layout = layout.batch  # a recurrence has a sample's value in the rows of the step
     try:
         rows = pack(data, target.shape, layout)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{otherwise}: {error}") from error
+        raise ValueError(f"{what} {variable!r} that does not fit: {error}") from error
     ctx.xp.copyto(target, ctx.backend.asarray(rows, target.dtype))
 
 

@@ -3,8 +3,9 @@
     python examples/atis.py FOLDER    the folder holds atis.train.ctf and atis.test.ctf
 
 Prints the share of wrong labels after each pass.  The learning rate is as high as the first minibatches can do with: after four passes
-3 to 6 % of the labels are wrong, with some seeds more; --rate 0.02 gives about 4 % with all.  The queries are those of the Air Travel Information System (ATIS), in CNTK's text
-format: words in stream S0, labels in stream S2.
+3 to 6 % of the labels are wrong, with some seeds more; --rate 0.02 gives 4 to 6 % with all that were tried.
+
+The queries are those of the Air Travel Information System (ATIS), in CNTK's text format: words in stream S0, labels in stream S2.
 """
 
 from __future__ import annotations

@@ -32,10 +32,11 @@ def read_ctf(path: str | Path, **sizes: int) -> dict[str, list[Any]]:
     current = None
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            key, *fields = line.rstrip().split("|")
+            start, *fields = line.rstrip().split("|")
             if not fields:
                 continue
-            if number == 1 or not key.strip() or key != current:
+            key = start.strip()
+            if not key or key != current:
                 current = key
                 for stream in streams.values():
                     stream.begin()

@@ -20,10 +20,11 @@ from ctf import minibatches, read_ctf
 
 import cntk as C
 
-ALPHABET = (
-    "' </s> <s/> <s> A B C D E F G H I J K L M N O P Q R S T U V W X Y Z AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH "
-    "T TH UH UW V W Y Z ZH"
-).split()
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+PHONEMES = """
+    AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH
+"""
+ALPHABET = ["'", "</s>", "<s/>", "<s>", *LETTERS, *PHONEMES.split()]
 SYMBOLS = len(ALPHABET)
 START, END = ALPHABET.index("<s>"), ALPHABET.index("</s>")
 LAYERS, HIDDEN, ATTENTION = 2, 128, 128
@@ -88,6 +89,7 @@ def create_speaker(model: Any) -> Any:
     """The network put to use: it is told its own likeliest phonemes, and stops after </s>."""
 
     @C.Function
+    @C.layers.Signature(C.layers.Sequence[C.layers.Tensor[SYMBOLS]])
     def speak(letters: Any) -> Any:
         unfold = C.layers.UnfoldFrom(
             lambda history: C.hardmax(model(history, letters)), until_predicate=lambda symbol: symbol[..., END], length_increase=1.5
@@ -112,9 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> float:
 
     C.cntk_py.set_fixed_random_seed(1)
     training, held_out = load(options.data)
-    letters_axis, phonemes_axis = C.Axis("letters"), C.Axis("phonemes")
-    letters = C.sequence.input_variable(SYMBOLS, sequence_axis=letters_axis, name="letters")
-    phonemes = C.sequence.input_variable(SYMBOLS, sequence_axis=phonemes_axis, name="phonemes")
+    letters = C.sequence.input_variable(SYMBOLS, name="letters")
+    phonemes = C.sequence.input_variable(SYMBOLS, sequence_axis=C.Axis("phonemes"), name="phonemes")
     model = create_model()
     criterion = create_criterion(model, letters, phonemes)
     learner = C.fsadagrad(
@@ -136,9 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> float:
         if number == options.minibatches:
             break
 
-    speaker = create_speaker(model)(letters)
+    speaker = create_speaker(model)
     for word in held_out.letters[:: len(held_out.letters) // options.words][: options.words]:
-        print(spelled(word.toarray()).replace(" ", ""), "-", spelled(speaker.eval({letters: [word.toarray()]})[0]))
+        print(spelled(word.toarray()).replace(" ", ""), "-", spelled(speaker.eval([word.toarray()])[0]))
     return float(np.mean(losses[-50:]))
 
 

@@ -52,8 +52,8 @@ class _Lines:
     def line(self, node: Any) -> str:
         if isinstance(node, Variable):
             return f"  {node.kind:20} {f'{self._name(node)} {node.uid}':30}  {self._type(node)}"
-        operands, results = (self._list(variables) for variables in (node.inputs, node.outputs))
-        return f"  {node.op_name:20} {self._name(node):30} ({operands}) -> ({results})"
+        name = self._name(node)
+        return f"  {node.op_name:20} {name:30} ({self._list(node.inputs)}) -> ({self._list(node.outputs)})"
 
     def _list(self, variables: tuple[Variable, ...]) -> str:
         return ", ".join(f"{self._name(variable)}:{self._type(variable)}" for variable in variables)

@@ -61,12 +61,11 @@ class ForwardBackward(Op):
     # ---- types ----
 
     def infer(self, graph: Spec, features: Spec) -> Spec:
-        if size_of(graph.dims) != size_of(features.dims):
+        if graph.is_concrete and features.is_concrete and size_of(graph.dims) != size_of(features.dims):
             shapes = f"{format_shape(graph.shape)} and {format_shape(features.shape)}"
             raise ValueError(f"labels and features must have the same number of classes, got the shapes {shapes}")
-        classes = size_of(features.dims)
-        if 0 <= classes <= self.blank_token_id:
-            raise ValueError(f"the blank label must be one of the {classes} classes, got {self.blank_token_id}")
+        if features.is_concrete and self.blank_token_id >= size_of(features.dims):
+            raise ValueError(f"the blank label must be one of the {size_of(features.dims)} classes, got {self.blank_token_id}")
         merge_axes((graph, features))
         if graph.axes == () or features.axes == ():
             raise ValueError("labels and features must be sequences; declare them with sequence.input_variable")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.op import Op, Operand, operator, sample
-from ...core.random import AUTO_SEED, Stream, choose_seed
+from ...core.random import AUTO_SEED, Twister, choose_seed
 from ...core.spec import Spec
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class RandomSampleBase(Op):
 
     def __init__(self, num_samples: int, allow_duplicates: bool, rng_seed: int) -> None:
         super().__init__(num_samples=num_samples, allow_duplicates=bool(allow_duplicates), rng_seed=rng_seed)
-        self._stream = Stream(rng_seed)
+        self._stream = Twister(rng_seed)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class RandomSampleBase(Op):
     def set_attribute(self, name: str, value: Any) -> None:
         super().set_attribute(name, value)
         if name == "rngSeed":
-            self._stream = Stream(value)
+            self._stream = Twister(value)
 
     def copy(self) -> RandomSampleBase:
         return type(self)(self.num_samples, self.allow_duplicates, self.rng_seed)
@@ -88,37 +88,31 @@ class RandomSample(RandomSampleBase):
         return Spec((self.num_samples, self.check(weights)), weights.dtype, (), sparse=True)
 
     def forward(self, ctx: Context, out: Any, weights: Any) -> None:
-        xp, count = ctx.xp, self.num_samples
+        count = self.num_samples
         draw = self._draw_again if self.allow_duplicates else self._draw_once
+        classes = draw(ctx.backend.to_numpy(self.vector(ctx, weights)))
         ones, starts = ctx.keep("ones", (count,), out.dtype), ctx.keep("starts", (count + 1,), np.intp)
         ones.fill(1)
-        starts[...] = xp.arange(count + 1)
-        out.set(ones, draw(ctx, self.vector(ctx, weights)), starts)
+        starts[...] = ctx.xp.arange(count + 1)
+        out.set(ones, ctx.backend.asarray(classes, np.intp), starts)
 
-    def _draw_again(self, ctx: Context, weights: Any) -> Any:
+    def _draw_again(self, weights: Any) -> Any:
         """Classes of independent draws, by inverting the distribution function."""
-        xp = ctx.xp
-        numbers = self._uniform(ctx, self.num_samples)
-        ends = xp.cumsum(weights)
-        classes = xp.searchsorted(ends, numbers * ends[-1], side="right")
-        return xp.minimum(classes, xp.searchsorted(ends, ends[-1]))  # rounding may have reached the end
+        ends = np.cumsum(weights)
+        numbers = self._stream.uniform(self.num_samples) * ends[-1]
+        return np.searchsorted(ends, np.maximum(numbers, np.nextafter(0, 1)))  # 0 would fall to a class of weight 0
 
-    def _draw_once(self, ctx: Context, weights: Any) -> Any:
+    def _draw_once(self, weights: Any) -> Any:
         """Classes in the order in which they are drawn, one after the other, from those that are left.
 
         Each class has an alarm clock that rings after an exponential time, the sooner the larger its weight; those that ring first
         are the sample (Efraimidis and Spirakis, *Weighted random sampling with a reservoir*, 2006).
         """
-        xp = ctx.xp
-        numbers = self._uniform(ctx, len(weights))
-        times = xp.where(weights > 0, -xp.log1p(-numbers) / weights, xp.inf)
-        first = xp.argpartition(times, self.num_samples - 1)[: self.num_samples]
-        return first[xp.argsort(times[first])]
-
-    def _uniform(self, ctx: Context, count: int) -> Any:
-        numbers = ctx.scratch("uniform", (count,), np.float64)
-        ctx.backend.uniform(numbers, self._stream.seed, 0, self._stream.take(count))
-        return numbers
+        numbers = self._stream.uniform(len(weights))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = np.where(weights > 0, -np.log1p(-numbers) / weights, np.inf)
+        first = np.argpartition(times, self.num_samples - 1)[: self.num_samples]
+        return first[np.argsort(times[first])]
 
 
 class RandomSampleInclusionFrequency(RandomSampleBase):

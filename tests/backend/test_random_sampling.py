@@ -60,6 +60,12 @@ def test_every_evaluation_draws_anew_and_seeds_decide(allow_duplicates: bool, de
     assert (other.eval(device=device) != first).any()
 
 
+def test_samples_with_duplicates_are_cntks(device: DeviceDescriptor) -> None:
+    function = drawn(np.ones(5), 4, True, seed=1)
+    found = [function.eval(device=device).ravel().tolist() for _ in range(2)]
+    assert found == [[0, 0, 2, 0], [1, 4, 2, 0]]
+
+
 def test_the_seed_can_be_set_later(device: DeviceDescriptor) -> None:
     found = C.random_sample(np.arange(1, 101, dtype=np.float32), 20, True, seed=5)
     numbers = C.times(found, np.arange(100, dtype=np.float32)[:, None])

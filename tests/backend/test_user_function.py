@@ -553,3 +553,141 @@ def test_what_is_no_function_is_refused() -> None:
 def test_output_variable_takes_dynamic_axes_only() -> None:
     with pytest.raises(ValueError, match="dynamic"):
         C.output_variable(2, np.float32, [C.Axis(0)])
+
+
+# ---- recurrences ----
+
+
+class Mix(UserFunction):
+    """``a * b + p`` and ``a - b``, step by step; remembers what it was shown."""
+
+    def __init__(self, a: Any, b: Any, p: Any, as_numpy: bool = True, name: str = "mix") -> None:
+        super().__init__([a, b, p], as_numpy=as_numpy, name=name)
+        self.shown: list[Any] = []
+
+    def infer_outputs(self) -> Any:
+        return [like(self.inputs[0]), like(self.inputs[0])]
+
+    def clone(self, cloned_inputs: Any) -> Any:
+        return Mix(*cloned_inputs, as_numpy=self.as_numpy, name=self.name)
+
+    def forward(self, arguments: Any, outputs: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
+        a, b, p = (self._arrays(data) for data in arguments)
+        self.shown.append([part.shape for part in a])
+        outputs[self.outputs[0]] = [x * y + p for x, y in zip(a, b, strict=True)]
+        outputs[self.outputs[1]] = [x - y for x, y in zip(a, b, strict=True)]
+        return a, b
+
+    def backward(self, state: Any, root_gradients: Any, variables: Any) -> None:
+        first, second = (self._arrays(root_gradients[output]) for output in self.outputs)
+        (a, b), (da, db, dp) = state, self.inputs
+        variables[da] = [g * y + h for g, h, y in zip(first, second, b, strict=True)]
+        variables[db] = [g * x - h for g, h, x in zip(first, second, a, strict=True)]
+        variables[dp] = sum(g.sum(axis=0) for g in first)
+
+    def _arrays(self, data: Any) -> Any:
+        if not isinstance(data, C.Value):
+            return data
+        return data.as_sequences() if len(data.shape) == 3 else data.asarray()
+
+
+@pytest.mark.parametrize("as_numpy", [True, False], ids=["arrays", "values"])
+@pytest.mark.parametrize("delay", [C.sequence.past_value, C.sequence.future_value], ids=["past", "future"])
+def test_in_a_recurrence(delay: Any, as_numpy: bool) -> None:
+    """It is called once a step, with the sequences that are that long, and computes what built-in operators do."""
+    x = C.sequence.input_variable(2, needs_gradient=True)
+    made: list[Mix] = []
+
+    def ours(a: Any, b: Any, p: Any) -> Any:
+        made.append(Mix(a, b, p, as_numpy))
+        return C.user_function(made[0]).outputs
+
+    results = []
+    for mix in (ours, lambda a, b, p: (a * b + p, a - b)):
+        p, state = C.parameter(init=np.array([0.5, -1], np.float32)), C.placeholder((2,), x.dynamic_axes)
+        first, second = mix(x, delay(state, initial_state=0.25), p)
+        z = 0.25 * first + 0.5 * second
+        z.replace_placeholders({state: z.output})
+        gradients, value = z.grad({x: SEQUENCES}, [x, p], [z.output])
+        results.append([gradients[p], *gradients[x], *value])
+    for mine, right in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-5)
+    counts = [3, 2, 1] if delay is C.sequence.past_value else [1, 2, 3]
+    assert made[0].shown == [[(1, 2)] * count for count in counts]
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_sparse_operands_in_a_recurrence(sparse: bool) -> None:
+    x = C.sequence.input_variable(2, is_sparse=sparse)
+    state = C.placeholder((2,), x.dynamic_axes)
+    seen: list[Any] = []
+
+    class Add(Product):
+        def forward(self, arguments: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
+            seen.extend(map(issparse, arguments[0]))
+            return None, [(a.toarray() if sparse else a) + b for a, b in zip(*arguments, strict=True)]
+
+        def infer_outputs(self) -> Any:
+            return [like(self.inputs[1])]
+
+    z = C.user_function(Add(x, C.sequence.past_value(state))) * 1
+    z.replace_placeholders({state: z.output})
+    values = z.eval({x: [csr_matrix(part) if sparse else part for part in SEQUENCES]})
+    for value, part in zip(values, SEQUENCES, strict=True):
+        np.testing.assert_array_equal(value, part.cumsum(axis=0))
+    assert seen == [sparse] * 6
+
+
+def test_a_clone_of_a_recurrence_calls_a_function_of_its_own() -> None:
+    x = C.sequence.input_variable(2)
+    state = C.placeholder((2,), x.dynamic_axes)
+    square = Square(C.sequence.past_value(state, initial_state=0.5))
+    z = C.user_function(square) + x
+    z.replace_placeholders({state: z.output})
+    copied = z.clone("share")
+    for value, other in zip(z.eval({x: SEQUENCES}), copied.eval({copied.arguments[0]: SEQUENCES}), strict=True):
+        np.testing.assert_array_equal(value, other)
+
+
+# ---- the document of CNTK ----
+
+
+class Watch(UserFunction):
+    """Hands its operand on, and calls a function when it looks a certain way."""
+
+    def __init__(self, x: Any, when: Any, execute: Any, name: str = "watch") -> None:
+        self.when, self.execute = when, execute
+        super().__init__([x], name=name)
+
+    def infer_outputs(self) -> Any:
+        return [like(self.inputs[0])]
+
+    def clone(self, cloned_inputs: Any) -> Any:
+        return Watch(cloned_inputs[0], self.when, self.execute, self.name)
+
+    def forward(self, argument: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
+        if self.when(argument):
+            self.execute(argument)
+        return None, argument
+
+    def backward(self, state: Any, root_gradients: Any) -> Any:
+        return root_gradients
+
+
+def test_a_node_that_watches_values_while_a_model_is_trained() -> None:
+    caught: list[float] = []
+    x, y = C.input_variable(2), C.input_variable(1)
+    dense = C.layers.Dense(1, init=0.5)(x)
+    model = C.user_function(Watch(dense, lambda v: np.var(v) > 1, lambda v: caught.append(float(np.var(v))))) + 0
+    plain = dense.clone("clone")
+    trained = []
+    for z in (model, plain):
+        features = z.arguments[0]
+        trainer = C.Trainer(z, (C.squared_error(z, y), None), [C.sgd(z.parameters, 0.01)])
+        for scale in (1, 4, 1):
+            trainer.train_minibatch({features: scale * DATA / 4, y: DATA[:, :1]})
+        trained.append([parameter.value for parameter in z.parameters])
+    for ours, theirs in zip(*trained, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    assert len(caught) == 1
+    assert caught[0] > 1

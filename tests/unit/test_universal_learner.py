@@ -82,3 +82,20 @@ def test_what_it_refuses() -> None:
         C.universal(lambda parameters, gradients: C.assign(parameters[0], gradients[0]) + x, [w])
     with pytest.raises(ValueError, match="expected gradients of the shapes of"):
         C.cntk_py.universal_learner([w], [C.constant(0)], C.assign(w, w))
+
+
+def test_rmsprop_as_the_guide_to_learners_writes_it() -> None:
+    def rmsprop(parameters: Any, gradients: Any) -> Any:
+        accumulators = [C.constant(1e-6, shape=p.shape, dtype=p.dtype) for p in parameters]
+        updates = []
+        for p, g, a in zip(parameters, gradients, accumulators, strict=True):
+            mean_square = C.assign(a, 0.999 * a + (1 - 0.999) * g * g)
+            updates.append(C.assign(p, p - 0.01 * g / C.sqrt(mean_square)))
+        return C.combine(updates)
+
+    parameters = [C.parameter((4, 2)), C.parameter(2)]
+    learner = C.universal(rmsprop, parameters)
+    for _ in range(2):
+        learner.update({p: np.ones(p.shape, np.float32) for p in parameters}, 10)
+    for p in parameters:
+        assert_array_equal(p.value.round(4), np.full(p.shape, -0.5397, np.float32))  # what the guide prints

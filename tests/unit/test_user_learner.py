@@ -143,3 +143,28 @@ def test_the_old_name_of_the_module() -> None:
 
     assert UserLearner is C.learners.UserLearner
     assert sgd is C.sgd
+
+
+@pytest.mark.filterwarnings("ignore:.*converted to float32:UserWarning")
+def test_gradient_descent_as_the_guide_to_learners_writes_it() -> None:
+    class MySgd(C.UserLearner):
+        def __init__(self, parameters: Any, lr_schedule: Any) -> None:
+            super().__init__(parameters, lr_schedule, as_numpy=False)
+            self.sample_count_input = C.input_variable((), name="count")
+            eta = lr_schedule[0] / self.sample_count_input
+            self.grad_input = {p.shape: C.input_variable(p.shape) for p in parameters}
+            self.new_p = {p.shape: p - eta * self.grad_input[p.shape] for p in parameters}
+
+        def update(self, gradient_values: Any, training_sample_count: Any, sweep_end: bool) -> bool:
+            for p, g in gradient_values.items():
+                data = {self.sample_count_input: np.asarray(training_sample_count), self.grad_input[p.shape]: g}
+                result = self.new_p[p.shape].eval(data, as_numpy=False)
+                p.set_value(result.data.slice_view([0] * len(result.shape), result.shape[1:]))
+            return True
+
+    learner = MySgd([C.parameter((4, 2)), C.parameter(2)], C.learning_rate_schedule(1, C.UnitType.minibatch))
+    parameters = [C.Variable.as_parameter(p) for p in learner.parameters()]
+    for _ in range(10):
+        learner.update({p: p.value * 0 + 1 for p in parameters}, np.float32(64), sweep_end=False)
+    for p in parameters:
+        assert_array_equal(p.value, np.full(p.shape, -0.15625, np.float32))  # the guide prints -0.1562
