@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,28 +56,35 @@ class Differentiator:
 
     def _depends_on_wrt(self) -> set[int]:
         active = set(self.wrt)
-        known = -1
-        while len(active) > known:  # once more round a loop where a delay brings it back
-            known = len(active)
+
+        def sweep() -> None:
             for instruction in self.program.instructions:
-                flows = (slot in active and includes(instruction.op.gradient_inputs, i) for i, slot in enumerate(instruction.inputs))
-                if any(flows):
+                inputs = enumerate(instruction.inputs)
+                if any(slot in active and includes(instruction.op.gradient_inputs, i) for i, slot in inputs):
                     active.update(instruction.outputs)
-            if not self.program.has_loops:
-                break
+
+        self._repeat(sweep, active)
         return active
 
     def _reached_from_roots(self, active: set[int]) -> set[int]:
         reached = {self.program.root_slots[root] for root in self.roots} & active
-        known = -1
-        while len(reached) > known:
-            known = len(reached)
+
+        def sweep() -> None:
             for instruction in reversed(self.program.instructions):
                 if any(slot in reached for slot in instruction.outputs):
                     reached.update(self._wanted(instruction, active))
-            if not self.program.has_loops:
-                break
+
+        self._repeat(sweep, reached)
         return reached
+
+    def _repeat(self, sweep: Callable[[], None], found: set[int]) -> None:
+        """Sweep over the instructions: once, or with recurrences until nothing new comes round by way of a delay."""
+        known = -1
+        while len(found) > known:
+            known = len(found)
+            sweep()
+            if not self.program.has_loops:
+                return
 
     def _wanted(self, instruction: Instruction, active: set[int]) -> list[int]:
         return [slot for i, slot in enumerate(instruction.inputs) if slot in active and includes(instruction.op.gradient_inputs, i)]

@@ -45,7 +45,7 @@ class Unrolling:
             self.steps.reverse()
         self._contexts = contexts
         self._own_contexts: dict[Any, Context] = {}
-        self._fixed = {id(array) for array, known in zip(binding.arrays, binding.layouts, strict=True) if known is None}
+        self._fixed = _without_rows(binding)
 
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
@@ -67,7 +67,7 @@ class Unrolling:
 
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
-        self.binding = binding
+        self.binding, self._fixed = binding, _without_rows(binding)
         steps = binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
         calls = _Calls(self)
@@ -137,6 +137,11 @@ def _add_sum(context: Context, total: Any, term: Any) -> None:
     summed = context.scratch("summed", total.shape, total.dtype)
     context.sum_to(term, summed.reshape(len(summed), *(1,) * (term.ndim - total.ndim), *total.shape[1:]))
     context.xp.add(total, summed, out=total)
+
+
+def _without_rows(binding: Binding) -> set[int]:
+    """Identities of the arrays that are the same at every step."""
+    return {id(array) for array, layout in zip(binding.arrays, binding.layouts, strict=True) if layout is None}
 
 
 class _Calls:

@@ -111,8 +111,8 @@ class Sizes:
             return
         one, other = self.program.slots[self._first_on[axes]].variable, self.program.slots[index].variable
         raise ValueError(
-            f"{one!r} has {self._of_axes[axes]} and {other!r} has {layout}, though both are on the dynamic axes {format_axes(axes)}; values of "
-            "other lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name')) "
+            f"{one!r} has {self._of_axes[axes]} and {other!r} has {layout}, though both are on the dynamic axes {format_axes(axes)}; "
+            "values of other lengths need a sequence axis of their own: sequence.input_variable(..., sequence_axis=C.Axis('name')) "
             f"[made at {one.line}; {other.line}]"
         )
 

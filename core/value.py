@@ -295,7 +295,7 @@ class Value(ArrayMixin):
         per_step = size_of(shape[:-1])
         for rows in sequences:
             if rows.shape[0] % per_step:
-                raise ValueError(f"Value.one_hot: a sample of shape {shape} takes {per_step} class numbers; {rows.shape[0]} do not fill them")
+                raise ValueError(f"Value.one_hot: a sample of shape {shape} takes {per_step} class numbers, got {rows.shape[0]} in all")
         if not nested:
             rows = sequences[0]
             return Value(NDArrayView.from_csr(rows, device, borrow=True, shape=(rows.shape[0] // per_step, *shape)))

@@ -90,7 +90,7 @@ def create_speaker(model: Any) -> Any:
 
     @C.Function
     @C.layers.Signature(C.layers.Sequence[C.layers.Tensor[SYMBOLS]])
-    def speak(letters: Any) -> Any:
+    def speak(letters):
         unfold = C.layers.UnfoldFrom(
             lambda history: C.hardmax(model(history, letters)), until_predicate=lambda symbol: symbol[..., END], length_increase=1.5
         )
