@@ -13,6 +13,7 @@ from .op import ALL, Op, Which, includes
 from .options import option
 from .shape import is_concrete
 from .spec import DynamicAxesError, Spec
+from .tensor import ArrayMixin
 from .types import VariableType
 from .variable import Constant, Number, Output, Parameter, Variable, has_inferred_dimensions
 
@@ -33,6 +34,8 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
 
 def as_variables(op_name: str, operands: Sequence[Any], uniform: Which = ALL) -> list[Variable]:
     """Turn operands into variables; numbers, arrays and the *uniform* constants take the element type of the other operands."""
+    if len(operands) == 1 and isinstance(operands[0], np.ndarray) and operands[0].dtype.kind in "iub":
+        operands = [operands[0].astype(np.float32)]
     variables = [_variable_of(operand) for operand in operands]
     dtype = _common_dtype(operands, variables)
     if dtype is None and any(v is not None for v in variables) and option("dtype", None) is None:
@@ -66,6 +69,8 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
     variable = _variable_of(operand)
     if variable is not None:
         return variable
+    if isinstance(operand, ArrayMixin):
+        operand = operand.asarray()
     if isinstance(operand, (np.ndarray, np.generic)):
         if operand.dtype.kind != "f":
             raise ValueError(
@@ -156,7 +161,10 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
         return (Spec(),) * op.outputs
     widest = max((spec.axes for spec in specs if spec.axes), key=len, default=None)
     result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
-    return result if isinstance(result, tuple) else (result,)
+    results = result if isinstance(result, tuple) else (result,)
+    if any(specs[i].axes is None for i in op.layout_inputs):
+        return tuple(spec.but(axes=None) for spec in results)
+    return results
 
 
 def infer_again(order: Sequence[Primitive], presuming: bool = False) -> bool:

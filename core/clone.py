@@ -81,6 +81,9 @@ def _as_memo(substitutions: dict[Any, Any] | None) -> dict[Variable, Variable]:
     for old, new in substitutions.items():
         if old is None or new is None:
             raise AttributeError(f"clone: cannot put {new!r} in the place of {old!r}; neither may be None")
+        for item in (old, new):
+            if not isinstance(item, (Variable, Function)):
+                raise TypeError(f"clone: substitutions are variables or functions, got {type(item).__name__} {item!r:.80}")
         memo[as_variable(old)] = as_variable(new)
     return memo
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from datetime import datetime
+import time
 from pathlib import Path
 
 from cntk.core import profiling
@@ -21,8 +20,10 @@ class _Profile:
         self.folder, self.recorder = folder, Recorder(room)
 
     def write(self) -> None:
+        import json
+
         self.folder.mkdir(parents=True, exist_ok=True)
-        stem = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
+        stem = time.strftime("%Y-%m-%d_%H-%M-%S")
         (self.folder / f"{stem}_summary_.txt").write_text(self._summary(), encoding="utf-8")
         (self.folder / f"{stem}_detail_.json").write_text(json.dumps(self._trace()), encoding="utf-8")
 

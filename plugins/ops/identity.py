@@ -120,6 +120,7 @@ class Cast(Op):
     sample((2, 3), expected=lambda x: x),
     sample((), expected=lambda x: x),
     sample(Operand((3,), kind="parameter"), expected=lambda x: x),
+    sample(Operand((2, 3), sparse=True, gradient=False), expected=lambda x: x),
 )
 def alias(x: Any, name: str = "") -> Function:
     """*x* under another name; nothing is computed or copied.
@@ -134,6 +135,7 @@ def alias(x: Any, name: str = "") -> Function:
 @operator(
     sample(Operand((2, 3), gradient=False), expected=lambda x: x),
     sample(Operand((3,), kind="parameter", gradient=False), expected=lambda x: x),
+    sample(Operand((3,), sparse=True, gradient=False), expected=lambda x: x),
 )
 def stop_gradient(input: Any, name: str = "") -> Function:
     """*input* itself, with a gradient of 0: training leaves alone what it was computed from.
@@ -217,12 +219,13 @@ def assign(ref: Any, input: Any, name: str = "") -> Function:
     sample((2, 3), call=lambda f, x: f(f(x, np.float64), x.dtype), expected=lambda x: x),
     sample((), call=lambda f, x: f(x, x.dtype), expected=lambda x: x),
     sample(Operand((3,), kind="parameter"), call=lambda f, x: f(f(x, np.float64), x.dtype), expected=lambda x: x),
+    sample(Operand((3,), sparse=True, gradient=False), call=lambda f, x: f(f(x, np.float64), x.dtype), expected=lambda x: x),
 )
 def cast(node_input: Any, dtype: Any, name: str = "") -> Function:
     """*node_input* as another element type; its gradient is converted back.
 
     Args:
-        node_input: operand; the result's shape and dynamic axes are the same.
+        node_input: operand; the result's shape and dynamic axes are the same.  A sparse value stays sparse.
         dtype: float16, float32 or float64.
         name: name of the Function.
 

@@ -282,6 +282,8 @@ def flat_rows(xp: Any, sparse: SparseRows, columns: int) -> csr.Csr:
            expected=lambda x, w: np.tensordot(x, w, 1)),
     sample(Operand((2, 3), sparse=True, gradient=False), (3, 4), expected=np.dot),
     sample(Operand((3,), sparse=True, gradient=False), Operand((4,), kind="parameter"), expected=np.outer),
+    sample((2, 3), Operand((3, 4), sparse=True, gradient=False), expected=np.dot),
+    sample(Operand((2, 3), kind="parameter"), Operand((3, 4), sparse=True, gradient=False), expected=np.dot),
     sample(Operand((2, 3), kind="sequence"), Operand((3, 4), kind="sequence"), infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
            expected=lambda x, y: np.einsum("tmk,tkn->mn", x, y)),
     sample(Operand((2,), kind="sequence"), Operand((3,), kind="sequence"), infer_input_rank_to_map=REDUCE_SEQUENCE_AXIS,
@@ -302,7 +304,7 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
 
     Args:
         left: operand of static shape ``(*M, *K)``; may be sparse, if only its last axis is summed over.
-        right: operand of static shape ``(*K, *N)``.  Dimensions of a parameter given as -1 are taken from *left*.
+        right: operand of static shape ``(*K, *N)``; may be sparse.  Dimensions of a parameter given as -1 are taken from *left*.
         output_rank: number of axes in ``N``; the others of *right* are summed over.  A vector is therefore a row, ``(N,)``.
         infer_input_rank_to_map: when the first dimension of a parameter *right* is -1: how many leading axes of *left* are not
             summed over; the -1 then stands for all the others.  With -1 it stands for a single axis.  With -2
@@ -346,13 +348,16 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
     sample((2, 3), (4, 3), expected=lambda x, y: x @ y.T),
     sample((3,), (3,), expected=lambda x, y: x[None] @ y),
     sample(Operand((5, 3), kind="parameter"), (3,), expected=lambda w, x: w @ x[:, None]),
+    sample(Operand((2, 6), sparse=True, gradient=False), Operand((4, 6), kind="parameter"), expected=lambda x, w: x @ w.T),
+    sample(Operand((4, 6), kind="parameter"), Operand((6,), sparse=True, gradient=False), expected=lambda w, x: w @ x[:, None]),
+    sample((2, 6), Operand((4, 6), sparse=True, gradient=False), expected=lambda x, y: x @ y.T),
 )
 def times_transpose(left: Any, right: Any, name: str = "") -> Function:
     """Product with the transposed matrix *right*: sums over the last axis of both operands.
 
     Args:
-        left: operand of static shape ``(*M, K)``.
-        right: operand of static shape ``(N, K)``, or ``(K,)``, which stands for ``(1, K)``.
+        left: operand of static shape ``(*M, K)``; may be sparse.
+        right: operand of static shape ``(N, K)``, or ``(K,)``, which stands for ``(1, K)``; may be sparse.
         name: name of the function.
 
     Returns:
