@@ -159,7 +159,7 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     presumed = op.presume(*specs) if any(spec.shape is None for spec in specs) else specs
     if presumed is None:
         return (Spec(),) * op.outputs
-    widest = max((spec.axes for spec in specs if spec.axes), key=len, default=None)
+    widest = next((spec.axes for spec in specs if spec.axes is not None and len(spec.axes) > 1), None)
     result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
     results = result if isinstance(result, tuple) else (result,)
     if any(specs[i].axes is None for i in op.layout_inputs):

@@ -159,7 +159,7 @@ class Program:
         for node in cycle.nodes:
             _check_in_loop(node)
             self._results(node)
-        operands = [self._operands(node) for node in cycle.nodes]
+        operands = [self._operands(node, in_loop=True) for node in cycle.nodes]
         start = len(self.instructions)
         for node, inputs in zip(cycle.nodes, operands, strict=True):
             self._append(node.op, node, inputs, tuple(self._slot_of[v] for v in node.outputs))
@@ -171,13 +171,14 @@ class Program:
     def _results(self, node: Primitive) -> tuple[int, ...]:
         return tuple(self._slot(v) for v in node.outputs)
 
-    def _operands(self, node: Primitive) -> tuple[int, ...]:
-        """Slots of the operands, made dense and expanded where the operator wants them so."""
+    def _operands(self, node: Primitive, in_loop: bool = False) -> tuple[int, ...]:
+        """Slots of the operands, made dense and expanded where the operator wants them so; loops expand all but initial states."""
         op = node.op
         inputs = [self._slot(self._resolved(v)) for v in node.inputs]
         takes_sparse = (*op.sparse_inputs, *op.layout_inputs) if self.backend.sparse else op.layout_inputs
         inputs = [slot if i in takes_sparse else self._dense(slot, node) for i, slot in enumerate(inputs)]
-        return tuple(self._on_common_axes(inputs, node))
+        expanded = op.expands_operands or (in_loop and not op.shift)
+        return tuple(self._on_common_axes(inputs, node) if expanded else inputs)
 
     def _append(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
         forward, backward = op.forward, op.backward
@@ -192,8 +193,6 @@ class Program:
 
     def _on_common_axes(self, inputs: list[int], node: Primitive) -> list[int]:
         """Expand operands that have only some of the dynamic axes that others have."""
-        if not node.op.expands_operands:
-            return inputs
         axes = [self.slots[i].spec.axes or () for i in inputs]
         widest = max(axes, key=len, default=())
         return [

@@ -168,8 +168,15 @@ class RowSparse:
         """Store the gradient of the current minibatch."""
         self.rows, self.values = rows, values
 
+    def fill(self, zero: int) -> None:
+        """Begin a sum, as an array is filled with zero: no row is present."""
+        self.rows = self.values = None
+
     def add(self, xp: Any, term: RowSparse) -> None:
         """Add another gradient of the same shape: a row is present where it is in either."""
+        if self.rows is None:
+            self.set(term.rows.copy(), term.values.copy())
+            return
         rows = xp.union1d(self.rows, term.rows)
         values = xp.zeros((len(rows), *self.shape[1:]), self.dtype)
         values[xp.searchsorted(rows, self.rows)] = self.values

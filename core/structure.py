@@ -8,6 +8,7 @@ from typing import Any
 from .axis import Axes
 from .context import Context
 from .op import Op
+from .shape import Shape
 from .spec import Spec
 
 
@@ -39,10 +40,12 @@ class Densify(Op):
 
     op_name = "Densify"
     sparse_inputs = (0,)
-    gradient_inputs = ()
 
     def infer(self, *inputs: Spec) -> Spec:
         return inputs[0].but(sparse=False)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         inputs[0].to_dense(ctx.xp, out)
+
+    def grad_view(self, grad: Any, in_shape: Shape) -> Any:
+        return grad

@@ -63,6 +63,7 @@ class Unpooling(Op):
     op_name = "Unpooling"
     keep_inputs = (1,)
     gradient_inputs = (0,)
+    by_rows = False
 
     def infer(self, values: Spec, pooled: Spec) -> Spec:
         if (values.axes == ()) != (pooled.axes == ()):

@@ -298,6 +298,7 @@ class OptimizedRNNStack(Op):
     keep_inputs = ALL
     keep_output = True
     by_rows = False
+    whole_sequences = True
     bidirectional: bool
     num_layers: int
     hidden_size: int

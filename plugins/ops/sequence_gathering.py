@@ -106,6 +106,7 @@ class Gather(Op):
     uniform_inputs = ()
     expands_operands = False
     by_rows = False
+    whole_sequences = True
 
     def infer(self, *inputs: Spec) -> Spec:
         seq, condition, positions = inputs
@@ -136,6 +137,7 @@ class Scatter(Op):
     uniform_inputs = ()
     expands_operands = False
     by_rows = False
+    whole_sequences = True
 
     def infer(self, *inputs: Spec) -> Spec:
         seq, condition, _ = inputs

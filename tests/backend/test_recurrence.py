@@ -184,7 +184,7 @@ def test_a_minibatch_may_be_split_merged_and_permuted(device: DeviceDescriptor) 
     data = sequences(4, lengths=(2, 9, 1, 30, 5, 5))
     whole, gradients = model.eval({x: data}, device=device), loss.grad({x: data}, wrt=model.parameters, device=device)
     for groups in ([[0], [1], [2], [3], [4], [5]], [[3, 1, 5], [0, 4, 2]], [[5, 4, 3, 2, 1, 0]]):
-        summed = {parameter: 0.0 for parameter in model.parameters}
+        summed: dict[Any, Any] = dict.fromkeys(model.parameters, 0.0)
         for group in groups:
             part = [data[i] for i in group]
             close(model.eval({x: part}, device=device), [whole[i] for i in group])
@@ -294,7 +294,7 @@ def test_a_recurrence_steps_one_way() -> None:
 def test_whole_sequences_cannot_be_seen_from_within() -> None:
     x = C.sequence.input_variable(2)
     h = recurrence(lambda h: C.sequence.softmax(h + x))
-    with pytest.raises(ValueError, match="Softmax.*cannot be a part of a recurrence"):
+    with pytest.raises(ValueError, match=r"Softmax.*cannot be a part of a recurrence"):
         h.eval({x: [np.ones((2, 2), np.float32)]})
 
 

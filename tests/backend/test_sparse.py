@@ -509,3 +509,31 @@ def test_transposed_weights_are_not_copied(side: str) -> None:
     data = wide_rows(64)
     np.testing.assert_array_equal(f.eval({x: data}).reshape(64, 2), np.full((64, 2), 1.5))
     assert peak_of(lambda: f.eval({x: data})) < 1
+
+
+# ---- gradients of sparse values ----
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda x: x * np.float32([1, 2, 3]),
+        lambda x: x * x,
+        lambda x: C.tanh(x) + C.times(x, np.eye(3, dtype=np.float32)),
+        lambda x: C.cast(C.alias(x), np.float64) * np.array([1.0, 2, 3]),
+        lambda x: C.splice(x, C.reduce_sum(x, 0)),
+    ],
+    ids=["constant", "square", "sum of dense and sparse", "cast", "splice"],
+)
+@pytest.mark.parametrize("sequence", [False, True], ids=["batch", "sequence"])
+def test_gradients_of_sparse_inputs_are_dense_and_right(op: Any, sequence: bool, device: DeviceDescriptor) -> None:
+    variable = C.sequence.input_variable if sequence else C.input_variable
+    found = []
+    for sparse in (True, False):
+        x = variable(3, is_sparse=sparse, needs_gradient=True)
+        data: Any = SEQUENCES if sequence else ROWS
+        if sparse:
+            data = list(map(csr, SEQUENCES)) if sequence else csr(ROWS)
+        found.append(op(x).grad({x: data}, device=device))
+    for ours, theirs in zip(*found, strict=True):
+        assert_close(ours, theirs)

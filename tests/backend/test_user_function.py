@@ -691,3 +691,30 @@ def test_a_node_that_watches_values_while_a_model_is_trained() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     assert len(caught) == 1
     assert caught[0] > 1
+
+
+def test_an_operand_on_the_batch_axis_in_a_recurrence() -> None:
+    """It is an array with a row for each sequence that is still there."""
+    x, b = C.sequence.input_variable(2, needs_gradient=True), C.input_variable(2, needs_gradient=True)
+    shapes: list[Any] = []
+
+    class Scaled(Product):
+        def forward(self, arguments: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
+            shapes.append(arguments[1].shape)
+            return arguments, [a * scale for a, scale in zip(*arguments, strict=True)]
+
+        def backward(self, state: Any, root_gradients: Any, variables: Any) -> None:
+            a, scale = state
+            variables[self.inputs[0]] = [g * row for g, row in zip(root_gradients, scale, strict=True)]
+            variables[self.inputs[1]] = np.concatenate([g * part for g, part in zip(root_gradients, a, strict=True)])
+
+    results = []
+    for scaled in (lambda a, scale: C.user_function(Scaled(a, scale)), C.element_times):
+        state = C.placeholder((2,), x.dynamic_axes)
+        z = scaled(C.sequence.past_value(state, initial_state=1), b) + x
+        z.replace_placeholders({state: z.output})
+        gradients, value = z.grad({x: SEQUENCES, b: DATA}, [x, b], [z.output])
+        results.append([*value, *gradients[x], gradients[b]])
+    for mine, right in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-5)
+    assert shapes == [(3, 2), (2, 2), (1, 2)]
