@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .function import Primitive
     from .slots import Instruction, Loop
 
-At = Callable[[int, list[Any]], "Iterable[Step]"]
-"""Makes the calls of one step of a loop, given its number and the pool of objects that arguments are taken from."""
+At = Callable[[int], "Iterable[Step]"]
+"""Makes the calls of one step of a loop, given its number."""
 
 
 class Unrolling:
@@ -103,7 +103,7 @@ class Unrolling:
         out, x = self.binding.arrays[instruction.outputs[0]], self.binding.arrays[instruction.inputs[0]]
         x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
 
-        def at(time: int, pool: list[Any]) -> Iterable[Step]:
+        def at(time: int) -> Iterable[Step]:
             for to, source in self._rows_shifted(instruction, time):
                 yield copyto, (out[to], x[source]), instruction.node
 
@@ -114,7 +114,7 @@ class Unrolling:
         assert instruction.grad is not None and instruction.grad[0] is not None and instruction.carried is not None
         total, term = self.binding.arrays[instruction.carried], self.binding.arrays[instruction.grad[0]]
 
-        def at(time: int, pool: list[Any]) -> Iterable[Step]:
+        def at(time: int) -> Iterable[Step]:
             for to, source in self._rows_shifted(instruction, time):
                 if total.shape[1:] == term.shape[1:]:
                     yield add, (total[source], term[to], total[source]), instruction.node
@@ -158,35 +158,50 @@ class _Calls:
         self._objects: list[Any] = []
         self._tuples: list[list[_Place]] = []
         self._place_of: dict[tuple[str, int], int] = {}
-        self._made: list[At | tuple[Callable[..., None], list[_Place], Primitive]] = []
+        self._runs: list[At | list[_Call]] = []
+        self._contexts: dict[int, list[Context]] = {}
 
     def add(self, at: At) -> None:
         """Add calls that are made for each step in a way of their own."""
-        self._made.append(at)
+        self._runs.append(at)
 
     def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
         """Add calls for all rows."""
+        run = self._runs[-1] if self._runs else None
+        if not isinstance(run, list):
+            run = []
+            self._runs.append(run)
         for method, arguments, node in steps:
-            self._made.append((method, [self._place(argument, instruction) for argument in arguments], node))
+            run.append((method, [self._place(argument, instruction) for argument in arguments], node))
 
     def unroll(self, steps: list[Step], times: Iterable[int]) -> None:
         """Append the calls of each step, one step after another."""
         begins = self._begins()
         tuples = [_picker(places, begins) for places in self._tuples]
-        calls = [call if callable(call) else (call[0], _picker(call[1], begins), call[2]) for call in self._made]
-        starts, context = self.unrolling.starts, self.unrolling.context
+        runs = [run if callable(run) else [(method, _picker(places, begins), node) for method, places, node in run] for run in self._runs]
+        starts = self.unrolling.starts
         for time in times:
             first, last = starts[time], starts[time + 1]
             pool = [array[first:last] for array in self._arrays]
-            pool += [context(instruction, time) for instruction in self._instructions]
+            pool += self._contexts_at(time)
             pool += self._objects
             for pick in tuples:
                 pool.append(pick(pool))
-            for call in calls:
-                if callable(call):
-                    steps.extend(call(time, pool))
+            for run in runs:
+                if callable(run):
+                    steps.extend(run(time))
                 else:
-                    steps.append((call[0], call[1](pool), call[2]))
+                    steps += [(method, pick(pool), node) for method, pick, node in run]
+
+    def _contexts_at(self, time: int) -> list[Context]:
+        """Contexts of the instructions at a step; those of steps with as many sequences are the same."""
+        count = self.unrolling.alive[time]
+        if count not in self._contexts:
+            contexts = [self.unrolling.context(instruction, time) for instruction in self._instructions]
+            if any(not instruction.op.by_rows for instruction in self._instructions):
+                return contexts
+            self._contexts[count] = contexts
+        return self._contexts[count]
 
     def _begins(self) -> dict[str, int]:
         """Where each kind of object begins in the pool."""
@@ -212,6 +227,8 @@ class _Calls:
 
 _Place = tuple[str, int]
 """Where an argument lies in the pool: its kind, and its number among those."""
+_Call = tuple[Callable[..., None], list[_Place], "Primitive"]
+"""A call: the method, where its arguments lie, and the function of the graph that it works for."""
 
 
 def _picker(places: list[_Place], begins: dict[str, int]) -> Callable[[list[Any]], tuple[Any, ...]]:

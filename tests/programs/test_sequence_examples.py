@@ -28,7 +28,7 @@ def example(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Modu
 
 @pytest.mark.slow
 def test_words_of_queries_are_labelled(example: Callable[[str], ModuleType], real_data: Path) -> None:
-    # CNTK 2.7: 4.1 %.
+    # CNTK 2.7 with two seeds: 4.1 and 5.9 %.
     assert example("atis").main([str(real_data)]) < 0.06
 
 
@@ -47,6 +47,6 @@ def test_sequences_are_classified(example: Callable[[str], ModuleType], real_dat
 @pytest.mark.slow
 def test_words_are_pronounced(example: Callable[[str], ModuleType], real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loss = example("pronunciation").main([str(real_data / "cmudict-0.7b.train-dev-1-21.ctf"), "--minibatches", "200"])
-    # CNTK 2.7: 2.6, from 4.2 at the start.
+    # CNTK 2.7: 2.6; it begins at 4.2.
     assert loss < 2.8
     assert capsys.readouterr().out.count(" - ") == 8
