@@ -162,7 +162,8 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     widest = next((spec.axes for spec in specs if spec.axes is not None and len(spec.axes) > 1), None)
     result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
     results = result if isinstance(result, tuple) else (result,)
-    if any(specs[i].axes is None for i in op.layout_inputs):
+    telling = (0, *op.layout_inputs) if op.shift else op.layout_inputs  # the dynamic axes of the result are theirs
+    if any(specs[i].axes is None for i in telling):
         return tuple(spec.but(axes=None) for spec in results)
     return results
 

@@ -4,12 +4,12 @@ The fans of a parameter of shape ``(*input, *output, *filter)`` are the numbers 
 input goes to: ``fan_in = size(input) * size(filter)`` and ``fan_out = size(output) * size(filter)``.  *filter_rank* axes at the
 end are the filter, *output_rank* axes before them the outputs; a negative *output_rank* puts the outputs first.
 
-Values are drawn in float64 and then rounded, so that equal seeds give equal values up to rounding in every element type.
+Values are drawn in float64 and then rounded, so that equal seeds give equal values up to rounding in every element type: those that
+CNTK draws on the CPU, to the last bit in float32 and float64.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .random import AUTO_SEED, choose_seed, philox_normal, philox_uniform
+from .random import AUTO_SEED, choose_seed
 from .shape import Shape, size_of
+from .twister import Twister
 
 INFER_RANK = 2**31 - 1
 """Rank argument that means: the default, one output axis and no filter axis."""
@@ -89,38 +90,28 @@ class BilinearInitializer(Initializer):
 # ---- random initialisers -------------------------------------------------------------------------
 
 
-def _draw_uniform(out: Array, seed: int) -> None:
-    philox_uniform(out, seed, 0)
-    out *= 2
-    out -= 1
+def _draw_uniform(stream: Twister, count: int, width: float) -> Array:
+    return stream.uniform(count) * (2 * width) - width
 
 
-def _draw_normal(out: Array, seed: int) -> None:
-    philox_normal(out, seed, 0)
+def _draw_normal(stream: Twister, count: int, width: float) -> Array:
+    return stream.normal(count) * width
 
 
-def _draw_truncated_normal(out: Array, seed: int) -> None:
-    """Draw again whatever lies further out than 2, until nothing does."""
-    philox_normal(out, seed, 0)
-    for draw in itertools.count(1):
-        outside = np.abs(out) > 2
-        again = np.empty(np.count_nonzero(outside))
-        if not again.size:
-            return
-        philox_normal(again, seed, draw)
-        out[outside] = again
+def _draw_truncated_normal(stream: Twister, count: int, width: float) -> Array:
+    return stream.normal(count, limit=2) * width
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """How a kind of random initialiser draws: numbers of unit width, times a width that depends on the fans.
+    """How a kind of random initialiser draws.
 
     Attributes:
-        draw: fills an array for a seed.
-        width: function of fan-in and fan-out, None for a kind without ranks.
+        draw: takes a number of values of a width from a stream.
+        width: function of fan-in and fan-out that the scale is multiplied by, None for a kind without ranks.
     """
 
-    draw: Callable[[Array, int], None]
+    draw: Callable[[Twister, int, float], Array]
     width: Callable[[int, int], float] | None = None
 
 
@@ -172,11 +163,11 @@ class RandomInitializer(Initializer):
         )
 
     def fill(self, shape: Shape, dtype: Any) -> Array:
-        values = np.empty(shape)
-        if values.size:
-            DISTRIBUTIONS[self.kind].draw(values, choose_seed(self.seed))
-            values *= self._width(shape)
-        return values.astype(dtype, copy=False)
+        stream, count = Twister(choose_seed(self.seed)), size_of(shape)
+        if not count:
+            return np.empty(shape, dtype)
+        width = np.promote_types(dtype, np.float32).type(self._width(shape))
+        return DISTRIBUTIONS[self.kind].draw(stream, count, float(width)).reshape(shape).astype(dtype, copy=False)
 
     def _override(self, name: str, rank: int) -> int:
         given: int = getattr(self, name)

@@ -1,9 +1,8 @@
 """Seeds, streams and sources of random numbers.
 
-Numbers come from a counter-based generator, Philox 4x64-10: a stream's seed and the number of the draw determine them, whatever
-the backend, the thread or the order of evaluation.
-
-Classes are drawn from a sequential generator instead, the Mersenne twister, on the host, so that programs get the samples CNTK gives.
+Initial values, random values and samples of classes are drawn on the host, one after the other, by the generator that CNTK has
+(:mod:`~cntk.core.twister`).  What users cannot see the numbers of, such as masks of dropout and noise on parameters, comes from a
+counter-based generator, Philox 4x64-10, on any device: a stream's seed and the number of the draw determine it.
 
 Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -85,57 +84,6 @@ class Stream:
             first = self.draws
             self.draws += count
             return first
-
-
-class Twister:
-    """Uniform numbers one after the other, as CNTK draws classes: the same classes come for a seed.
-
-    Source: M. Matsumoto, T. Nishimura, "Mersenne twister", 1998, in T. Nishimura's variant for words of 64 bits, 2000.
-
-    Attributes:
-        draws: how many numbers were taken.
-    """
-
-    _SIZE, _HALF = 312, 156
-    _MULTIPLIER, _MATRIX = 6364136223846793005, np.uint64(0xB5026F5AA96619E9)
-    _UPPER, _LOWER = np.uint64(0xFFFFFFFF80000000), np.uint64(0x7FFFFFFF)
-    _TEMPERING = ((29, 0x5555555555555555, True), (17, 0x71D67FFFEDA60000, False), (37, 0xFFF7EEE000000000, False), (43, 2**64 - 1, True))
-
-    def __init__(self, seed: int) -> None:
-        self.draws = 0
-        words = [seed % 2**64]
-        for place in range(1, self._SIZE):
-            words.append((self._MULTIPLIER * (words[-1] ^ words[-1] >> 62) + place) % 2**64)
-        self._state = np.array(words, np.uint64)
-        self._ready = np.empty(0)
-
-    def uniform(self, count: int) -> Any:
-        """The next *count* numbers, in [0, 1) and double precision."""
-        with _lock:
-            self.draws += count
-            parts, missing = [self._ready], count - len(self._ready)
-            while missing > 0:
-                parts.append(self._next_block())
-                missing -= self._SIZE
-            numbers = np.concatenate(parts)
-            self._ready = numbers[count:]
-            return numbers[:count]
-
-    def _next_block(self) -> Any:
-        old, new = self._state, np.empty_like(self._state)
-        mixed = self._mix(old[:-1], old[1:])
-        new[: self._HALF] = old[self._HALF :] ^ mixed[: self._HALF]
-        new[self._HALF : -1] = new[: self._HALF - 1] ^ mixed[self._HALF :]
-        new[-1:] = new[self._HALF - 1 : self._HALF] ^ self._mix(old[-1:], new[:1])
-        self._state = new
-        words = new.copy()
-        for shift, mask, right in self._TEMPERING:
-            words ^= (words >> np.uint64(shift) if right else words << np.uint64(shift)) & np.uint64(mask)
-        return np.minimum(words.astype(np.float64) * 2.0**-64, 1 - 2.0**-53)
-
-    def _mix(self, high: Any, low: Any) -> Any:
-        word = (high & self._UPPER) | (low & self._LOWER)
-        return (word >> np.uint64(1)) ^ ((word & np.uint64(1)) * self._MATRIX)
 
 
 def philox_uniform(out: Any, seed: int, draw: int, start: int = 0) -> None:

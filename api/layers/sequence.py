@@ -10,7 +10,7 @@ import numpy as np
 
 from cntk import ops
 from cntk.default_options import default_override_or, get_default_override
-from cntk.layers.basic_blocks import ForwardDeclaration, named
+from cntk.layers.basic_blocks import named
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant
 
@@ -233,15 +233,14 @@ def UnfoldFrom(generator_function: Any, until_predicate: Any = None, length_incr
         *initial_states, like = args
         if length_increase != 1:
             like = ops.sequence.where(ops.sequence.broadcast_as(length_increase, like))
-        ends = [ForwardDeclaration(name="unfold_state_fwd") for _ in initial_states]
+        ends = [ops.placeholder(name="unfold_state_fwd") for _ in initial_states]
         previous = [
             ops.sequence.delay(end, initial_state=initial, name="unfold_prev_state")
             for end, initial in zip(ends, initial_states, strict=True)
         ]
         results = generator(*previous).outputs
-        for end, state in zip(ends, results[-count:], strict=True):
-            on_axis = ops.reconcile_dynamic_axes(state, like)
-            end.resolve_to(ops.combine([on_axis], name="unfold_new_state").output)
+        states = ops.combine([ops.reconcile_dynamic_axes(state, like) for state in results[-count:]], name="unfold_new_state")
+        states.replace_placeholders(dict(zip(ends, states.outputs, strict=True)))
         output = ops.combine([results[0]], name="unfold_output")
         if until is None:
             return output
@@ -278,14 +277,13 @@ def step_of(layer: str, step_function: Any) -> Function:
 
 def run_along(step: Function, initial_states: Sequence[Any], x: Any, go_backwards: Any, return_full_state: bool) -> Function:
     """The states, or the first one, after each step along a sequence."""
-    ends = [ForwardDeclaration(name=state.name) for state in step.signature[:-1]]
+    ends = [ops.placeholder(name=state.name) for state in step.signature[:-1]]
     previous = [
         ops.sequence.delay(end, initial_state=initial, time_step=-1 if go_backwards else 1)
         for end, initial in zip(ends, initial_states, strict=True)
     ]
     result = step(*previous, x)
-    for end, state in zip(ends, result.outputs, strict=True):
-        end.resolve_to(state)
+    result.replace_placeholders(dict(zip(ends, result.outputs, strict=True)))
     return result if return_full_state else ops.combine([result.outputs[0]])
 
 

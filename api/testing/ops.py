@@ -12,6 +12,7 @@ from cntk.core.dtypes import FLOAT_TYPES
 from cntk.core.op import Sample
 from cntk.core.shape import FreeDimension
 from cntk.testing.gradients import check_gradient_sums, check_gradients
+from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import Trial, as_sequences, describe
 from cntk.testing.tolerances import VALUES, assert_close
 
@@ -20,8 +21,8 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
     """Check an operator on every sample that it carries.
 
     For each sample: results are right, or the same in every element type where the sample does not say what is right; they have
-    the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences; and
-    all that holds step by step for sequences, if the operator takes them.
+    the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences;
+    all that holds step by step for sequences, if the operator takes them; and a recurrence over it is its unrolling.
 
     Args:
         function: the public operator function, marked with ``operator``.
@@ -40,6 +41,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
         check_minibatches(function, sample, device)
         check_gradients(function, sample, device)
         check_on_sequences(function, sample, device)
+        check_in_recurrences(function, sample, device)
 
 
 def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:

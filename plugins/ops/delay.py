@@ -48,6 +48,9 @@ class PastValue(Op):
             )
         return x.but(shape=shape, dtype=merge_dtypes((x, initial)))
 
+    def presume(self, x: Spec, initial: Spec) -> Sequence[Spec] | None:
+        return None if initial.shape is None else (x.but(shape=initial.shape), initial)
+
     # ---- values ----
 
     def forward(self, ctx: Context, out: Any, x: Any, initial: Any) -> None:

@@ -1,7 +1,7 @@
 """Random numbers as values: uniform, normal, Gumbel and Bernoulli distributions.
 
-Numbers come from a stream that a node's seed determines: each evaluation goes on where the last one stopped, so that two evaluations
-of n numbers give what one of 2n gives.
+Numbers come from a stream that a node's seed determines, as in CNTK: each evaluation goes on where the last one stopped, so that two
+evaluations of n numbers give what one of 2n gives.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from ...core.dtypes import as_dtype
 from ...core.function import Function
 from ...core.op import Op, operator, sample
 from ...core.options import default_override_or, get_default_override
-from ...core.random import AUTO_SEED, Stream, choose_seed
+from ...core.random import AUTO_SEED, choose_seed
 from ...core.shape import Shape, as_shape, is_concrete
 from ...core.spec import Spec
+from ...core.twister import Twister
 
 DTYPE = default_override_or(np.float32)
 
@@ -35,7 +36,7 @@ class RandomDistribution(Op):
     def __init__(self, arguments: Sequence[float], rng_seed: int, new_shape: Shape | None = None, new_data_type: Any = None) -> None:
         super().__init__(rng_seed=rng_seed)
         self.arguments, self.new_shape, self.new_data_type = tuple(map(float, arguments)), new_shape, new_data_type
-        self._stream = Stream(rng_seed)
+        self._stream = Twister(rng_seed)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class RandomDistribution(Op):
 
     def set_attribute(self, name: str, value: Any) -> None:
         super().set_attribute(name, value)
-        self._stream = Stream(self.rng_seed)
+        self._stream = Twister(self.rng_seed)
 
     def copy(self) -> RandomDistribution:
         return type(self)(self.arguments, self.rng_seed, self.new_shape, self.new_data_type)
@@ -61,18 +62,13 @@ class RandomDistribution(Op):
         return Spec(self.new_shape, self.new_data_type, ())
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        flat = out.reshape(-1)
-        self.draw(ctx, flat, self._stream.take(len(flat)))
+        precision = np.promote_types(out.dtype, np.float32).type
+        numbers = self.draw(out.size, *(float(precision(argument)) for argument in self.arguments))
+        out[...] = ctx.backend.asarray(numbers.reshape(out.shape), out.dtype)
 
-    def draw(self, ctx: Context, out: Any, first: int) -> None:
-        """Fill *out* with the numbers of the stream from place *first* on."""
+    def draw(self, count: int, *arguments: float) -> Any:
+        """The next numbers of the stream, on the host."""
         raise NotImplementedError(f"{type(self).__name__}.draw")
-
-    def uniform(self, ctx: Context, count: int, dtype: Any, first: int) -> Any:
-        """Numbers of the stream in [0, 1), in scratch space."""
-        numbers = ctx.scratch("uniform", (count,), dtype)
-        ctx.backend.uniform(numbers, self._stream.seed, 0, first)
-        return numbers
 
 
 class Uniform(RandomDistribution):
@@ -80,38 +76,30 @@ class Uniform(RandomDistribution):
 
     kind = "uniform"
 
-    def draw(self, ctx: Context, out: Any, first: int) -> None:
-        low, high = self.arguments
-        numbers = self.uniform(ctx, len(out), np.float64 if out.dtype == np.float64 else np.float32, first)
-        ctx.xp.multiply(numbers, high - low, out=numbers)
-        ctx.xp.add(numbers, low, out=numbers)
-        out[...] = numbers
-        below = np.nextafter(out.dtype.type(high), out.dtype.type(low))
-        ctx.xp.minimum(out, below, out=out)  # rounding may have reached the bound
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        super().forward(ctx, out, *inputs)
+        low, high = (out.dtype.type(bound) for bound in self.arguments)
+        ctx.xp.minimum(out, np.nextafter(high, low), out=out)  # rounding may have reached the bound
+
+    def draw(self, count: int, *arguments: float) -> Any:
+        low, high = arguments
+        numbers = self._stream.uniform(count)
+        numbers *= high - low
+        numbers += low
+        return numbers
 
 
 class Normal(RandomDistribution):
-    """Normal numbers of a mean and a standard deviation, by the Box-Muller transform: each pair of uniform numbers gives a pair."""
+    """Normal numbers of a mean and a standard deviation."""
 
     kind = "normal"
 
-    def draw(self, ctx: Context, out: Any, first: int) -> None:
-        xp = ctx.xp
-        mean, scale = self.arguments
-        odd = first % 2
-        pairs = (odd + len(out) + 1) // 2
-        numbers = self.uniform(ctx, 2 * pairs, np.float64, first - odd).reshape(pairs, 2)
-        radius, angle = ctx.scratch("radius", (pairs,), np.float64), ctx.scratch("angle", (pairs,), np.float64)
-        xp.negative(numbers[:, 0], out=radius)
-        xp.log1p(radius, out=radius)
-        xp.multiply(radius, -2.0 * scale * scale, out=radius)
-        xp.sqrt(radius, out=radius)
-        xp.multiply(numbers[:, 1], 2.0 * np.pi, out=angle)
-        xp.cos(angle, out=numbers[:, 0])
-        xp.sin(angle, out=numbers[:, 1])
-        xp.multiply(numbers, radius[:, None], out=numbers)
-        xp.add(numbers, mean, out=numbers)
-        out[...] = numbers.reshape(-1)[odd : odd + len(out)]
+    def draw(self, count: int, *arguments: float) -> Any:
+        mean, scale = arguments
+        numbers = self._stream.normal(count)
+        numbers *= scale
+        numbers += mean
+        return numbers
 
 
 class Gumbel(RandomDistribution):
@@ -119,18 +107,10 @@ class Gumbel(RandomDistribution):
 
     kind = "gumbel"
 
-    def draw(self, ctx: Context, out: Any, first: int) -> None:
-        xp = ctx.xp
-        location, scale = self.arguments
-        numbers = self.uniform(ctx, len(out), np.float64, first)
-        xp.maximum(numbers, 2.0**-54, out=numbers)  # of 0 the logarithm's logarithm is infinite
-        xp.negative(numbers, out=numbers)
-        xp.log1p(numbers, out=numbers)
-        xp.negative(numbers, out=numbers)
-        xp.log(numbers, out=numbers)
-        xp.multiply(numbers, -scale, out=numbers)
-        xp.add(numbers, location, out=numbers)
-        out[...] = numbers
+    def draw(self, count: int, *arguments: float) -> Any:
+        location, scale = arguments
+        numbers = np.maximum(self._stream.uniform(count), 2.0**-54)  # of 0 the logarithm's logarithm is infinite
+        return location - scale * np.log(-np.log1p(-numbers))
 
 
 class Bernoulli(RandomDistribution):
@@ -138,9 +118,9 @@ class Bernoulli(RandomDistribution):
 
     kind = "bernoulli"
 
-    def draw(self, ctx: Context, out: Any, first: int) -> None:
-        (mean,) = self.arguments
-        ctx.xp.less(self.uniform(ctx, len(out), np.float32, first), mean, out=out)
+    def draw(self, count: int, *arguments: float) -> Any:
+        (mean,) = arguments
+        return self._stream.uniform(count) >= 1 - mean
 
 
 # ---- arguments -------------------------------------------------------------------------------------
@@ -236,7 +216,7 @@ def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0
         ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
 
     Source:
-        Box and Muller, *A note on the generation of random normal deviates*, 1958.
+        Marsaglia and Tsang, *The ziggurat method for generating random variables*, 2000.
 
     >>> C.random.normal((2, 3), mean=10, seed=1).eval().round(4)
     array([[10.4944,  9.3078, 10.5716],

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.op import Op, Operand, operator, sample
-from ...core.random import AUTO_SEED, Twister, choose_seed
+from ...core.random import AUTO_SEED, choose_seed
 from ...core.spec import Spec
+from ...core.twister import Twister
 
 if TYPE_CHECKING:
     from ...core.context import Context

@@ -10,6 +10,7 @@ from cntk.core.dtypes import FLOAT_TYPES
 from cntk.core.op import Sample
 from cntk.testing.gradients import check_gradients
 from cntk.testing.ops import check_documented, check_minibatches, check_on_sequences, check_values, samples_of
+from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import describe
 
 SAMPLES = [(name, sample) for name in plugins.ops for sample in samples_of(plugins.ops.get(name))]
@@ -40,3 +41,8 @@ def test_what_else_is_in_a_minibatch_does_not_matter(name: str, sample: Sample, 
 @of_each_sample
 def test_sequences_are_worked_off_step_by_step(name: str, sample: Sample, device: DeviceDescriptor) -> None:
     check_on_sequences(plugins.ops.get(name), sample, device)
+
+
+@of_each_sample
+def test_a_recurrence_is_its_unrolling(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_in_recurrences(plugins.ops.get(name), sample, device)

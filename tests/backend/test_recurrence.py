@@ -166,6 +166,15 @@ def test_a_recurrence_over_the_results_of_two_others(device: DeviceDescriptor) -
     check_gradients(top, {x: data}, [x, weight], device)
 
 
+def test_states_that_are_only_passed_on(device: DeviceDescriptor) -> None:
+    x = C.sequence.input_variable(())
+    data = [np.zeros(3, np.float32), np.zeros(2, np.float32)]
+    same = C.layers.UnfoldFrom(lambda state: state)(C.constant([1, 2]), x)
+    close(same.eval({x: data}, device=device), [np.float32([[1, 2]] * 3), np.float32([[1, 2]] * 2)])
+    swapped = C.layers.UnfoldFrom(lambda one, other: (other, one))(C.constant([1]), C.constant([5]), x)
+    close(swapped.eval({x: data}, device=device), [np.float32([[5], [1], [5]]), np.float32([[5], [1]])])
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_element_types(dtype: Any, device: DeviceDescriptor) -> None:
     x = C.sequence.input_variable(3, dtype=dtype)

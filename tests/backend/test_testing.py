@@ -70,6 +70,30 @@ class Stale(Double):
         ctx.xp.multiply(dy, 2 * len(dy) / self.rows, out=dx)
 
 
+class Remembering(Double):
+    """Remembers one step of a recurrence, where backward needs every one."""
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        ctx.state = inputs[0].copy()
+        ctx.xp.square(inputs[0], out=out)
+
+    def gradient(self, i: int, ctx: Any, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        ctx.xp.multiply(dy, 2 * ctx.state, out=dx)
+
+
+class LookingAhead(Double):
+    """Adds up the steps of each sequence that are there, and does not say so."""
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        out[...] = inputs[0]
+        if ctx.layout.is_sequence:
+            for sequence in range(ctx.layout.samples):
+                out[ctx.layout.sequence_of_row == sequence] = inputs[0][ctx.layout.sequence_of_row == sequence].sum(axis=0)
+
+    def gradient(self, i: int, ctx: Any, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        self.forward(ctx, dx, dy)
+
+
 class AlwaysSingle(Double):
     def infer(self, *inputs: Any) -> Any:
         return super().infer(*inputs).but(dtype=np.float32)
@@ -100,11 +124,13 @@ def test_a_conforming_operator_passes(op: type[Double]) -> None:
         (public(DependentRows), r"sample 0 gives another result in a minibatch of the samples \[0\]"),
         (public(Stale), r"gradient of operand 0 for a minibatch of the samples \[2, 1, 0\]"),
         (public(Unordered, lambda x: 2 * x), r"double\(sequence \(3, 2\)\) in float64"),
+        (public(Remembering), r"double\(sequence \(3, 2\)\) in a recurrence over past_value through operand 0: gradient"),
+        (public(LookingAhead), r"double\(sequence \(3, 2\)\) in a recurrence over past_value through operand 0: sequence 0"),
         (public(Refusing), "is refused, but not for its sequence axis: .*only one thing is possible"),
         (public(AlwaysSingle), "the result is of type float32"),
         (abs, "abs carries no sample"),
     ],
-    ids=["values", "gradient", "rows", "gradients of minibatches", "sequences", "no sequences", "element type", "no sample"],
+    ids=["values", "gradient", "rows", "gradients of minibatches", "sequences", "a state for each step", "whole sequences", "no sequences", "element type", "no sample"],
 )
 def test_what_is_wrong_with_an_operator_is_found(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message):

@@ -381,6 +381,13 @@ def test_initial_states_may_be_arrays_and_parameters() -> None:
     assert_close(learned.grad(data, wrt=[start]), [1, 1])
 
 
+def test_a_state_may_be_what_another_one_was_before() -> None:
+    # CNTK 2.7: 7, 6, 9.
+    x = C.sequence.input_variable(1)
+    swapped = Recurrence(lambda p, q, x: (q, p + x), initial_state=(C.constant([5]), C.constant([7])))(x)
+    assert_close(swapped.eval([np.float32([[1], [2], [3]])])[0].ravel(), [7, 6, 9])
+
+
 def test_a_loop_closed_by_hand() -> None:
     x = C.sequence.input_variable(2)
     before = ForwardDeclaration()

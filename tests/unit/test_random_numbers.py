@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from cntk.core.dtypes import FLOAT_TYPES
-from cntk.core.random import Stream, Twister, philox_uniform
+from cntk.core.random import Stream, philox_uniform
+from cntk.core.twister import Twister
 
 
 def test_the_twister_is_the_standard_one() -> None:

@@ -1,0 +1,460 @@
+"""CNTK's dictionaries as bytes: the protobuf messages ``Dictionary`` and ``DictionaryValue``.
+
+What a dictionary holds keeps its type on the way through a file, by being an object of
+
+==================  ==============================================================
+in the file         in Python
+==================  ==============================================================
+None, Bool, String  ``None``, ``bool``, ``str``
+Int, SizeT          ``int``, ``np.uint64``
+Float, Double       ``np.float32``, ``float``
+NDShape             :class:`NDShape`, in Python's order of axes
+Axis                :class:`FileAxis`
+Vector, Dictionary  ``list``, ``dict``
+NDArrayView         a dense array of float16/32/64, int8 or int16
+==================  ==============================================================
+
+Source: Protocol Buffers, "Encoding", https://protobuf.dev/programming-guides/encoding.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+DICTIONARY_VERSION = 2
+VALUE_VERSION = 2
+DEEPEST = 100
+"""How many dictionaries and vectors may be nested."""
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_NONE, _BOOL, _INT, _SIZE, _FLOAT, _DOUBLE, _STRING, _SHAPE, _AXIS, _VECTOR, _DICTIONARY, _ARRAY = range(12)
+_FIRST_VALUE_FIELD = 2
+"""A value of type n > 0 is in the field of number n + 2."""
+
+_TYPES: dict[int, Any] = {1: np.float32, 2: np.float64, 4: np.float16, 5: np.int8, 6: np.int16}
+_CODES = {np.dtype(kind): code for code, kind in _TYPES.items()}
+_FIELDS: dict[Any, tuple[int, str]] = {np.float32: (4, "<f4"), np.float16: (4, "<f4"), np.float64: (5, "<f8"), np.int8: (6, "i1")}
+"""Field and element type of the values in the file; int16 are varints, in field 7."""
+_SIGNED = 7
+
+
+class NDShape(tuple[int, ...]):
+    """A shape; -1, -2 and -3 stand for inferred, unknown and free dimensions."""
+
+    __slots__ = ()
+
+
+class FileAxis(NamedTuple):
+    """An axis as files have it."""
+
+    index: int
+    name: str
+    ordered: bool
+
+
+class DamagedFile(RuntimeError):
+    """Bytes that are no dictionary of CNTK."""
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+class Chunks(list[Any]):
+    """Pieces of a message, so that arrays are not copied; ``size`` counts their bytes."""
+
+    size = 0
+
+    def add(self, piece: Any) -> None:
+        self.append(piece)
+        self.size += len(piece)
+
+    def add_message(self, field: int, message: Chunks) -> None:
+        self.add(_varint(field << 3 | _BYTES) + _varint(message.size))
+        self.extend(message)
+        self.size += message.size
+
+    def add_number(self, field: int, number: int) -> None:
+        if number:  # zero is what a reader takes a missing number for
+            self.add(_varint(field << 3 | _VARINT) + _varint(number % 2**64))
+
+    def add_bytes(self, field: int, piece: Any) -> None:
+        self.add(_varint(field << 3 | _BYTES) + _varint(len(piece)))
+        self.add(piece)
+
+
+def write_dictionary(entries: dict[str, Any]) -> Chunks:
+    """The bytes of a dictionary, in pieces.
+
+    Raises:
+        TypeError: an entry is of a type that files do not have.
+    """
+    made = Chunks()
+    made.add_number(1, DICTIONARY_VERSION)
+    for key, value in entries.items():
+        if not isinstance(key, str):
+            raise TypeError(f"a file's dictionary has strings as keys, got {type(key).__name__} {key!r:.80}")
+        entry = Chunks()
+        entry.add_bytes(1, key.encode())
+        entry.add_message(2, write_value(value))
+        made.add_message(2, entry)
+    return made
+
+
+def write_value(value: Any) -> Chunks:
+    """The bytes of a value, in pieces.
+
+    Raises:
+        TypeError: it is of a type that files do not have.
+    """
+    made = Chunks()
+    made.add_number(1, VALUE_VERSION)
+    kind = _kind_of(value)
+    made.add_number(2, kind)
+    field = kind + _FIRST_VALUE_FIELD
+    if kind in (_BOOL, _INT, _SIZE):
+        if not -(2**63) <= int(value) < 2**64:
+            raise TypeError(f"a model file holds integers of 64 bits, got {value}")
+        made.add(_varint(field << 3 | _VARINT) + _varint(int(value) % 2**64))
+    elif kind == _FLOAT:
+        made.add(_varint(field << 3 | _FIXED32) + struct.pack("<f", value))
+    elif kind == _DOUBLE:
+        made.add(_varint(field << 3 | _FIXED64) + struct.pack("<d", value))
+    elif kind == _STRING:
+        made.add_bytes(field, value.encode())
+    elif kind == _SHAPE:
+        made.add_message(field, _write_shape(value))
+    elif kind == _AXIS:
+        made.add_message(field, _write_axis(value))
+    elif kind == _VECTOR:
+        vector = Chunks()
+        for item in value:
+            vector.add_message(1, write_value(item))
+        made.add_message(field, vector)
+    elif kind == _DICTIONARY:
+        made.add_message(field, write_dictionary(value))
+    elif kind == _ARRAY:
+        made.add_message(field, _write_array(value))
+    return made
+
+
+def _kind_of(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _INT if -(2**31) <= value < 2**31 else _SIZE
+    for types, kind in _KINDS:
+        if isinstance(value, types):
+            return kind
+    raise TypeError(
+        "a model file holds None, bools, numbers, strings, lists, dictionaries, shapes, axes and arrays, "
+        f"got {type(value).__name__} {value!r:.80}"
+    )
+
+
+_KINDS: tuple[tuple[Any, int], ...] = (
+    (type(None), _NONE),
+    ((bool, np.bool_), _BOOL),
+    ((np.int8, np.int16, np.int32, np.uint8, np.uint16), _INT),
+    (np.integer, _SIZE),
+    (np.float32, _FLOAT),
+    ((float, np.floating), _DOUBLE),
+    (str, _STRING),
+    (NDShape, _SHAPE),
+    (FileAxis, _AXIS),
+    ((list, tuple), _VECTOR),
+    (dict, _DICTIONARY),
+    (np.ndarray, _ARRAY),
+)
+
+
+def _write_shape(shape: tuple[int, ...]) -> Chunks:
+    made = Chunks()
+    if shape:
+        made.add_bytes(1, b"".join(_varint(dim % 2**64) for dim in reversed(shape)))
+    return made
+
+
+def _write_axis(axis: FileAxis) -> Chunks:
+    made = Chunks()
+    made.add_number(1, axis.index)
+    made.add_bytes(2, axis.name.encode())
+    made.add_number(3, axis.ordered)
+    return made
+
+
+def _write_array(array: Any) -> Chunks:
+    if array.dtype not in _CODES:
+        held = ", ".join(np.dtype(kind).name for kind in _TYPES.values())
+        raise TypeError(f"a model file holds arrays of {held}, got one of {array.dtype}; convert it with .astype")
+    made, values = Chunks(), Chunks()
+    made.add_number(1, _CODES[array.dtype])
+    made.add_message(3, _write_shape(array.shape))
+    if array.dtype == np.int16:
+        field = _SIGNED
+        values.add_bytes(1, b"".join(_varint(2 * n if n >= 0 else -2 * n - 1) for n in array.reshape(-1).tolist()))
+    else:
+        field, kind = _FIELDS[array.dtype.type]
+        values.add_bytes(1, memoryview(np.ascontiguousarray(array, kind).reshape(-1)).cast("B"))
+    made.add_message(field, values)
+    return made
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    made.append(number)
+    return bytes(made)
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+class Piece:
+    """A stretch of a file's bytes, which knows where it lies for what errors say."""
+
+    def __init__(self, data: Any, begin: int, end: int) -> None:
+        self.data, self.at, self.end = data, begin, end
+
+    def damaged(self, expected: str, at: int | None = None) -> DamagedFile:
+        """The error for bytes that are not what is expected."""
+        return DamagedFile(f"byte {self.at if at is None else at}: expected {expected}")
+
+    def varint(self) -> int:
+        """The next number."""
+        number, begin = 0, self.at
+        for shift in range(0, 70, 7):
+            if self.at >= self.end:
+                raise self.damaged("a number, found the end of the message", begin)
+            byte = self.data[self.at]
+            self.at += 1
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number % 2**64
+        raise self.damaged("a number of at most 64 bits", begin)
+
+    def take(self, size: int, what: str) -> Piece:
+        """The next *size* bytes."""
+        if size > self.end - self.at:
+            raise self.damaged(f"{size} bytes of {what}, found {self.end - self.at}")
+        taken = Piece(self.data, self.at, self.at + size)
+        self.at += size
+        return taken
+
+    @property
+    def bytes(self) -> Any:
+        """All of it."""
+        return self.data[self.at : self.end]
+
+    def text(self) -> str:
+        """All of it, as a string."""
+        try:
+            return bytes(self.bytes).decode()
+        except UnicodeDecodeError as error:
+            raise self.damaged(f"text in UTF-8 ({error.reason})") from None
+
+    def fields(self) -> Iterator[tuple[int, Any]]:
+        """Numbers and values of the message's fields; a value is a number or a :class:`Piece`."""
+        while self.at < self.end:
+            begin = self.at
+            field, wire = divmod(self.varint(), 8)
+            if wire == _VARINT:
+                yield field, self.varint()
+            elif wire == _BYTES:
+                yield field, self.take(self.varint(), f"field {field}")
+            elif wire in (_FIXED32, _FIXED64):
+                yield field, self.take(4 if wire == _FIXED32 else 8, f"field {field}")
+            else:
+                raise self.damaged(f"a field of a protobuf message, found one of wire type {wire}", begin)
+
+    def message(self, what: str, **names: int) -> dict[str, Any]:
+        """The last value of each field by its name; fields without a name here are an error."""
+        begin, by_number = self.at, {number: name for name, number in names.items()}
+        found: dict[str, Any] = {}
+        for number, value in self.fields():
+            if number not in by_number:
+                raise self.damaged(f"{what} with the fields {', '.join(names)}, found field {number}", begin)
+            found[by_number[number]] = value
+        return found
+
+    def inside(self, value: Any, what: str) -> Piece:
+        """*value*, where it is a piece."""
+        if not isinstance(value, Piece):
+            raise self.damaged(what)
+        return value
+
+    def number(self, value: Any, what: str) -> int:
+        """*value*, where it is a number."""
+        if not isinstance(value, int):
+            raise self.damaged(what)
+        return value
+
+
+def read_dictionary(data: Any) -> dict[str, Any]:
+    """What the bytes of a dictionary say.
+
+    Raises:
+        DamagedFile: they are none; the message names the place.
+    """
+    view = memoryview(data).cast("B")
+    return _read_dictionary(Piece(view, 0, len(view)), 0)
+
+
+def read_value(data: Any) -> Any:
+    """What the bytes of a value say.
+
+    Raises:
+        DamagedFile: they are none; the message names the place.
+    """
+    view = memoryview(data).cast("B")
+    return _read_value(Piece(view, 0, len(view)), 0)
+
+
+def _read_dictionary(piece: Piece, depth: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    begin, version = piece.at, 0
+    for field, value in piece.fields():
+        if field == 1:
+            version = piece.number(value, "the version of a dictionary")
+        elif field == 2:
+            entry = piece.inside(value, "an entry of a dictionary").message("an entry of a dictionary", key=1, value=2)
+            if "key" not in entry or "value" not in entry:
+                raise piece.damaged("an entry of a dictionary with key and value", value.at)
+            made[piece.inside(entry["key"], "a key").text()] = _read_value(piece.inside(entry["value"], "a value"), depth + 1)
+        else:
+            raise piece.damaged(f"a dictionary, found a message with field {field}", begin)
+    if version != DICTIONARY_VERSION:
+        raise piece.damaged(f"a dictionary of version {DICTIONARY_VERSION}, found {version}", begin)
+    return made
+
+
+def _read_value(piece: Piece, depth: int) -> Any:
+    begin, kind, held, version = piece.at, _NONE, None, 0
+    if depth > DEEPEST:
+        raise piece.damaged(f"at most {DEEPEST} dictionaries and lists in one another")
+    for field, value in piece.fields():
+        if field == 1:
+            version = piece.number(value, "the version of a value")
+        elif field == 2:
+            kind = piece.number(value, "the type of a value")
+        else:
+            held = field, value
+    if version != VALUE_VERSION or kind > _ARRAY:
+        raise piece.damaged(f"a value of version {VALUE_VERSION}, found version {version} and type {kind}", begin)
+    if kind == _NONE:
+        return None
+    if held is None or held[0] != kind + _FIRST_VALUE_FIELD:
+        raise piece.damaged(f"a value of type {kind} in field {kind + _FIRST_VALUE_FIELD}", begin)
+    return _READERS[kind](piece, held[1], depth)
+
+
+def _read_int(piece: Piece, value: Any, depth: int) -> int:
+    number = piece.number(value, "an integer") % 2**32
+    return number - 2**32 if number >= 2**31 else number
+
+
+def _read_real(piece: Piece, value: Any, size: int, code: str) -> float:
+    inside = piece.inside(value, "a number")
+    if inside.end - inside.at != size:
+        raise inside.damaged(f"a number of {size} bytes")
+    return float(struct.unpack(code, inside.bytes)[0])
+
+
+def _read_shape(piece: Piece) -> NDShape:
+    dims: list[int] = []
+    for field, value in piece.fields():
+        if field != 1:
+            raise piece.damaged(f"a shape, found a message with field {field}")
+        if isinstance(value, int):
+            dims.append(value)
+        else:
+            while value.at < value.end:
+                dims.append(value.varint())
+    return NDShape(dim - 2**64 if dim >= 2**63 else dim for dim in reversed(dims))
+
+
+def _read_axis(piece: Piece) -> FileAxis:
+    fields = piece.message("an axis", index=1, name=2, ordered=3)
+    index = _read_int(piece, fields.get("index", 0), 0)
+    name = piece.inside(fields["name"], "the name of an axis").text() if "name" in fields else ""
+    return FileAxis(index, name, bool(fields.get("ordered", 0)))
+
+
+def _read_vector(piece: Piece, depth: int) -> list[Any]:
+    made = []
+    for field, value in piece.fields():
+        if field != 1:
+            raise piece.damaged(f"a list, found a message with field {field}")
+        made.append(_read_value(piece.inside(value, "an element of a list"), depth + 1))
+    return made
+
+
+def _read_array(piece: Piece) -> Any:
+    begin = piece.at
+    fields = piece.message("an array", type=1, format=2, shape=3, floats=4, doubles=5, bytes=6, integers=7)
+    code = fields.get("type", 0)
+    if code not in _TYPES:
+        raise piece.damaged(f"an array of one of the types {sorted(_TYPES)}, found {code}", begin)
+    if fields.get("format", 0):
+        raise piece.damaged(f"a dense array, found storage format {fields['format']}", begin)
+    shape = _read_shape(piece.inside(fields["shape"], "the shape of an array")) if "shape" in fields else NDShape()
+    dtype = np.dtype(_TYPES[code])
+    if any(dim < 0 for dim in shape):
+        raise piece.damaged(f"an array of known shape, found {tuple(shape)}", begin)
+    name, kind = ("integers", "") if dtype == np.int16 else (_NAMES[_FIELDS[dtype.type][0]], _FIELDS[dtype.type][1])
+    message = piece.inside(fields.get(name, Piece(piece.data, begin, begin)), "the values of an array")
+    values = message.message("the values of an array", values=1).get("values", Piece(piece.data, begin, begin))
+    values = piece.inside(values, "the values of an array")
+    wanted = math.prod(shape)
+    if dtype == np.int16:
+        numbers = _read_signed(values)
+        if any(not -(2**15) <= number < 2**15 for number in numbers):
+            raise piece.damaged("integers of 16 bits", begin)
+        found = np.array(numbers, dtype)
+    elif len(values.bytes) % np.dtype(kind).itemsize:
+        raise piece.damaged(f"values of {np.dtype(kind).itemsize} bytes each", values.at)
+    else:
+        found = np.frombuffer(values.bytes, kind)
+    if len(found) != wanted:
+        raise piece.damaged(f"{wanted} values for an array of shape {tuple(shape)}, found {len(found)}", begin)
+    with np.errstate(over="ignore"):
+        return found.astype(dtype).reshape(shape)
+
+
+_NAMES = {4: "floats", 5: "doubles", 6: "bytes"}
+
+
+def _read_signed(piece: Piece) -> list[int]:
+    numbers = []
+    while piece.at < piece.end:
+        number = piece.varint()
+        numbers.append(number >> 1 if number % 2 == 0 else -(number >> 1) - 1)
+    return numbers
+
+
+_READERS: dict[int, Any] = {
+    _BOOL: lambda piece, value, depth: bool(piece.number(value, "a bool")),
+    _INT: _read_int,
+    _SIZE: lambda piece, value, depth: np.uint64(piece.number(value, "a number")),
+    _FLOAT: lambda piece, value, depth: np.float32(_read_real(piece, value, 4, "<f")),
+    _DOUBLE: lambda piece, value, depth: _read_real(piece, value, 8, "<d"),
+    _STRING: lambda piece, value, depth: piece.inside(value, "a string").text(),
+    _SHAPE: lambda piece, value, depth: _read_shape(piece.inside(value, "a shape")),
+    _AXIS: lambda piece, value, depth: _read_axis(piece.inside(value, "an axis")),
+    _VECTOR: lambda piece, value, depth: _read_vector(piece.inside(value, "a list"), depth),
+    _DICTIONARY: lambda piece, value, depth: _read_dictionary(piece.inside(value, "a dictionary"), depth),
+    _ARRAY: lambda piece, value, depth: _read_array(piece.inside(value, "an array")),
+}
+
+
+def plain(value: Any) -> Any:
+    """The same value in Python's own types, as users see it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list) else value
