@@ -163,7 +163,7 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
     results = result if isinstance(result, tuple) else (result,)
     telling = (0, *op.layout_inputs) if op.shift else op.layout_inputs  # the dynamic axes of the result are theirs
-    if any(specs[i].axes is None for i in telling):
+    if any(spec.axes is None for i, spec in enumerate(specs) if i in telling):
         return tuple(spec.but(axes=None) for spec in results)
     return results
 

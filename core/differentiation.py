@@ -138,7 +138,7 @@ class Differentiator:
     def _enter(self, loop: Loop, active: set[int], reached: set[int]) -> None:
         """Prepare the gradients that steps of a loop add to: those that delays bring back, and of outer operands taken step by step."""
         for instruction in loop.body:
-            if instruction.outputs[0] not in reached:
+            if not any(slot in reached for slot in instruction.outputs):
                 continue
             for i, slot in enumerate(instruction.inputs):
                 wanted = slot in active and includes(instruction.op.gradient_inputs, i)

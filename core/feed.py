@@ -100,13 +100,15 @@ def _feed(variable: Variable, data: Any) -> Feed:
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
+    dims = variable.spec.dims
     if isinstance(data, Value):
+        dims = _dims_of_value(variable, data)
         starts, data = data.seq_starts, _of_value(variable, data)
     if not axes:
         return _feed_static(variable, data)
     if len(axes) == 1:
-        return _feed_batch(variable, data)
-    fed = _feed_sequences(variable, data)
+        return _feed_batch(variable, data, dims)
+    fed = _feed_sequences(variable, data, dims)
     return fed if starts is None else fed._replace(starts=tuple(map(bool, starts)))
 
 
@@ -121,6 +123,13 @@ def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple
     if len(starts) != count:
         raise ValueError(f"{variable!r}: {count} sequences are given, but {len(starts)} flags that say which of them are new")
     return sequences, starts
+
+
+def _dims_of_value(variable: Variable, value: Value) -> Shape:
+    """The static shape of the variable; where it is free and the data sparse, that of the value, which rows alone do not tell."""
+    wanted = variable.spec.dims
+    found = value.shape[len(value.shape) - len(wanted) :]
+    return found if value.is_sparse and _fits(found, wanted) else wanted
 
 
 def _of_value(variable: Variable, value: Value) -> Any:
@@ -155,12 +164,12 @@ def _feed_static(variable: Variable, data: Any) -> Feed:
 # ---- with a batch axis ----
 
 
-def _feed_batch(variable: Variable, data: Any) -> Feed:
+def _feed_batch(variable: Variable, data: Any, dims: Shape) -> Feed:
     wanted = variable.spec.dims
     if isinstance(data, (list, tuple)):
         return _feed_batch_list(variable, data)
     if is_csr(data):
-        return _feed_csr(variable, data)
+        return _feed_csr(variable, data, dims)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
     array = _array(variable, data)
@@ -179,7 +188,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
     if not data:
         raise _empty(variable)
     if any(map(is_csr, data)):
-        return _feed_csr(variable, _stacked(variable, data))
+        return _feed_csr(variable, _stacked(variable, data), _dims_of_samples(variable, data))
     if variable.is_sparse:
         raise _needs_csr(variable, data[0])
     wanted = variable.spec.dims
@@ -200,11 +209,22 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
     return Feed(array, array.shape[1:], Layout(array.shape[0]))
 
 
-def _feed_csr(variable: Variable, matrix: Any) -> Feed:
+def _dims_of_samples(variable: Variable, samples: Sequence[Any]) -> Shape:
+    """The static shape of the variable; where one leading axis is free, as the number of rows of each sample says."""
+    *leading, last = variable.spec.dims or (0,)
+    counts = {sample.shape[0] for sample in samples}
+    free = sum(dim < 0 for dim in leading)
+    others = size_of([dim for dim in leading if dim >= 0])
+    if free != 1 or len(counts) != 1 or min(counts) % others:
+        return variable.spec.dims
+    return (*(min(counts) // others if dim < 0 else dim for dim in leading), last)
+
+
+def _feed_csr(variable: Variable, matrix: Any, dims: Shape) -> Feed:
     wanted = variable.spec.dims
     if not wanted or (wanted[-1] >= 0 and matrix.shape[1] != wanted[-1]):
         raise ValueError(f"{variable!r} takes CSR rows {wanted[-1] if wanted else 0} wide, got a matrix of shape {matrix.shape}")
-    shape = _shape_of_rows(variable, matrix)
+    shape = _shape_of_rows(variable, matrix, dims)
     _require_within(variable, matrix)
     per_sample = size_of(shape[:-1])
     rows, rest = divmod(matrix.shape[0], per_sample)
@@ -217,11 +237,16 @@ def _feed_csr(variable: Variable, matrix: Any) -> Feed:
     return Feed(_typed(variable, matrix), shape, Layout(rows))
 
 
-def _shape_of_rows(variable: Variable, matrix: Any) -> Shape:
-    """The static shape of samples or steps that CSR rows make."""
-    leading = variable.spec.dims[:-1]
+def _shape_of_rows(variable: Variable, matrix: Any, dims: Shape) -> Shape:
+    """The static shape of samples or steps that CSR rows make, of which *dims* is what is known."""
+    leading = dims[:-1]
     if not is_concrete(leading):
-        raise ValueError(f"{variable!r}: only the last axis may be free where data is sparse, since rows do not tell the other dimensions")
+        raise ValueError(
+            f"{variable!r}: rows of sparse data do not tell the sizes of free axes other than the last; give an NDArrayView with its "
+            "shape, or for one free axis a list with a CSR matrix of as many rows for each sample of a batch"
+        )
+    if 0 in leading:
+        raise _empty(variable)
     return (*leading, matrix.shape[1])
 
 
@@ -267,15 +292,15 @@ def _require_within(variable: Variable, matrix: Any) -> None:
 # ---- with a sequence axis ----
 
 
-def _feed_sequences(variable: Variable, data: Any) -> Feed:
+def _feed_sequences(variable: Variable, data: Any, dims: Shape) -> Feed:
     wanted = variable.spec.dims
     if is_csr(data):
-        return _feed_csr_sequences(variable, [data])
+        return _feed_csr_sequences(variable, [data], dims)
     if isinstance(data, (list, tuple)):
         if not data:
             raise _empty(variable)
         if any(map(is_csr, data)):
-            return _feed_csr_sequences(variable, data)
+            return _feed_csr_sequences(variable, data, dims)
         if variable.is_sparse:
             raise _needs_csr(variable, data[0])
         sequences = [_dense(variable, part) for part in data]
@@ -298,11 +323,11 @@ def _feed_sequences(variable: Variable, data: Any) -> Feed:
     return Feed(joined[layout.pack_index], joined.shape[1:], layout)
 
 
-def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any]) -> Feed:
+def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], dims: Shape) -> Feed:
     """Sequences of CSR rows; each step takes as many rows as its static shape has without the last axis."""
     joined = _stacked(variable, sequences)
     _require_within(variable, joined)
-    shape = _shape_of_rows(variable, joined)
+    shape = _shape_of_rows(variable, joined, dims)
     per_step = size_of(shape[:-1])
     lengths = []
     for i, part in enumerate(sequences):

@@ -58,6 +58,11 @@ def cntk_register_learners(register: Register) -> None:
 
 
 @hookspec
+def cntk_register_deserializers(register: Register) -> None:
+    """Register deserializers: what reads a format for minibatch sources; they become ``cntk.io.<name>``."""
+
+
+@hookspec
 def cntk_register_progress_writers(register: Register) -> None:
     """Register progress writers: classes that become ``cntk.logging.<name>``."""
 

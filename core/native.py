@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .function import Function
 
 _factories: dict[str, Callable[[dict[str, Any]], Op]] = {}
+_providers: dict[str, tuple[str, str]] = {}
 
 
 class NativeOp(Op):
@@ -60,11 +61,17 @@ def register_native_user_function(op_id: str, module_name: str, factory_method_n
     if op_id in _factories:
         raise ValueError(f"register_native_user_function: '{op_id}' is registered already; each operator needs an id of its own")
     _factories[op_id] = _factory(module_name, factory_method_name)
+    _providers[op_id] = module_name, factory_method_name
 
 
 def is_native_user_function_registered(op_id: str) -> bool:
     """Whether :func:`register_native_user_function` has been called for *op_id*."""
     return op_id in _factories
+
+
+def provider_of(op_id: str) -> tuple[str, str]:
+    """Names of the module and of the factory in it that *op_id* was registered with."""
+    return _providers[op_id]
 
 
 def native_user_function(

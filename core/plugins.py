@@ -29,6 +29,7 @@ kernels = Registry("kernel")
 native_functions = Registry("native function")
 backends = Registry("backend")
 learners = Registry("learner")
+deserializers = Registry("deserializer")
 progress_writers = Registry("progress writer")
 commands = Registry("command")
 
@@ -38,6 +39,7 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_native_functions": native_functions,
     "cntk_register_backends": backends,
     "cntk_register_learners": learners,
+    "cntk_register_deserializers": deserializers,
     "cntk_register_progress_writers": progress_writers,
     "cntk_register_commands": commands,
 }

@@ -157,7 +157,7 @@ class Program:
     def _emit_loop(self, cycle: Cycle) -> None:
         """Put the operators of a recurrence behind those that its operands need."""
         for node in cycle.nodes:
-            _check_in_loop(node)
+            _check_in_loop(node, cycle)
             self._results(node)
         operands = [self._operands(node, in_loop=True) for node in cycle.nodes]
         start = len(self.instructions)
@@ -231,7 +231,8 @@ class Program:
         stage_of_axes: dict[Axes, int] = {}
         for part in self._parts():
             read = [stage_of.get(index, 0) for instruction in part for index in instruction.inputs]
-            read += [stage_of_axes.get(self.slots[i].spec.axes or (), 0) for instruction in part for i in instruction.inputs]
+            slots = [index for instruction in part for index in (*instruction.inputs, *instruction.outputs)]
+            read += [stage_of_axes.get(self.slots[index].spec.axes or (), 0) for index in slots]
             stage = max(read, default=0) + any(hasattr(instruction.op, "decide_layout") for instruction in part)
             for instruction in part:
                 instruction.stage = stage
@@ -300,12 +301,13 @@ class Program:
         base.death = max(base.death, time)
 
 
-def _check_in_loop(node: Primitive) -> None:
+def _check_in_loop(node: Primitive, cycle: Cycle) -> None:
     """Refuse what cannot run step by step."""
-    op = node.op
+    op, axes = node.op, node.outputs[0].spec.axes
     if op.whole_sequences or hasattr(op, "decide_layout"):
         raise explained(ValueError("it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"), node)
-    axes = node.outputs[0].spec.axes or ()
-    if len(axes) < 2:
+    if axes is None and all(other.outputs[0].spec.axes is None or len(other.outputs[0].spec.axes) > 1 for other in cycle.nodes):
+        raise explained(ValueError("nothing in this recurrence tells its dynamic axes; an operand with a sequence axis must be involved"), node)
+    if axes is not None and len(axes) < 2:
         why = f"its result has the dynamic axes {format_axes(axes)} and cannot be a part of a recurrence, which runs along a sequence axis"
         raise explained(ValueError(why), node)

@@ -92,7 +92,7 @@ class Unrolling:
             binding, kind = self.binding, StepContext if by_rows else Context
             context = contexts[key] = kind(binding.backend, binding.program.training, binding.pool)
             layout = Layout(count, np.ones(count, dtype=np.intp))
-            context.layouts = [None if binding.layouts[i] is None else layout for i in instruction.inputs]
+            context.layouts = [None if known is None else layout for known in binding.sizes.layouts_of(instruction.inputs)]
             context.layout = layout
         return context
 

@@ -455,7 +455,7 @@ def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: De
 
 def _float_type_of(value: Any) -> Any:
     held = _held(value)
-    if isinstance(held, (np.ndarray, np.generic)) or is_csr(held):
+    if isinstance(held, np.ndarray) or is_csr(held):
         return held.dtype.type if held.dtype.kind == "f" else np.float32
     return None
 
