@@ -45,8 +45,8 @@ class Backend(Protocol):
     def to_numpy(self, array: Any) -> Any:
         """A copy on the host that nothing else refers to."""
 
-    def uniform(self, out: Any, seed: int, draw: int, start: int = 0) -> None:
-        """Fill with uniform numbers in [0, 1), from the *start*-th of a *draw* on: the same for equal arguments on every backend."""
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        """Fill with uniform numbers in [0, 1), determined by *seed* and *draw*: the same on every backend."""
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
         """Fill with standard normal numbers, determined by *seed* and *draw*."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
-from .build import as_variable, infer_again
+from .build import Presuming, as_variable, infer_again
 from .function import Composite, Function, Primitive
 from .op import Op
 from .source import user_line
@@ -33,7 +33,7 @@ class Combine(Primitive):
     def outputs(self) -> tuple[Variable, ...]:
         return tuple(self._inputs)
 
-    def refresh(self, presuming: bool = False) -> bool:
+    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         return False
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
@@ -86,7 +86,7 @@ class Block(Primitive):
         """The outer variables that the inner arguments stand for."""
         return self._inputs[len(self._inputs) - len(self.inner) :]
 
-    def refresh(self, presuming: bool = False) -> bool:
+    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         self._bind(presuming)
         return self._take([inside.spec for inside in self.composite.outputs])
 
@@ -108,15 +108,15 @@ class Block(Primitive):
         made._custom = dict(self._custom)
         return made
 
-    def _bind(self, presuming: bool = False) -> None:
+    def _bind(self, presuming: Presuming = Presuming.NOTHING) -> None:
         """Let the arguments inside have the names and types of the outer variables."""
-        stale = presuming or self._presumed
+        stale = presuming != Presuming.NOTHING or self._presumed
         for inner, outer in zip(self.inner, self.outer, strict=True):
             stale = stale or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
             inner.name, inner.spec, inner.needs_gradient = outer.name, outer.spec, outer.needs_gradient
         if stale:
             infer_again(graph.primitives_of([self.composite.root_function]), presuming)
-        self._presumed = presuming
+        self._presumed = presuming != Presuming.NOTHING
 
 
 def combine(*operands: Any, name: str = "") -> Composite:

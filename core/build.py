@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,21 @@ from .shape import is_concrete
 from .spec import DynamicAxesError, Spec
 from .tensor import ArrayMixin
 from .types import VariableType
-from .variable import Constant, Number, Output, Parameter, Variable, has_inferred_dimensions
+from .variable import Constant, Input, Number, Output, Parameter, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .function import Composite, Primitive
+
+
+class Presuming(IntEnum):
+    """How inference goes on where operands are unknown, as those are in a recurrence that depend on its result."""
+
+    NOTHING = 0
+    """Results of unknown operands are unknown."""
+    KNOWN_OPERANDS = 1
+    """Results have the types that the known operands tell."""
+    INITIAL_STATES = 2
+    """The same; and an unknown value has the shape of the initial state of its delay."""
 
 
 def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
@@ -104,12 +116,12 @@ def _variable_of(operand: Any) -> Variable | None:
     return None
 
 
-def infer(node: Primitive, presuming: bool = False) -> tuple[Spec, ...]:
+def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Spec, ...]:
     """Types of a primitive's results; fills in the inferred dimensions of its parameters.
 
     Args:
         node: the primitive.
-        presuming: whether to go on with what is known where operands are unknown, as a recurrence must at first.
+        presuming: how to go on where operands are unknown, as they are in a recurrence at first.
 
     Raises:
         ValueError: its operands do not go together; the message names op, operands and the user's line.
@@ -117,7 +129,7 @@ def infer(node: Primitive, presuming: bool = False) -> tuple[Spec, ...]:
     _type_numbers(node)
     specs = [variable.spec for variable in node.inputs]
     if presuming:
-        return presume(node.op, specs, [isinstance(v, (Parameter, Constant)) for v in node.inputs])
+        return presume(node.op, specs, [isinstance(v, (Input, Parameter, Constant)) and not v.in_block for v in node.inputs], presuming)
     if any(spec.shape is None for spec in specs):
         return (Spec(),) * node.op.outputs
     try:
@@ -138,14 +150,17 @@ def _type_numbers(node: Primitive) -> None:
             number.take_type(known)
 
 
-def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool]) -> tuple[Spec, ...]:
+def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], presuming: Presuming) -> tuple[Spec, ...]:
     """Types of an operator's results as far as the known operands tell; the inference proper that follows checks them.
 
     Args:
         op: the operator.
         specs: types of the operands; those on a cycle may be unknown, or only a part of what they will be (the shape of one factor).
         fixed: which of the operands do not change any more.
+        presuming: what to go by.
     """
+    if presuming is Presuming.INITIAL_STATES and op.shift and specs[0].shape is None:
+        specs = [specs[0].but(shape=specs[1].shape), *specs[1:]]
     open_ones = [spec if is_fixed else spec.but(shape=None) for spec, is_fixed in zip(specs, fixed, strict=True)]
     for operands in (specs, open_ones):
         try:
@@ -168,7 +183,7 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     return results
 
 
-def infer_again(order: Sequence[Primitive], presuming: bool = False) -> bool:
+def infer_again(order: Sequence[Primitive], presuming: Presuming = Presuming.NOTHING) -> bool:
     """Infer the types of a graph whose leaves or edges have changed; says whether any type did.
 
     Args:
@@ -177,11 +192,18 @@ def infer_again(order: Sequence[Primitive], presuming: bool = False) -> bool:
     """
     if not _has_cycle(order):
         return _sweep(order, presuming)
-    changed = _settle(order, presuming=True)
-    if not presuming:
-        changed = _settle(order, presuming=False) or changed
-        _tell_what_is_wrong(order)
+    changed = _settle(order, presuming or Presuming.KNOWN_OPERANDS)
+    if presuming:
+        return changed
+    if not _all_known(order):
+        changed = _settle(order, Presuming.INITIAL_STATES) or changed
+    changed = _settle(order, Presuming.NOTHING) or changed
+    _tell_what_is_wrong(order)
     return changed
+
+
+def _all_known(order: Sequence[Primitive]) -> bool:
+    return all(output.spec.shape is not None for node in order for output in node.outputs)
 
 
 def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
@@ -197,12 +219,12 @@ def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
                 raise explained(error, node) from None
 
 
-def _sweep(order: Sequence[Primitive], presuming: bool) -> bool:
+def _sweep(order: Sequence[Primitive], presuming: Presuming) -> bool:
     changed = [node.refresh(presuming) for node in order]
     return any(changed)
 
 
-def _settle(order: Sequence[Primitive], presuming: bool) -> bool:
+def _settle(order: Sequence[Primitive], presuming: Presuming) -> bool:
     """Sweep until nothing changes, which takes about as many rounds as delays follow one another on a cycle."""
     changed = False
     for _ in range(len(order) + 2):

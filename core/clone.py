@@ -27,16 +27,21 @@ def clone(function: Function, method: CloneMethod, substitutions: dict[Any, Any]
     for leaf in graph.leaves_of(root):
         if leaf not in memo:
             memo[leaf] = leaf if leaf in shared else _copy_leaf(leaf, method)
-    order = [memo[v] for v in getattr(function, "order", ()) if v in memo]
+    order = [leaf for v in getattr(function, "order", ()) if v in memo for leaf in _leaves_behind(memo[v])]
     return Composite(copy_graph(root, memo), function.name, order)
+
+
+def _leaves_behind(variable: Variable) -> list[Variable]:
+    return graph.leaves_of(variable.owner) if isinstance(variable, Output) else [variable]
 
 
 def copy_graph(root: Primitive, memo: dict[Variable, Variable]) -> Primitive:
     """Copy the graph behind *root*, where *memo* says what takes the place of its leaves; cycles are kept."""
     copies: dict[Primitive, Primitive] = {}
     open_ends: dict[Variable, Variable] = {}
+    alike = all(old.spec == new.spec for old, new in memo.items())
     for node in graph.primitives_of([root], stop=memo.__contains__):
-        inputs = [_renewed(v, memo, open_ends) for v in node.inputs]
+        inputs = [_renewed(v, memo, open_ends, alike) for v in node.inputs]
         copies[node] = node.copy_on(inputs, memo)
         for old, new in zip(node.outputs, copies[node].outputs, strict=True):
             memo.setdefault(old, new)
@@ -45,11 +50,12 @@ def copy_graph(root: Primitive, memo: dict[Variable, Variable]) -> Primitive:
     return copies[root]
 
 
-def _renewed(variable: Variable, memo: dict[Variable, Variable], open_ends: dict[Variable, Variable]) -> Variable:
+def _renewed(variable: Variable, memo: dict[Variable, Variable], open_ends: dict[Variable, Variable], alike: bool) -> Variable:
+    """The operand of a copy; where a cycle closes, a placeholder, of the operand's shape if types stay what they are."""
     if variable in memo:
         return memo[variable]
     if isinstance(variable, Output):
-        return open_ends.setdefault(variable, Placeholder(Spec(), variable.name))
+        return open_ends.setdefault(variable, Placeholder(variable.spec.but(axes=None) if alike else Spec(), variable.name))
     return variable
 
 

@@ -78,7 +78,7 @@ class Context:
 class StepContext(Context):
     """The context of an instruction in a recurrence, which steps with as many sequences share: nothing can be kept in it."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
         """Refuse: steps would overwrite what others keep."""

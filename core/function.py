@@ -12,7 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from . import graph
-from .build import infer
+from .build import Presuming, infer
+from .model_files import ModelFormat
 from .op import Op, includes
 from .source import user_line
 from .spec import Spec
@@ -448,6 +449,82 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         return grad(self, at, wrt, outputs, device, as_numpy, grad_root)
 
+    # ---- files: see core/model_files.py ----
+
+    def save(
+        self, filename: Any, format: ModelFormat = ModelFormat.CNTKv2, use_external_files_to_store_parameters: bool = False
+    ) -> None:
+        """Save the graph with its names, uids, custom attributes, and the values of parameters and constants.
+
+        CNTK 2.7 loads the file as well, and what it saves is loaded here.  The file is there as a whole or not at all.
+
+        Args:
+            filename: path of the file.
+            format: format of the file; a plugin provides it.
+            use_external_files_to_store_parameters: concerns ``ModelFormat.ONNX`` only.
+
+        Raises:
+            ValueError: a parameter has dimensions that are not known yet, or an operator has no counterpart in the format.
+            TypeError: a custom attribute, or what a user function serialises to, is of a type that files do not have.
+            NotImplementedError: no plugin provides the format.
+
+        >>> import os, tempfile
+        >>> x = C.input_variable(2, name='x')
+        >>> y = C.times(x, C.parameter((2, 1), init=2, name='W'), name='y')
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     y.save(os.path.join(folder, 'model.dnn'))
+        ...     z = C.load_model(os.path.join(folder, 'model.dnn'))
+        >>> z.eval([[1, 2]]), z.W.uid == y.W.uid
+        (array([[6.]], dtype=float32), True)
+        """
+        from .model_files import save
+
+        save(self, filename, format)
+
+    def restore(self, filename: Any) -> None:
+        """Take the values of parameters and constants from a file saved with :meth:`save`, in place.
+
+        Raises:
+            ValueError: there is no such file, or the function in it is not the same but for these values.
+            RuntimeError: the file is damaged.
+        """
+        from .model_files import restore
+
+        restore(self, filename)
+
+    @staticmethod
+    def load(model: Any, device: Any = None, format: ModelFormat = ModelFormat.CNTKv2) -> Function:
+        """Load a function that was saved, here or by CNTK.
+
+        Args:
+            model: path of the file, or its content as bytes or bytearray.
+            device: where parameters and constants are to live; the default device where None.
+            format: format of the file.
+
+        Raises:
+            ValueError: there is no such file.
+            RuntimeError: it is damaged, or of another format.
+            NotImplementedError: no plugin provides the format.
+        """
+        from .model_files import load
+
+        return load(model, device, format)
+
+    @staticmethod
+    def register_udf_deserialize_callback(op_name: str, callback: Callable[..., Any]) -> None:
+        """Have a user function made anew by *callback* when a model with it is loaded, rather than by its class.
+
+        Args:
+            op_name: module and class of the user function, ``'module.Class'``.
+            callback: called with the list of inputs, the name, and what ``serialize`` gave; returns the function.
+
+        Raises:
+            ValueError: there is a callback for it already.
+        """
+        from .model_files import register_udf_deserialize_callback
+
+        register_udf_deserialize_callback(op_name, callback)
+
     # ---- printing ----
 
     def __str__(self) -> str:
@@ -500,11 +577,11 @@ class Primitive(Function):
     def outputs(self) -> tuple[Variable, ...]:
         return self._outputs
 
-    def refresh(self, presuming: bool = False) -> bool:
+    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         """Infer the results' types again, after operands have changed; says whether a type did.
 
         Args:
-            presuming: whether to go on with what is known where operands are unknown, as a recurrence must at first.
+            presuming: how to go on where operands are unknown, as they are in a recurrence at first.
         """
         return self._take(infer(self, presuming))
 

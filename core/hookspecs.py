@@ -68,5 +68,10 @@ def cntk_register_progress_writers(register: Register) -> None:
 
 
 @hookspec
+def cntk_register_model_formats(register: Register) -> None:
+    """Register formats of model files, by the names of ``cntk.ModelFormat``: objects that write, read and compare functions."""
+
+
+@hookspec
 def cntk_register_commands(register: Register) -> None:
     """Register commands of the ``cntk`` program: functions that take the list of arguments after the command's name."""

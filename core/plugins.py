@@ -31,6 +31,7 @@ backends = Registry("backend")
 learners = Registry("learner")
 deserializers = Registry("deserializer")
 progress_writers = Registry("progress writer")
+model_formats = Registry("model format")
 commands = Registry("command")
 
 REGISTRIES: dict[str, Registry] = {
@@ -41,6 +42,7 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_learners": learners,
     "cntk_register_deserializers": deserializers,
     "cntk_register_progress_writers": progress_writers,
+    "cntk_register_model_formats": model_formats,
     "cntk_register_commands": commands,
 }
 

@@ -164,6 +164,7 @@ class Program:
         for node, inputs in zip(cycle.nodes, operands, strict=True):
             self._append(node.op, node, inputs, tuple(self._slot_of[v] for v in node.outputs))
         body = self.instructions[start:]
+        _check_initial_states(body)
         loop = Loop(cycle.forward, body, {index for instruction in body for index in instruction.outputs}, [])
         for instruction in body:
             instruction.loop = loop
@@ -304,10 +305,22 @@ class Program:
 def _check_in_loop(node: Primitive, cycle: Cycle) -> None:
     """Refuse what cannot run step by step."""
     op, axes = node.op, node.outputs[0].spec.axes
+    known = [other.outputs[0].spec.axes or () for other in cycle.nodes if other.outputs[0].spec.axes is not None]
     if op.whole_sequences or hasattr(op, "decide_layout"):
-        raise explained(ValueError("it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"), node)
-    if axes is None and all(other.outputs[0].spec.axes is None or len(other.outputs[0].spec.axes) > 1 for other in cycle.nodes):
-        raise explained(ValueError("nothing in this recurrence tells its dynamic axes; an operand with a sequence axis must be involved"), node)
-    if axes is not None and len(axes) < 2:
+        why = "it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"
+    elif axes is not None and len(axes) < 2:
         why = f"its result has the dynamic axes {format_axes(axes)} and cannot be a part of a recurrence, which runs along a sequence axis"
-        raise explained(ValueError(why), node)
+    elif axes is None and all(len(others) > 1 for others in known):
+        why = "nothing in this recurrence tells its dynamic axes; an operand with a sequence axis must be involved"
+    else:
+        return
+    raise explained(ValueError(why), node)
+
+
+def _check_initial_states(body: Sequence[Instruction]) -> None:
+    """Refuse initial states that the recurrence would have to compute before it begins."""
+    results = {index for instruction in body for index in instruction.outputs}
+    for instruction in body:
+        if instruction.op.shift and instruction.inputs[1] in results:
+            why = "its initial state depends on the recurrence that it begins; compute it from values outside"
+            raise explained(ValueError(why), instruction.node)

@@ -62,11 +62,11 @@ def choose_seed(seed: int) -> int:
 
 
 class Stream:
-    """Where a random op stands: ``stream.next()`` numbers its draws, ``stream.take(n)`` its numbers, also from several threads at once.
+    """Where a random op stands: ``stream.next()`` numbers its draws, also from several threads at once.
 
     Attributes:
         seed: what determines the numbers.
-        draws: how many draws, or numbers, were taken.
+        draws: how many draws were taken.
     """
 
     __slots__ = ("draws", "seed")
@@ -76,27 +76,21 @@ class Stream:
 
     def next(self) -> int:
         """Number of the next draw."""
-        return self.take(1)
-
-    def take(self, count: int) -> int:
-        """Take *count* numbers; returns the place of the first."""
         with _lock:
-            first = self.draws
-            self.draws += count
-            return first
+            self.draws += 1
+            return self.draws - 1
 
 
-def philox_uniform(out: Any, seed: int, draw: int, start: int = 0) -> None:
-    """Fill a NumPy array with uniform numbers in [0, 1), determined by *seed* and *draw*, from the *start*-th of that draw on."""
+def philox_uniform(out: Any, seed: int, draw: int) -> None:
+    """Fill a NumPy array with uniform numbers in [0, 1), determined by *seed* and *draw*."""
     flat = out.reshape(-1)
     per_word = 1 if out.dtype == np.float64 else 2
-    block, passed = divmod(start, 4 * per_word)
-    bits = np.random.Philox(key=seed, counter=[block, draw, 0, 0])
-    words = bits.random_raw((passed + flat.size + per_word - 1) // per_word)
+    bits = np.random.Philox(key=seed, counter=[0, draw, 0, 0])
+    words = bits.random_raw((flat.size + per_word - 1) // per_word)
     if out.dtype == np.float64:
-        flat[...] = (words[passed:] >> np.uint64(11)) * 2.0**-53
+        flat[...] = (words >> np.uint64(11)) * 2.0**-53
     else:
-        halves = words.view(np.uint32)[passed : passed + flat.size]
+        halves = words.view(np.uint32)[: flat.size]
         scale = 2.0**-24 if out.dtype == np.float32 else 2.0**-11
         shift = np.uint32(8 if out.dtype == np.float32 else 21)
         flat[...] = (halves >> shift).astype(np.float32) * np.float32(scale)

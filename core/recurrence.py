@@ -7,7 +7,7 @@ their gradient from one product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .function import Primitive
     from .slots import Instruction, Loop
 
+StepContexts = MutableMapping[tuple["Instruction", int], StepContext]
+"""Contexts of instructions in loops, by the number of sequences that are alive."""
+
 At = Callable[[int], "Iterable[Step]"]
 """Makes the calls of one step of a loop, given its number."""
 
@@ -31,10 +34,10 @@ class Unrolling:
     Args:
         binding: the arrays of the program.
         loop: the recurrence.
-        contexts: contexts of earlier unrollings of the loop, by instruction and number of sequences; new ones are added.
+        contexts: contexts of unrollings that are in use; new ones are added.
     """
 
-    def __init__(self, binding: Binding, loop: Loop, contexts: dict[Any, Context]) -> None:
+    def __init__(self, binding: Binding, loop: Loop, contexts: StepContexts) -> None:
         self.binding, self.loop = binding, loop
         layout = binding.layouts[loop.body[0].outputs[0]]
         assert layout is not None
@@ -45,6 +48,7 @@ class Unrolling:
             self.steps.reverse()
         self._contexts = contexts
         self._own_contexts: dict[Any, Context] = {}
+        self._layouts: dict[int, Layout] = {}
         self._fixed = _without_rows(binding)
 
     def bind_forward(self) -> None:
@@ -86,15 +90,21 @@ class Unrolling:
     def context(self, instruction: Instruction, time: int) -> Context:
         """The context of an instruction at a step; steps share it where nothing is kept in it for the way back."""
         count, by_rows = self.alive[time], instruction.op.by_rows
-        contexts, key = (self._contexts, (instruction, count)) if by_rows else (self._own_contexts, (instruction, time))
-        context = contexts.get(key)
+        contexts: Any = self._contexts if by_rows else self._own_contexts
+        key = (instruction, count if by_rows else time)
+        context: Context | None = contexts.get(key)
         if context is None:
-            binding, kind = self.binding, StepContext if by_rows else Context
+            binding, kind, layout = self.binding, StepContext if by_rows else Context, self._layout(count)
             context = contexts[key] = kind(binding.backend, binding.program.training, binding.pool)
-            layout = Layout(count, np.ones(count, dtype=np.intp))
             context.layouts = [None if known is None else layout for known in binding.sizes.layouts_of(instruction.inputs)]
             context.layout = layout
         return context
+
+    def _layout(self, count: int) -> Layout:
+        """The layout of a step: *count* sequences of one step."""
+        if count not in self._layouts:
+            self._layouts[count] = Layout(count, np.broadcast_to(np.intp(1), count))
+        return self._layouts[count]
 
     # ---- delays ----
 

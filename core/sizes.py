@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .axis import Axes, format_axes
-from .build import explained, presume
+from .build import Presuming, explained, presume
 from .feed import Feed
 from .layout import Layout
 from .shape import Shape
-from .slots import HELD
 from .spec import Spec
 
 if TYPE_CHECKING:
@@ -78,14 +77,17 @@ class Sizes:
         """Find the shapes of a recurrence, whose operands depend on its results, from what the operands outside it tell."""
         for index in (index for instruction in body for index in instruction.outputs):
             self.specs[index] = self.specs[index].but(shape=None)
-        for _ in range(len(body) + 2):
+        results = {index for instruction in body for index in instruction.outputs}
+        rounds = [Presuming.KNOWN_OPERANDS] * (len(body) + 2) + [Presuming.INITIAL_STATES] * (len(body) + 2)
+        for presuming in rounds:
             before = [self.specs[index] for instruction in body for index in instruction.outputs]
             for instruction in body:
-                fixed = [self.program.slots[i].kind == HELD for i in instruction.inputs]
-                made = presume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed)
+                fixed = [i not in results for i in instruction.inputs]
+                made = presume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed, presuming)
                 for index, spec in zip(instruction.outputs, made, strict=True):
                     self.specs[index] = spec
-            if before == [self.specs[index] for instruction in body for index in instruction.outputs]:
+            after = [self.specs[index] for instruction in body for index in instruction.outputs]
+            if before == after and all(spec.shape is not None for spec in after):
                 return
 
     def _size(self, instruction: Instruction, decided: Layout | None) -> None:

@@ -121,7 +121,7 @@ def _layers() -> tuple[Numbers, Numbers]:
     """Right ends and heights of the 128 layers of equal area under exp(-x²/2), to the last bit; layer 0 is the base with the tail."""
     with decimal.localcontext(prec=30):
         ends = [decimal.Decimal("3.7130862467403632609"), decimal.Decimal("3.4426198558966521214")]
-        heights = [decimal.Decimal(0), (-ends[1] ** 2 / 2).exp()]
+        heights = [decimal.Decimal(0), (ends[1] * ends[1] / -2).exp()]
         area = ends[0] * heights[1]
         for _ in range(126):
             heights.append(heights[-1] + area / ends[-1])
@@ -149,7 +149,7 @@ def _ziggurat(words: Words) -> tuple[Numbers, Any, int]:
     fractions = np.empty(len(edges))
     _as_fractions(words[edges + 1], fractions)
     at = layer[edges]
-    below = heights[at] + fractions * (heights[at + 1] - heights[at]) < np.exp(-x[edges] ** 2 / 2)
+    below = heights[at] + fractions * (heights[at + 1] - heights[at]) < np.exp(x[edges] * x[edges] / -2)
     end = 0
     for place, bottom, good in zip(edges.tolist(), (at == 0).tolist(), below.tolist(), strict=True):
         if place < end:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .axis import Axes, Axis
-from .build import as_variable, explained
+from .build import Presuming, as_variable, explained
 from .context import Context
 from .device import use_default_device
 from .dtypes import as_dtype
@@ -126,7 +126,7 @@ class UserFunction(Primitive):
             self.refresh()
         return self._declared or ()
 
-    def refresh(self, presuming: bool = False) -> bool:
+    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         made = self._declared
         self._declared = made or ()  # what infer_outputs sees if it asks for outputs, or for an attribute that is not there
         try:

@@ -269,7 +269,7 @@ class Value(ArrayMixin):
         >>> x = C.sequence.input_variable(2)
         >>> C.Value.create(x, [np.ones((3, 2), np.float32), np.ones((1, 2), np.float32)]).mask
         array([[2, 1, 1],
-               [2, 0, 0]], dtype=int32)
+               [2, 0, 0]], dtype=int8)
         """
         from .feed import value_for
 
@@ -361,8 +361,8 @@ class Value(ArrayMixin):
         if self._lengths is None or (len(set(self._lengths)) == 1 and self.seq_starts is None):
             raise AttributeError("this Value has no mask: none of its sequences is padded")
         steps = np.arange(max(self._lengths))
-        mask = (steps < np.asarray(self._lengths)[:, None]).astype(np.int32)
-        mask[:, 0] += np.asarray(self.seq_starts if self.seq_starts is not None else True).astype(np.int32)
+        mask = (steps < np.asarray(self._lengths)[:, None]).astype(np.int8)
+        mask[:, 0] += np.asarray(self.seq_starts if self.seq_starts is not None else True).astype(np.int8)
         return mask
 
     def as_sequences(self, variable: Variable | None = None) -> list[Any]:

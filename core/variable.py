@@ -104,6 +104,22 @@ class Variable(TensorOps):
         """Whether it stands for a variable to be given later."""
         return isinstance(self, Placeholder)
 
+    def has_batch_axis(self) -> bool:
+        """Whether it has a value for each sample.
+
+        >>> C.input_variable(2).has_batch_axis(), C.parameter(2).has_batch_axis()
+        (True, False)
+        """
+        return Axis.default_batch_axis() in self.dynamic_axes
+
+    def has_sequence_axis(self) -> bool:
+        """Whether it has a value for each step of each sample.
+
+        >>> C.sequence.input_variable(2).has_sequence_axis(), C.input_variable(2).has_sequence_axis()
+        (True, False)
+        """
+        return any(axis.is_sequence_axis for axis in self.dynamic_axes)
+
     @property
     def owner(self) -> Primitive:
         """The function that computes it.

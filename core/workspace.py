@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import proxy
+from weakref import WeakValueDictionary, proxy
 
 from .binding import Binding
-from .context import Context
 from .feed import Feed
 from .layout import Layout
+from .recurrence import StepContexts
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Workspace:
     def __init__(self, program: Program) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.pool: dict[str, Any] = {}
-        self.step_contexts: dict[Any, Context] = {}
+        self.step_contexts: StepContexts = WeakValueDictionary()  # alive as long as a binding has steps with them
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
 

@@ -14,6 +14,7 @@ from cntk.core.shape import FreeDimension
 from cntk.testing.gradients import check_gradient_sums, check_gradients
 from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import Trial, as_sequences, describe
+from cntk.testing.sparse import check_sparse_operands
 from cntk.testing.tolerances import VALUES, assert_close
 
 
@@ -22,7 +23,8 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
 
     For each sample: results are right, or the same in every element type where the sample does not say what is right; they have
     the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences;
-    all that holds step by step for sequences, if the operator takes them; and a recurrence over it is its unrolling.
+    all that holds step by step for sequences, if the operator takes them; a recurrence over it is its unrolling; and sparse
+    operands are dense ones.
 
     Args:
         function: the public operator function, marked with ``operator``.
@@ -42,6 +44,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
         check_gradients(function, sample, device)
         check_on_sequences(function, sample, device)
         check_in_recurrences(function, sample, device)
+        check_sparse_operands(function, sample, device)
 
 
 def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:

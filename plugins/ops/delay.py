@@ -48,9 +48,6 @@ class PastValue(Op):
             )
         return x.but(shape=shape, dtype=merge_dtypes((x, initial)))
 
-    def presume(self, x: Spec, initial: Spec) -> Sequence[Spec] | None:
-        return None if initial.shape is None else (x.but(shape=initial.shape), initial)
-
     # ---- values ----
 
     def forward(self, ctx: Context, out: Any, x: Any, initial: Any) -> None:
@@ -94,7 +91,10 @@ class PastValue(Op):
         layout, kept = _of_sequences(ctx.layout), ctx.memory.get("last steps")
         sequences = layout.sequence_of_row[rows]
         if kept is None or len(kept) <= sequences.max():
-            raise ValueError(f"sequence {sequences.max()} continues one of the previous minibatch, which had no such sequence")
+            raise ValueError(
+                f"sequence {sequences.max()} continues one of the previous minibatch, which had no such sequence; a minibatch can be "
+                f"continued where its data came with flags of new sequences too: (data, [True, ...])"
+            )
         out[rows] = lined_up(kept[sequences, layout.step_of_row[rows]], out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:

@@ -262,6 +262,14 @@ def test_a_sequence_cannot_go_on_that_was_not_there() -> None:
         C.sequence.past_value(x).eval({x: ([np.float32([1, 2])], [False])})
 
 
+def test_sequences_that_came_without_flags_cannot_go_on() -> None:
+    x = C.sequence.input_variable((), name="x")
+    y = C.sequence.past_value(x)
+    y.eval({x: [np.float32([1, 2])]})
+    with pytest.raises(ValueError, match=r"came with flags of new sequences too: \(data, \[True, \.\.\.\]\)"):
+        y.eval({x: ([np.float32([3])], [False])})
+
+
 def test_minibatches_of_many_sizes_share_the_memory(device: DeviceDescriptor) -> None:
     x = C.sequence.input_variable(2, dtype=np.float64)
     h = recurrence(lambda h: C.tanh(h + x))
@@ -281,7 +289,40 @@ def test_threads_do_not_disturb_one_another(device: DeviceDescriptor) -> None:
             close(found, wanted)
 
 
+def test_parts_of_a_state_that_are_put_together_in_another_order(device: DeviceDescriptor) -> None:
+    x = C.sequence.input_variable(4, dtype=np.float64, needs_gradient=True)
+    first, second = C.placeholder(), C.placeholder()
+    h = C.tanh(x + C.splice(C.sequence.past_value(second), C.sequence.past_value(first)))
+    one, other = h[0:1], h[1:4]
+    h.replace_placeholders({first: one.output, second: other.output})
+    data = sequences(4)
+
+    def step(before: Any, t: int, part: Any) -> Any:
+        return np.tanh(part[t] + np.concatenate([before[1:], before[:1]]))
+
+    expected = [unrolled(lambda before, t, part=part: step(before, t, part), part, lambda at: np.zeros(4), 1) for part in data]
+    close(h.eval({x: data}, device=device), expected)
+    check_gradients(h, {x: data}, [x], device)
+
+
+def test_a_value_of_each_sequence_beside_steps_that_data_choose(device: DeviceDescriptor) -> None:
+    x, b = C.sequence.input_variable((), dtype=np.float64, needs_gradient=True), C.input_variable((), dtype=np.float64, needs_gradient=True)
+    kept = C.sequence.gather(x, C.greater(x, 0))
+    h = recurrence(lambda h: 0.5 * h + kept * b)
+    data, scale = [np.array([1.0, -2, 3]), np.array([4.0]), np.array([-1.0, 5, -6, 7])], np.array([1.0, 2, 3])
+    close(h.eval({x: data, b: scale}, device=device), [np.array([1, 3.5]), np.array([8.0]), np.array([15, 28.5])])
+    check_gradients(h, {x: data, b: scale}, [x, b], device)
+
+
 # ---- what is refused ----
+
+
+def test_an_initial_state_comes_from_outside() -> None:
+    x, end = C.sequence.input_variable(1), C.placeholder()
+    h = end + x
+    h.replace_placeholders({end: C.sequence.past_value(h, initial_state=h * 2)})
+    with pytest.raises(ValueError, match="initial state depends on the recurrence that it begins"):
+        h.eval({x: [np.ones((2, 1), np.float32)]})
 
 
 def test_a_cycle_needs_a_delay() -> None:
