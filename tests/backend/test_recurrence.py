@@ -319,8 +319,8 @@ def test_a_value_of_each_sequence_beside_steps_that_data_choose(device: DeviceDe
 
 def test_an_initial_state_comes_from_outside() -> None:
     x, end = C.sequence.input_variable(1), C.placeholder()
-    h = end + x
-    h.replace_placeholders({end: C.sequence.past_value(h, initial_state=h * 2)})
+    h = x + C.sequence.past_value(end, initial_state=C.sequence.past_value(end) + x * 3)
+    h.replace_placeholders({end: h.output})
     with pytest.raises(ValueError, match="initial state depends on the recurrence that it begins"):
         h.eval({x: [np.ones((2, 1), np.float32)]})
 
