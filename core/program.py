@@ -158,11 +158,17 @@ class Program:
         """Put the operators of a recurrence behind those that its operands need."""
         for node in cycle.nodes:
             _check_in_loop(node, cycle)
-            self._results(node)
+        results = {index for node in cycle.nodes for index in self._results(node)}
+        start = len(self.instructions)
         operands = [self._operands(node, in_loop=True) for node in cycle.nodes]
+        inserted = self.instructions[start:]
+        within = {instruction.inputs[0]: instruction for instruction in inserted if instruction.inputs[0] in results}
+        self.instructions[start:] = [instruction for instruction in inserted if instruction.inputs[0] not in results]
         start = len(self.instructions)
         for node, inputs in zip(cycle.nodes, operands, strict=True):
-            self._append(node.op, node, inputs, tuple(self._slot_of[v] for v in node.outputs))
+            outputs = self._results(node)
+            self._append(node.op, node, inputs, outputs)
+            self.instructions.extend(within[index] for index in outputs if index in within)
         body = self.instructions[start:]
         _check_initial_states(body)
         loop = Loop(cycle.forward, body, {index for instruction in body for index in instruction.outputs}, [])

@@ -74,20 +74,22 @@ class Sizes:
         self.shapes = [_with_rows(spec, layout) for spec, layout in zip(self.specs, self.layouts, strict=True)]
 
     def _settle(self, body: Sequence[Instruction]) -> None:
-        """Find the shapes of a recurrence, whose operands depend on its results, from what the operands outside it tell."""
-        for index in (index for instruction in body for index in instruction.outputs):
-            self.specs[index] = self.specs[index].but(shape=None)
+        """Find the shapes in a recurrence that data decide, whose operands depend on its results, from what the operands outside tell."""
         results = {index for instruction in body for index in instruction.outputs}
+        wanted = {index for index in results if not self.program.slots[index].spec.is_concrete}
+        for index in wanted:
+            self.specs[index] = self.specs[index].but(shape=None)
         rounds = [Presuming.KNOWN_OPERANDS] * (len(body) + 2) + [Presuming.INITIAL_STATES] * (len(body) + 2)
         for presuming in rounds:
-            before = [self.specs[index] for instruction in body for index in instruction.outputs]
+            before = {index: self.specs[index] for index in wanted}
             for instruction in body:
-                fixed = [i not in results for i in instruction.inputs]
+                fixed = [i not in wanted for i in instruction.inputs]
                 made = presume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed, presuming)
                 for index, spec in zip(instruction.outputs, made, strict=True):
-                    self.specs[index] = spec
-            after = [self.specs[index] for instruction in body for index in instruction.outputs]
-            if before == after and all(spec.shape is not None for spec in after):
+                    if index in wanted:
+                        self.specs[index] = spec
+            after = {index: self.specs[index] for index in wanted}
+            if before == after and all(spec.shape is not None for spec in after.values()):
                 return
 
     def _size(self, instruction: Instruction, decided: Layout | None) -> None:
@@ -145,7 +147,12 @@ class Sizes:
         known = zip(instruction.inputs, layouts, strict=True)
         alike = [layout for i, layout in known if layout is not None and self.specs[i].axes == axes]
         if not alike:
-            return self._of_axes.get(axes) or self._batch_of(layouts, instruction)
+            found = self._of_axes.get(axes) or self._batch_of(layouts, instruction)
+            for other in layouts:
+                if other is not None and other.samples != found.samples:
+                    why = f"operands have different numbers of samples: {found.samples} and {other.samples}"
+                    raise explained(ValueError(why), instruction.node)
+            return found
         for other in alike[1:]:
             if other is not alike[0] and other != alike[0]:
                 why = f"operands on the same dynamic axes have different samples or sequence lengths: {alike[0]} and {other}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, proxy
 
+from .axis import Axes
 from .binding import Binding
 from .feed import Feed
 from .layout import Layout
@@ -75,14 +76,10 @@ class Workspace:
         return self._arenas[stage]
 
     def _check(self, feeds: Sequence[Feed]) -> None:
-        """Refuse minibatches of different sizes."""
-        first: Layout | None = None
-        for fed in feeds:
-            if fed.layout is None:
-                continue
-            if first is None:
-                first = fed.layout
-            elif fed.layout.samples != first.samples:
+        """Refuse minibatches of different sizes on the same dynamic axes; others are refused where they meet."""
+        first: dict[Axes | None, Layout] = {}
+        for variable, fed in zip(self.program.arguments, feeds, strict=True):
+            if fed.layout is not None and first.setdefault(variable.spec.axes, fed.layout).samples != fed.layout.samples:
                 given = [f"{v!r}: {f.layout.samples}" for v, f in zip(self.program.arguments, feeds, strict=True) if f.layout]
                 raise ValueError(f"the inputs' minibatches have different numbers of samples: {', '.join(given)}")
 

@@ -50,8 +50,8 @@ class NumpyBackend:
     def to_numpy(self, array: Any) -> Any:
         return array.copy()
 
-    def uniform(self, out: Any, seed: int, draw: int, start: int = 0) -> None:
-        philox_uniform(out, seed, draw, start)
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        philox_uniform(out, seed, draw)
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
         philox_normal(out, seed, draw)

@@ -77,9 +77,8 @@ class PastValue(Op):
         if layout.starts is None or self.shift < 0:
             return
         steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.shift, 0)
-        if (steps < 0).any():
-            raise ValueError(f"a delay of {self.shift} steps continues sequences of the last minibatch only where all have as many steps")
-        ctx.memory["last steps"] = x[layout.offsets[steps] + layout.rank[:, np.newaxis]]
+        there = steps >= 0
+        ctx.memory["last steps"] = x[layout.offsets[np.where(there, steps, 0)] + layout.rank[:, np.newaxis]], there
 
     def _continued(self, ctx: Context, rows: Index) -> Any:
         """Which of the rows belong to sequences that continue those of the previous minibatch; None if none does."""
@@ -88,14 +87,19 @@ class PastValue(Op):
 
     def _recall(self, ctx: Context, out: Any, rows: Index) -> None:
         """Write the last steps of the previous minibatch to the rows."""
-        layout, kept = _of_sequences(ctx.layout), ctx.memory.get("last steps")
-        sequences = layout.sequence_of_row[rows]
-        if kept is None or len(kept) <= sequences.max():
+        layout, (kept, there) = _of_sequences(ctx.layout), ctx.memory.get("last steps", ((), ()))
+        sequences, steps = layout.sequence_of_row[rows], layout.step_of_row[rows]
+        if len(kept) <= sequences.max():
             raise ValueError(
                 f"sequence {sequences.max()} continues one of the previous minibatch, which had no such sequence; a minibatch can be "
-                f"continued where its data came with flags of new sequences too: (data, [True, ...])"
+                "continued where its data came with flags of new sequences too: (data, [True, ...])"
             )
-        out[rows] = lined_up(kept[sequences, layout.step_of_row[rows]], out)
+        if not there[sequences, steps].all():
+            short = int(sequences[np.argmin(there[sequences, steps])])
+            raise ValueError(
+                f"sequence {short} continues one of the previous minibatch, which had fewer than the {self.shift} steps of the delay"
+            )
+        out[rows] = lined_up(kept[sequences, steps], out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:
         dx, dinitial = grads

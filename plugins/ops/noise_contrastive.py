@@ -22,7 +22,8 @@ from .random_sampling import random_sample, random_sample_inclusion_frequency
 class NoiseContrastiveEstimation(Op):
     """Cross entropies of telling the label of each row from sampled classes, which are the same for all rows.
 
-    Operands are weights, biases, inputs, labels, the sampled classes and the logarithm of how often each class is sampled.
+    Operands are weights, biases, inputs, labels, the sampled classes; of each class the logarithm of the number of draws that would be
+    its share and the factor on its terms; and the entropy of the noise.
     """
 
     op_name = "NCE"
@@ -34,7 +35,7 @@ class NoiseContrastiveEstimation(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         weights, biases = self.resolve(*inputs)[:2]
-        _, _, x, labels, sampled, _ = inputs
+        _, _, x, labels, sampled, *_ = inputs
         if x.rank != 1:
             raise ValueError(f"inputs have the shape {format_shape(x.dims)}; expected a vector")
         classes = sampled.dims[-1]
@@ -59,19 +60,22 @@ class NoiseContrastiveEstimation(Op):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
-        weights, biases, x, labels, sampled, log_counts = inputs
+        weights, biases, x, labels, sampled, log_counts, factors, entropy = inputs
         x = xp.broadcast_to(x.reshape(-1, x.shape[-1]), (out.size, x.shape[-1]))
         right, noise = _classes(ctx, labels, len(x)), sampled.indices.copy()
         ctx.state = right, noise
-        shift = biases.reshape(-1) - log_counts.reshape(-1).astype(x.dtype)
+        log_counts, factors, entropy = (part.astype(x.dtype) for part in (log_counts, factors, entropy))
+        shift = biases.reshape(-1) - log_counts
         label_logits = (x * weights[right]).sum(axis=1) + shift[right]
         noise_logits = x @ weights[noise].T + shift[noise]
+        log_counts, factors = log_counts[noise], factors[noise]
         label_slope, noise_slope = _kept_slopes(ctx, len(x), len(noise), x.dtype)
         noise_loss, label_loss = xp.logaddexp(0, noise_logits), xp.logaddexp(0, -label_logits)
         xp.exp(noise_logits - noise_loss, out=noise_slope)
+        xp.multiply(noise_slope, factors, out=noise_slope)
         xp.exp(-label_logits - label_loss, out=label_slope)
         xp.negative(label_slope, out=label_slope)
-        xp.add(label_loss, noise_loss.sum(axis=1), out=out.reshape(-1))
+        xp.add(label_loss, (noise_loss + log_counts) @ factors + entropy, out=out.reshape(-1))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp = ctx.xp
@@ -161,11 +165,15 @@ def nce_loss(
 ) -> Function:
     r"""Noise contrastive estimation: teaches a softmax over very many classes by comparing the right one with sampled ones.
 
-    In every evaluation k classes n are drawn from the noise distribution, the same for the whole minibatch.  With the logits
-    :math:`s_c = w_c \cdot x + b_c` and the number :math:`\nu_c` of times that class c is to be expected in such a sample, the loss of the
-    label t is :math:`-\log\sigma(s_t - \log\nu_t) - \sum_n \log\sigma(-(s_n - \log\nu_n))`.  Only the logits of these classes are worked
-    out, and the gradients of weights and biases have only their rows.  For predictions use ``C.times_transpose(x, weights)``
-    plus the biases.
+    In every evaluation k classes n are drawn from the noise distribution p, the same for the whole minibatch.  With the logits
+    :math:`s_c = w_c \cdot x + b_c`, the expected numbers :math:`\nu_c = k p_c` and the number :math:`\pi_c` of times that class c is to be
+    expected in such a sample (:math:`\nu_c`, but for draws without duplicates), the loss of the label t is
+
+    .. math:: -\log\frac{e^{s_t}}{e^{s_t} + \nu_t} + \sum_n \frac{\nu_n}{\pi_n} \log(e^{s_n} + \nu_n) - \sum_c \nu_c \log\nu_c
+
+    that is noise contrastive estimation with the last sum, over all classes, in place of its estimate from the sample.  Only
+    the logits of t and n are worked out, and the gradients of weights and biases have only their rows.  For predictions use
+    ``C.times_transpose(x, weights)`` plus the biases.
 
     Args:
         weights: one row for each of C classes, of shape (C, dimension of the inputs); that dimension may be inferred.
@@ -193,8 +201,13 @@ def nce_loss(
     >>> loss.eval({x: [[0, 0]], y: C.Value.one_hot([0], 3)}).round(4)
     array([1.9095], dtype=float32)
     """
-    frequency = random_sample_inclusion_frequency(noise_distribution, num_samples, allow_duplicates).eval()
+    included = np.asarray(random_sample_inclusion_frequency(noise_distribution, num_samples, allow_duplicates).eval(), np.float64).ravel()
+    share = np.asarray(random_sample_inclusion_frequency(noise_distribution, num_samples, True).eval(), np.float64).ravel()
     with np.errstate(divide="ignore"):
-        log_frequency = constant(np.log(np.asarray(frequency)).reshape(-1))
+        log_share = np.log(share)
+    possible = share > 0
+    factors = np.divide(share, included, out=np.ones_like(share), where=possible)
+    entropy = -(share[possible] @ log_share[possible])
     sampled = random_sample(noise_distribution, num_samples, allow_duplicates, seed)
-    return NoiseContrastiveEstimation()(weights, biases, inputs, labels, sampled, log_frequency, name=name)
+    known = [constant(part, dtype=np.float64) for part in (log_share, factors, entropy)]
+    return NoiseContrastiveEstimation()(weights, biases, inputs, labels, sampled, *known, name=name)

@@ -12,6 +12,7 @@ from cntk.testing.gradients import check_gradients
 from cntk.testing.ops import check_documented, check_minibatches, check_on_sequences, check_values, samples_of
 from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import describe
+from cntk.testing.sparse import check_sparse_operands
 
 SAMPLES = [(name, sample) for name in plugins.ops for sample in samples_of(plugins.ops.get(name))]
 of_each_sample = pytest.mark.parametrize(("name", "sample"), SAMPLES, ids=[describe(plugins.ops.get(name), s) for name, s in SAMPLES])
@@ -46,3 +47,8 @@ def test_sequences_are_worked_off_step_by_step(name: str, sample: Sample, device
 @of_each_sample
 def test_a_recurrence_is_its_unrolling(name: str, sample: Sample, device: DeviceDescriptor) -> None:
     check_in_recurrences(plugins.ops.get(name), sample, device)
+
+
+@of_each_sample
+def test_sparse_operands_are_dense_ones(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_sparse_operands(plugins.ops.get(name), sample, device)

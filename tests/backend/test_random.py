@@ -48,6 +48,26 @@ def test_the_upper_bound_is_not_reached(dtype: Any, device: DeviceDescriptor) ->
     np.testing.assert_array_equal(C.random.uniform(1000, dtype, 1, float(above)).eval(device=device), np.ones(1000, dtype))
 
 
+MEASURED = {
+    "uniform": ((2, 5.3), [3.711113214492798, 3.6487033367156982, 3.8485004901885986]),
+    "normal": ((0.7, 0.3), [0.9857038259506226, 0.2861500680446625, 0.8042383790016174]),
+    "gumbel": ((0.7, 0.3), [0.7940481901168823, 0.8102940320968628, 0.7590508460998535]),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_numbers_are_those_of_cntk(name: str, device: DeviceDescriptor) -> None:
+    """Measured on CNTK 2.7."""
+    arguments, right = MEASURED[name]
+    found = getattr(C.random, name)(50000, np.float32, *arguments, seed=9).eval(device=device)[[0, 1, 30000]]
+    np.testing.assert_allclose(found, right, rtol=2e-7)
+
+
+def test_bernoulli_numbers_are_those_of_cntk(device: DeviceDescriptor) -> None:
+    """Measured on CNTK 2.7: large numbers of the stream make ones."""
+    np.testing.assert_array_equal(C.random.bernoulli(10, mean=0.3, seed=9).eval(device=device), [0, 0, 1, 1, 0, 0, 1, 0, 1, 0])
+
+
 # ---- streams ---------------------------------------------------------------------------------------
 
 

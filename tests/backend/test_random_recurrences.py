@@ -23,6 +23,8 @@ import cntk as C
 from cntk.core.device import DeviceDescriptor
 from cntk.core.evaluate import set_checked_mode
 
+pytestmark = pytest.mark.filterwarnings("ignore:(?s).* is given as scipy.sparse.csr_matrix")  # roots may be sparse
+
 Key = tuple[int, ...]
 """What a row belongs to: nothing, a sequence, or a sequence and a step."""
 Results = dict[tuple[int, int | None], Any]

@@ -270,6 +270,33 @@ def test_sequences_that_came_without_flags_cannot_go_on() -> None:
         y.eval({x: ([np.float32([3])], [False])})
 
 
+def test_a_delay_of_several_steps_needs_as_many_to_go_on() -> None:
+    x = C.sequence.input_variable(())
+    y = C.sequence.past_value(x, time_step=2)
+    close(y.eval({x: ([np.float32([1]), np.float32([2, 3])], [True, True])}), [np.float32([0]), np.float32([0, 0])])
+    close(y.eval({x: ([np.float32([5]), np.float32([4])], [True, False])}), [np.float32([0]), np.float32([2])])
+    with pytest.raises(ValueError, match="sequence 0 continues one of the previous minibatch, which had fewer than the 2 steps"):
+        y.eval({x: ([np.float32([5]), np.float32([4])], [False, True])})
+
+
+def test_sparse_values_within_a_recurrence(device: DeviceDescriptor) -> None:
+    x, end = C.sequence.input_variable(5, dtype=np.float64), C.placeholder()
+    chosen = C.one_hot(C.reshape(C.argmax(C.sequence.past_value(end)), ()), 5, sparse_output=True)
+    h = C.tanh(chosen + 0.5 * C.sequence.past_value(chosen) + x)
+    h.replace_placeholders({end: h.output})
+    for lengths in ((4, 1), (4, 1), (2, 5)):
+        data = sequences(5, lengths=lengths)
+        expected = []
+        for part in data:
+            before, earlier, states = np.zeros(5), np.zeros(5), []
+            for value in part:
+                now = np.eye(5)[np.argmax(before)]
+                before, earlier = np.tanh(now + 0.5 * earlier + value), now
+                states.append(before)
+            expected.append(np.array(states))
+        close(h.eval({x: data}, device=device), expected)
+
+
 def test_minibatches_of_many_sizes_share_the_memory(device: DeviceDescriptor) -> None:
     x = C.sequence.input_variable(2, dtype=np.float64)
     h = recurrence(lambda h: C.tanh(h + x))

@@ -71,13 +71,42 @@ def test_the_mean_over_samples_is_what_the_formula_says(duplicates: bool) -> Non
     found = np.mean([loss.eval(feed) for _ in range(1500)], axis=0)
     logits = features @ weights.value.T + biases.value[:, 0]
     p = noise / noise.sum()
+    share = count * p
     if duplicates:
-        drawn = assumed = count * p
+        drawn = assumed = share
     else:  # chances of a class to be drawn first or second; the loss knows them by an approximation
         drawn = p + np.array([sum(p[j] * p[i] / (1 - p[j]) for j in range(4) if j != i) for i in range(4)])
         assumed = np.asarray(C.random_sample_inclusion_frequency(noise, count, False).eval())
-    right = softplus(-(logits - np.log(assumed))[range(3), classes]) + softplus(logits - np.log(assumed)) @ drawn
-    np.testing.assert_allclose(found, right, rtol=0.05)
+    right = softplus(-(logits - np.log(share))[range(3), classes]) + np.log(np.exp(logits) + share) @ (share / assumed * drawn)
+    np.testing.assert_allclose(found, right - share @ np.log(share), rtol=0.02)
+
+
+def test_values_and_gradients_of_draws_are_those_of_cntk() -> None:
+    """Measured on CNTK 2.7; five classes of different frequency, evaluation by evaluation."""
+    loss, _, biases, x, y = model(5, [1, 2, 3, 4, 5], num_samples=6, seed=9)
+    feed = {x: wave((2, 3), 0.91), y: csr_matrix(np.eye(5, dtype=np.float32)[[1, 4]])}
+    measured = [
+        ([5.9739957, 5.661875], [1.6425947, -0.67914397, 1.3751353, 1.1612976, 1.1524932]),
+        ([4.9578395, 5.1610055], [1.6425947, -0.12369078, 1.3751353, 0.5806488, 1.1524932]),
+        ([4.8529477, 10.214706], [0, -0.67914397, 5.500541, 0.5806488, 0.36639482]),
+    ]
+    for value, gradient in measured:
+        gradients, found = loss.grad(feed, wrt=[biases], outputs=[loss.output])
+        np.testing.assert_allclose(found, value, rtol=1e-6)
+        np.testing.assert_allclose(gradients[:, 0], gradient, rtol=1e-5, atol=1e-7)
+
+
+def test_without_duplicates_classes_count_by_how_likely_they_are() -> None:
+    """All but one of three classes are drawn: with weights and biases of 0 the loss tells which, as worked out by hand."""
+    noise = np.array([1.0, 2.0, 5.0])
+    loss, weights, biases, x, y = model(3, noise, np.float64, num_samples=2, allow_duplicates=False, seed=5)
+    weights.value, biases.value = np.zeros((3, 3)), np.zeros((3, 1))
+    share = 2 * noise / 8
+    terms = share / np.asarray(C.random_sample_inclusion_frequency(noise, 2, False).eval()) * np.log1p(share)
+    allowed = np.log1p(share[0]) - share @ np.log(share) + terms.sum() - terms
+    for _ in range(5):
+        found = loss.eval({x: np.ones((1, 3)), y: csr_matrix([[1.0, 0, 0]])})
+        assert np.abs(found - allowed).min() < 1e-9
 
 
 def test_equal_seeds_draw_as_random_sample_does() -> None:

@@ -11,6 +11,7 @@ import pytest
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.op import Elementwise, operator, sample
+from cntk.core.sparse import SparseRows
 from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer
 
 
@@ -94,6 +95,18 @@ class LookingAhead(Double):
         self.forward(ctx, dx, dy)
 
 
+class HalfSparse(Double):
+    """Twice a dense operand, and once a sparse one."""
+
+    sparse_inputs = (0,)
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        if isinstance(inputs[0], SparseRows):
+            inputs[0].to_dense(ctx.xp, out)
+        else:
+            super().forward(ctx, out, *inputs)
+
+
 class AlwaysSingle(Double):
     def infer(self, *inputs: Any) -> Any:
         return super().infer(*inputs).but(dtype=np.float32)
@@ -126,11 +139,15 @@ def test_a_conforming_operator_passes(op: type[Double]) -> None:
         (public(Unordered, lambda x: 2 * x), r"double\(sequence \(3, 2\)\) in float64"),
         (public(Remembering), r"double\(sequence \(3, 2\)\) in a recurrence over past_value through operand 0: gradient"),
         (public(LookingAhead), r"double\(sequence \(3, 2\)\) in a recurrence over past_value through operand 0: sequence 0"),
+        (public(HalfSparse), r"double\(sparse \(3, 2\)\)"),
         (public(Refusing), "is refused, but not for its sequence axis: .*only one thing is possible"),
         (public(AlwaysSingle), "the result is of type float32"),
         (abs, "abs carries no sample"),
     ],
-    ids=["values", "gradient", "rows", "gradients of minibatches", "sequences", "a state for each step", "whole sequences", "no sequences", "element type", "no sample"],
+    ids=[
+        "values", "gradient", "rows", "gradients of minibatches", "sequences", "state", "whole sequences", "sparse operands",
+        "no sequences", "element type", "no sample",
+    ],
 )
 def test_what_is_wrong_with_an_operator_is_found(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
@@ -197,8 +214,8 @@ def test_a_conforming_backend_passes() -> None:
 
 
 class Forgetful(NumpyBackend):
-    def uniform(self, out: Any, seed: int, draw: int, start: int = 0) -> None:
-        super().uniform(out, seed, 0, start)
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        super().uniform(out, seed, 0)
 
 
 class Sharing(NumpyBackend):

@@ -85,6 +85,28 @@ def test_equal_seeds_give_equal_values_in_every_type(name: str, dtype: Any) -> N
     assert not np.allclose(values, make(name, seed=8).fill((20, 30), dtype))
 
 
+@pytest.mark.parametrize(
+    ("initializer", "shape", "right"),
+    [
+        (init.uniform(0.3, seed=9), (50000,), [0.011111461132587097, -0.00023576180659184987, 0.036090960604999944]),
+        (init.glorot_uniform(seed=9), (500, 70), [0.0038000395273566495, -8.06288366039104e-05, 0.0123428480955627]),
+        (init.normal(0.3, seed=9), (50000,), [0.28570383747559286, -0.41384991671785337, 0.1042383891976749]),
+        (init.he_normal(seed=9), (500, 70), [0.06023165751156298, -0.08724722308662747, 0.021975381966116283]),
+        (init.truncated_normal(0.3, seed=9), (50000,), [0.28570383747559286, -0.41384991671785337, -0.2036003318653043]),
+    ],
+    ids=repr,
+)
+def test_values_are_those_of_cntk(initializer: Initializer, shape: tuple[int, ...], right: list[float]) -> None:
+    """Measured on CNTK 2.7, to the last bit."""
+    np.testing.assert_array_equal(initializer.fill(shape, np.float64).reshape(-1)[[0, 1, 30000]], right)
+
+
+def test_float32_values_are_those_of_cntk() -> None:
+    """Where the rounding of float32 begins: the width is rounded first."""
+    found = init.uniform(0.3, seed=9).fill((50000,), np.float32)[[0, 1, 30000]]
+    np.testing.assert_array_equal(found, np.array([0.01111146155744791, -0.00023576182138640434, 0.03609096258878708], np.float32))
+
+
 def test_seed_is_chosen_anew_for_every_array() -> None:
     initializer = init.uniform(1)
     assert not np.allclose(fill(initializer, 5), fill(initializer, 5))

@@ -117,7 +117,7 @@ def test_the_shape_of_a_sparse_view_tells_its_sequences(shape: Any, steps: int) 
         ((3,), [EYE], "is sparse and takes CSR matrices, got ndarray"),
         ((3,), [csr(EYE), EYE], "takes a list of CSR matrices, got ndarray at position 1"),
         ((3,), [csr(EYE).tocsc()], "is sparse and takes CSR matrices"),
-        ((-3, 3), [csr(EYE)], "only the last axis may be free where data is sparse"),
+        ((-3, 3), [csr(EYE)], "rows of sparse data do not tell the sizes of free axes other than the last"),
     ],
 )
 def test_sparse_sequences_that_do_not_fit(shape: Any, data: Any, message: str) -> None:
@@ -151,3 +151,53 @@ def test_numbers_are_steps_of_sequences_of_vectors_of_one() -> None:
     s = sequence(1, sparse=False)
     first, second = C.alias(s).eval({s: [[2, 0], [1]]})
     assert (first.tolist(), second.tolist()) == ([[2], [0]], [[1]])
+
+
+# ---- free axes ----
+
+
+BLOCKS = (np.arange(24).reshape(2, 2, 2, 3) % 5 == 0).astype(np.float32)
+
+
+def free_sum(variable: Any, data: Any) -> Any:
+    """Sums along the last axis, where the free axes are those of the data."""
+    return C.times(variable, np.ones((variable.shape[-1], 1), np.float32)).eval({variable: data})
+
+
+@pytest.mark.parametrize("dims", [(C.FreeDimension, 2, 3), (2, C.FreeDimension, 3), (C.FreeDimension, C.FreeDimension, 3)])
+@pytest.mark.parametrize("wrap", [lambda view: view, C.Value])
+def test_a_view_tells_free_dimensions(dims: Any, wrap: Any) -> None:
+    x = C.input_variable(dims, is_sparse=True)
+    view = C.NDArrayView.from_csr(csr(BLOCKS), shape=BLOCKS.shape)
+    np.testing.assert_array_equal(free_sum(x, wrap(view)), BLOCKS.sum(-1, keepdims=True))
+
+
+def test_a_view_tells_free_dimensions_of_steps() -> None:
+    s = sequence(C.FreeDimension, 3)
+    data = BLOCKS.reshape(2, 2, 2, 3)
+    found = free_sum(s, C.NDArrayView.from_csr(csr(data), shape=data.shape))
+    np.testing.assert_array_equal(found, data.sum(-1, keepdims=True))
+
+
+def test_the_rows_of_each_sample_tell_one_free_dimension() -> None:
+    x = C.input_variable((C.FreeDimension, 2, 3), is_sparse=True)
+    np.testing.assert_array_equal(free_sum(x, [csr(block) for block in BLOCKS]), BLOCKS.sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("dims", "data"),
+    [
+        ((C.FreeDimension, 2, 3), csr(BLOCKS)),
+        ((C.FreeDimension, C.FreeDimension, 3), [csr(block) for block in BLOCKS]),
+        ((C.FreeDimension, 2, 3), [csr(BLOCKS[0]), csr(BLOCKS[:, 0])[:2]]),
+        ((C.FreeDimension, 2, 3), [csr(BLOCKS[0])[:3]] * 2),
+    ],
+)
+def test_rows_that_do_not_tell_free_dimensions_are_refused(dims: Any, data: Any) -> None:
+    with pytest.raises(ValueError, match="do not tell the sizes of free axes other than the last; give an NDArrayView"):
+        free_sum(C.input_variable(dims, is_sparse=True), data)
+
+
+def test_steps_of_free_dimensions_need_a_view() -> None:
+    with pytest.raises(ValueError, match="do not tell the sizes of free axes"):
+        free_sum(sequence(C.FreeDimension, 3), [csr(BLOCKS[0])])
