@@ -32,7 +32,7 @@ from cntk.initializer import *  # noqa: E402, F403
 from cntk.internal.utils import _to_cntk_dict_value  # noqa: E402
 from cntk.io import INFINITELY_REPEAT  # noqa: E402
 from cntk.learners import IGNORE, UnitType  # noqa: E402
-from cntk.ops.functions import BlockFunction, CloneMethod, Function  # noqa: E402
+from cntk.ops.functions import BlockFunction, CloneMethod, Function, ModelFormat, load_model  # noqa: E402
 from cntk.train import *  # noqa: E402, F403
 from cntk.variables import Constant, Parameter, Record, Variable  # noqa: E402
 

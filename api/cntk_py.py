@@ -12,6 +12,7 @@ from cntk.core.axis import Axis
 from cntk.core.device import DeviceDescriptor, DeviceKind, always_allow_setting_default_device
 from cntk.core.dtypes import DataType
 from cntk.core.function import Function, allow_renaming_functions
+from cntk.core.model_files import write_file
 from cntk.core.native import is_native_user_function_registered
 from cntk.core.progress import ProgressWriter
 from cntk.core.random import (
@@ -28,6 +29,7 @@ from cntk.core.variable import Parameter as _Parameter
 from cntk.core.variable import Variable
 from cntk.learners import Learner
 from cntk.learners.universal_learner import Universal as universal_learner
+from cntk.plugins.formats import wire
 
 DeviceKind_CPU = DeviceKind.CPU
 DeviceKind_GPU = DeviceKind.GPU
@@ -82,6 +84,24 @@ class DictionaryValue:
         """Whether there is a value."""
         return self.value is not None
 
+    def save(self, filename: Any) -> None:
+        """Write it to a file, as CNTK does.
+
+        Raises:
+            TypeError: it holds something that files do not have.
+        """
+        write_file(filename, wire.write_value(self.value))
+
+    @staticmethod
+    def load(filename: Any) -> DictionaryValue:
+        """The value in a file.
+
+        Raises:
+            RuntimeError: the file is damaged, or holds something else.
+        """
+        with open(filename, "rb") as file:
+            return DictionaryValue(wire.plain(wire.read_value(file.read())))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DictionaryValue) and _equal(self.value, other.value)
 
@@ -110,6 +130,31 @@ class Dictionary(dict[str, Any]):
 
     def __missing__(self, key: str) -> None:
         return None
+
+    def save(self, filename: Any) -> None:
+        """Write it to a file, as CNTK does.
+
+        Raises:
+            TypeError: it holds something that files do not have.
+        """
+        write_file(filename, wire.write_dictionary(self))
+
+    @staticmethod
+    def load(filename: Any) -> Dictionary:
+        """The dictionary in a file, such as a model or checkpoint.
+
+        Raises:
+            RuntimeError: the file is damaged, or holds something else.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     C.plus(C.input_variable(2), 1).save(os.path.join(folder, 'model'))
+        ...     model = C.cntk_py.Dictionary.load(os.path.join(folder, 'model'))
+        >>> model['type'], len(model['inputs'])
+        ('CompositeFunction', 2)
+        """
+        with open(filename, "rb") as file:
+            return Dictionary(wire.plain(wire.read_dictionary(file.read())))
 
     def contains(self, key: str) -> bool:
         """Whether there is such an entry."""

@@ -81,8 +81,8 @@ class Binding:
                 array[...] = fed.data
 
     def suits(self, sizes: Sizes) -> bool:
-        """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""
-        if self.sizes.shapes != sizes.shapes:
+        """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows, but not in loops."""
+        if self.sizes.shapes != sizes.shapes or not all(unrolling.suits(sizes) for unrolling in self.unrollings.values()):
             return False
         self.sizes = sizes
         for instruction in self._instructions:

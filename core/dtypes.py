@@ -55,9 +55,28 @@ def as_dtype(dtype: Any) -> type[np.floating[Any]]:
     return scalar
 
 
+def as_stored_dtype(dtype: Any) -> Any:
+    """The same, int8 and int16 as well, which parameters of operators of other engines have."""
+    try:
+        return dtype if dtype in (np.int8, np.int16) else _INTEGERS[dtype]
+    except (KeyError, TypeError):
+        return as_dtype(dtype)
+
+
+_INTEGERS: dict[Any, Any] = {DataType.Int8: np.int8, DataType.Int16: np.int16, np.dtype(np.int8): np.int8, np.dtype(np.int16): np.int16}
+_NUMBERS: dict[Any, DataType] = {
+    None: DataType.Unknown,
+    np.float16: DataType.Float16,
+    np.float32: DataType.Float,
+    np.float64: DataType.Double,
+    np.int8: DataType.Int8,
+    np.int16: DataType.Int16,
+}
+
+
 def data_type_of(dtype: Any) -> DataType:
     """Number of an element type; that of None is unknown."""
-    return {None: DataType.Unknown, np.float16: DataType.Float16, np.float32: DataType.Float, np.float64: DataType.Double}[dtype]
+    return _NUMBERS[dtype]
 
 
 def dtype_name(dtype: Any) -> str:

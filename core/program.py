@@ -98,7 +98,11 @@ class Program:
             workspace = self._idle.pop()
         except IndexError:
             workspace = Workspace(self)
-        return Run(self, workspace, workspace.load(feeds))
+        try:
+            return Run(self, workspace, workspace.load(feeds))
+        except BaseException:
+            self.release(workspace)
+            raise
 
     def release(self, workspace: Workspace) -> None:
         """Take back a workspace whose run is over."""

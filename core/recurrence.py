@@ -19,6 +19,7 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .binding import Binding, Step
     from .function import Primitive
+    from .sizes import Sizes
     from .slots import Instruction, Loop
 
 StepContexts = MutableMapping[tuple["Instruction", int], StepContext]
@@ -66,8 +67,12 @@ class Unrolling:
                 calls.repeat(binding.forward_step(instruction), instruction)
         calls.unroll(steps, self.steps)
         for delay in delays:
-            arguments = (binding.contexts[delay], binding.arrays[delay.inputs[0]])
-            steps.append((delay.op.remember, arguments, delay.node))
+            steps.append((delay.op.remember, (binding.contexts[delay], binding.arrays[delay.inputs[0]]), delay.node))
+
+    def suits(self, sizes: Sizes) -> bool:
+        """Whether as many sequences are alive at each step of the loop for a minibatch of these sizes."""
+        layout = sizes.layouts[self.loop.body[0].outputs[0]]
+        return layout is not None and layout.alive.tolist() == self.alive
 
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""

@@ -38,7 +38,7 @@ class Sizes:
             self._lay(index, fed.layout)
             self._check_lengths(index, fed.layout)
             if fed.starts is not None:
-                self._of_axes[self.specs[index].axes or ()].starts = np.asarray(fed.starts)
+                self._note_starts(index, fed.starts)
         self._complete(0, {})
 
     def after(self, stage: int, decided: dict[Instruction, Layout]) -> Sizes:
@@ -108,6 +108,16 @@ class Sizes:
             layout.starts = self._of_axes.setdefault(axes, layout).starts
             self._first_on.setdefault(axes, index)
 
+    def _note_starts(self, index: int, starts: Sequence[bool]) -> None:
+        """Note which sequences are new and which continue those of the previous minibatch, for all values on their axis."""
+        layout = self._of_axes[self.specs[index].axes or ()]
+        if layout.starts is not None and layout.starts.tolist() != list(starts):
+            raise ValueError(
+                f"{self.program.slots[index].variable!r} was given flags {list(starts)} of new sequences, but another input on its dynamic "
+                f"axes was given {layout.starts.tolist()}; give them once, or alike"
+            )
+        layout.starts = np.asarray(starts)
+
     def _check_lengths(self, index: int, layout: Layout | None) -> None:
         """Refuse inputs on one sequence axis whose sequences have different lengths."""
         axes = self.specs[index].axes or ()
@@ -146,18 +156,17 @@ class Sizes:
             return None
         known = zip(instruction.inputs, layouts, strict=True)
         alike = [layout for i, layout in known if layout is not None and self.specs[i].axes == axes]
-        if not alike:
-            found = self._of_axes.get(axes) or self._batch_of(layouts, instruction)
-            for other in layouts:
-                if other is not None and other.samples != found.samples:
-                    why = f"operands have different numbers of samples: {found.samples} and {other.samples}"
-                    raise explained(ValueError(why), instruction.node)
-            return found
-        for other in alike[1:]:
-            if other is not alike[0] and other != alike[0]:
-                why = f"operands on the same dynamic axes have different samples or sequence lengths: {alike[0]} and {other}"
-                raise explained(ValueError(why), instruction.node)
-        return alike[0]
+        found = alike[0] if alike else self._of_axes.get(axes) or self._batch_of(layouts, instruction)
+        why = None
+        if any(other is not found and other != found for other in alike):
+            others = next(other for other in alike if other != found)
+            why = f"operands on the same dynamic axes have different samples or sequence lengths: {found} and {others}"
+        elif any(other is not None and other.samples != found.samples for other in layouts):
+            others = next(other for other in layouts if other is not None and other.samples != found.samples)
+            why = f"operands have different numbers of samples: {found.samples} and {others.samples}"
+        if why is not None:
+            raise explained(ValueError(why), instruction.node)
+        return found
 
     def _batch_of(self, layouts: Sequence[Layout | None], instruction: Instruction) -> Layout:
         """The batch that sequences come from."""

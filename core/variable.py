@@ -10,7 +10,7 @@ import numpy as np
 
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
-from .dtypes import DataType, as_dtype, data_type_of
+from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
@@ -302,7 +302,7 @@ class Parameter(_Holder):
                 "Parameter: parameters cannot be created inside a Python function that becomes a Function, "
                 "for it runs once per conversion; create them outside and refer to them"
             )
-        super().__init__(shape, 0 if init is None else init, as_dtype(dtype or option("dtype", np.float32)), device, name, True)
+        super().__init__(shape, 0 if init is None else init, as_stored_dtype(dtype or option("dtype", np.float32)), device, name, True)
 
 
 class Constant(_Holder):

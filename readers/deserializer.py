@@ -93,7 +93,7 @@ class Deserializer(ABC):
 
     @abstractmethod
     def chunk_infos(self) -> Sequence[ChunkInfo]:
-        """The chunks, in the order of the data.
+        """The chunks, in the order of the data; each has a sequence at least.
 
         Raises:
             RuntimeError: the data is missing or of another format.

@@ -81,9 +81,16 @@ class Sequencer:
             size: samples of the minibatch.
             partitions: into how many parts minibatches are dealt out, sequence by sequence.
             partition: the part to return.
+
+        Raises:
+            RuntimeError: sequences cannot be read: more than may be left out, or all of a sweep.
         """
+        sweep_end, start = False, self._position
         while not self._has_ended:
-            chunks, numbers, sweep_end = self._take(max(size, partitions))
+            if self._position - start >= self._samples:
+                raise RuntimeError("none of the sequences can be read; see what max_errors leaves out")
+            chunks, numbers, ended = self._take(max(size, partitions))
+            sweep_end = sweep_end or ended
             batch = self._read(chunks[partition::partitions], numbers[partition::partitions])
             self._forget()
             if any(batch.values()):

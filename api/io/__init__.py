@@ -1,9 +1,36 @@
-"""Reading data: arrays today; file readers have their place in ``cntk.readers``."""
+"""Reading data: minibatch sources, and the deserializers that plugins have registered."""
 
-INFINITELY_REPEAT = 2**64 - 1
-"""Number of samples or sweeps that means: without end."""
+from __future__ import annotations
 
-FULL_DATA_SWEEP = INFINITELY_REPEAT - 1
-"""Number of samples that means: one pass over the data."""
+from typing import Any
 
-__all__ = ["FULL_DATA_SWEEP", "INFINITELY_REPEAT"]
+from cntk.core import plugins
+from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
+from cntk.io.minibatch_source import MinibatchSource
+from cntk.io.minibatch_source_from_data import MinibatchSourceFromData
+from cntk.io.stream_def import StreamDef, StreamDefs
+from cntk.io.text_format import _is_tensor, sequence_to_cntk_text_format
+from cntk.io.user_minibatch_source import UserMinibatchSource
+from cntk.readers.streams import MinibatchData, StreamConfiguration, StreamInformation
+
+__all__ = [
+    "DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS",
+    "FULL_DATA_SWEEP",
+    "INFINITELY_REPEAT",
+    "MinibatchData",
+    "MinibatchSource",
+    "MinibatchSourceFromData",
+    "StreamConfiguration",
+    "StreamDef",
+    "StreamDefs",
+    "StreamInformation",
+    "UserMinibatchSource",
+    "sequence_to_cntk_text_format",
+    *plugins.deserializers.names(),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in plugins.deserializers:
+        return plugins.deserializers.get(name)
+    raise AttributeError(f"module 'cntk.io' has no '{name}'; registered deserializers are {plugins.deserializers.names()}")

@@ -15,7 +15,7 @@ from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxP
 from cntk.layers.sequence import Delay, Fold, PastValueWindow, Recurrence, RecurrenceFrom, UnfoldFrom
 from cntk.layers.sequential_convolution import SequentialConvolution
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SequenceOverMeta, Signature, SparseTensor, Tensor, tensor
-from cntk.ops.functions import BlockFunction
+from cntk.ops.functions import BlockFunction, Function
 
 __all__ = [
     "GRU",
@@ -40,6 +40,7 @@ __all__ = [
     "Fold",
     "For",
     "ForwardDeclaration",
+    "Function",
     "GlobalAveragePooling",
     "GlobalMaxPooling",
     "Label",

@@ -1,13 +1,16 @@
-"""Training and testing on arrays: what ``Function.train`` and ``Function.test`` do."""
+"""Training and testing on arrays and minibatch sources: what ``Function.train`` and ``Function.test`` do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from cntk.core.function import Function
 from cntk.core.progress import NEVER, ProgressWriter
 from cntk.core.value import is_csr
+from cntk.io import MinibatchSource, UserMinibatchSource
 from cntk.learners.schedules import minibatch_size_schedule
 from cntk.train.data_unit import DataUnit
 from cntk.train.trainer import Trainer
@@ -16,6 +19,8 @@ from cntk.variables import Record
 
 class ArrayData:
     """Arrays, CSR matrices and lists of samples of equal length, served in order; minibatches end where the data ends.
+
+    A sequence counts for as many samples as it has steps; of several at one place the longest counts.
 
     Args:
         data: one array, or a tuple or list of them, one for each argument of the criterion.
@@ -40,16 +45,65 @@ class ArrayData:
             raise TypeError(f"the arrays must hold the same number of samples; they hold {lengths}")
         if not lengths[0]:
             raise ValueError("the arrays must hold at least one sample; they are empty")
-        self.length = lengths[0]
         self._arrays = dict(zip(arguments, arrays, strict=True))
+        steps = [_steps_of(variable, array) for variable, array in self._arrays.items() if variable.has_sequence_axis()]
+        self._ends = np.cumsum(np.max([np.ones(lengths[0], np.int64), *steps], axis=0))
+        self.length = int(self._ends[-1])
         self._position = 0
 
     def next(self, size: int) -> tuple[dict[Any, Any], bool]:
-        """At most *size* samples, and whether they end a pass over the data."""
-        start, stop = self._position, min(self._position + size, self.length)
-        ended = stop == self.length
+        """At most *size* samples, or one longer sequence, and whether they end a pass over the data."""
+        start = self._position
+        before = self._ends[start - 1] if start else 0
+        stop = max(int(np.searchsorted(self._ends, before + size, side="right")), start + 1)
+        ended = stop == len(self._ends)
         self._position = 0 if ended else stop
         return {variable: array[start:stop] for variable, array in self._arrays.items()}, ended
+
+
+class SourceData:
+    """Minibatches of a minibatch source, by argument.
+
+    Args:
+        source: a ``MinibatchSource`` or ``UserMinibatchSource``.
+        arguments: the criterion's arguments.
+        streams: the stream for each argument, in their order; or
+        inputs_to_streams: the stream by argument.
+
+    Raises:
+        ValueError: an argument has no stream, or both are given.
+    """
+
+    def __init__(self, source: Any, arguments: Sequence[Any], streams: Any, inputs_to_streams: Any) -> None:
+        if (streams is None) == (inputs_to_streams is None):
+            raise ValueError("a minibatch source needs streams, one for each argument, or model_inputs_to_streams, and not both")
+        if inputs_to_streams is None:
+            listed = list(streams) if isinstance(streams, (list, tuple)) else [streams]
+            if len(listed) != len(arguments):
+                raise ValueError(f"streams: the criterion takes one stream for each of {list(arguments)}; got {len(listed)} streams")
+            inputs_to_streams = dict(zip(arguments, listed, strict=True))
+        self._source = source
+        self._streams = dict(inputs_to_streams)
+
+    def next(self, size: int) -> tuple[dict[Any, Any], bool]:
+        """A minibatch of about *size* samples, and whether a sweep over the data ends in it; nothing at the end."""
+        workers = () if isinstance(self._source, MinibatchSource) else (1, 0)
+        found = self._source.next_minibatch(size, *workers)
+        arguments = {variable: found[stream] for variable, stream in self._streams.items()} if found else {}
+        return arguments, any(data.end_of_sweep for data in arguments.values())
+
+
+def _steps_of(variable: Any, sequences: Any) -> Any:
+    """Numbers of steps; what has no axis for them is one step."""
+    rank = len(variable.shape)
+    if hasattr(sequences, "shape"):
+        return np.full(sequences.shape[0], sequences.shape[1] if len(sequences.shape) > rank + 1 else 1)
+    shapes = [sequence.shape if hasattr(sequence, "shape") else np.shape(sequence) for sequence in sequences]
+    return [shape[0] if len(shape) > rank else 1 for shape in shapes]
+
+
+def _is_source(data: Any) -> bool:
+    return isinstance(data, (MinibatchSource, UserMinibatchSource))
 
 
 class _Collector(ProgressWriter):
@@ -93,17 +147,20 @@ def train(
     epoch_size: int | None = None,
     max_samples: int | None = None,
 ) -> Record:
-    """Train this criterion on arrays.
+    """Train this criterion on arrays or on a minibatch source.
 
     Args:
-        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments.
-        minibatch_size: samples in a minibatch, a number or a schedule (``minibatch_size_schedule``).
-        streams, model_inputs_to_streams: for readers of files; arrays take none.
+        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments; or a
+            ``MinibatchSource`` or ``UserMinibatchSource``.
+        minibatch_size: samples, of sequences steps, in a minibatch, a number or a schedule (``minibatch_size_schedule``).
+        streams: with a minibatch source, the stream for each argument, in their order.
+        model_inputs_to_streams: the same as a dictionary, in place of *streams*.
         parameter_learners: learners of the parameters.
         callbacks: progress writers.
         progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; *epoch_size* by default.
         max_epochs: epochs to train, 1 by default; 1.5 is one and a half.
-        epoch_size: samples in an epoch; by default all, and with *max_samples* as many as these.
+        epoch_size: samples in an epoch; by default all, and with *max_samples* as many as these. A minibatch source does not tell how
+            many it has, so that one of the two must be given.
         max_samples: samples to train in all, in place of *max_epochs*. Either counts those that the first learner saw in earlier calls.
 
     Returns:
@@ -126,12 +183,14 @@ def train(
         raise ValueError("train: a minibatch_size is needed: a number of samples or a minibatch_size_schedule")
     if max_epochs is not None and max_samples is not None:
         raise ValueError("train: give max_epochs or max_samples, not both")
-    if streams is not None or model_inputs_to_streams is not None:
-        raise ValueError("train: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
-    data = ArrayData(minibatch_source, self.arguments)
+    data = _data_of("train", minibatch_source, self.arguments, streams, model_inputs_to_streams)
     writers = _writers_of(callbacks)
     if max_samples is None:
-        epoch_size = data.length if epoch_size is None else int(epoch_size)
+        if epoch_size is None:
+            if isinstance(data, SourceData):
+                raise ValueError("train: a minibatch source does not tell how many samples it has; give epoch_size or max_samples")
+            epoch_size = data.length
+        epoch_size = int(epoch_size)
         max_samples = int((1 if max_epochs is None else max_epochs) * epoch_size)
     if max_samples <= 0:
         raise ValueError(f"train: max_epochs or max_samples must be positive; they leave {max_samples} samples to train")
@@ -153,19 +212,21 @@ def test(
     model_inputs_to_streams: Any = None,
     callbacks: Any = None,
 ) -> Record:
-    """Average this criterion's metric, or loss where it has no metric, over arrays.
+    """Average this criterion's metric, or loss where it has no metric, over arrays or a minibatch source.
 
     Args:
-        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments.
-        minibatch_size: samples in a minibatch.
-        streams, model_inputs_to_streams: for readers of files; arrays take none.
+        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments; or a
+            ``MinibatchSource`` or ``UserMinibatchSource`` that ends.
+        minibatch_size: samples, of sequences steps, in a minibatch.
+        streams: with a minibatch source, the stream for each argument, in their order.
+        model_inputs_to_streams: the same as a dictionary, in place of *streams*.
         callbacks: progress writers.
 
     Returns:
         A Record with ``metric`` and ``samples``.
 
     Raises:
-        ValueError: data that does not fit the arguments.
+        ValueError: data that does not fit the arguments, or a minibatch source that never ends.
         TypeError: arrays of different lengths.
 
     >>> x, y = C.input_variable(1), C.input_variable(1)
@@ -175,9 +236,9 @@ def test(
     """
     from cntk.eval import Evaluator
 
-    if streams is not None or model_inputs_to_streams is not None:
-        raise ValueError("test: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
-    data = ArrayData(minibatch_source, self.arguments)
+    data = _data_of("test", minibatch_source, self.arguments, streams, model_inputs_to_streams)
+    if isinstance(data, SourceData) and minibatch_source.is_infinite():
+        raise ValueError("test: the minibatch source never ends; make it with max_sweeps=1 or max_samples")
     collector = _Collector(NEVER)
     evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*_writers_of(callbacks or ()), collector])
     needed = set(evaluator._function.arguments)
@@ -194,6 +255,14 @@ def extend_function() -> None:
 
 
 # ---- inside ----
+
+
+def _data_of(where: str, data: Any, arguments: Sequence[Any], streams: Any, inputs_to_streams: Any) -> ArrayData | SourceData:
+    if _is_source(data):
+        return SourceData(data, arguments, streams, inputs_to_streams)
+    if streams is not None or inputs_to_streams is not None:
+        raise ValueError(f"{where}: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
+    return ArrayData(data, arguments)
 
 
 class _Boundary:
@@ -223,11 +292,13 @@ class _Boundary:
         return self._unit is not DataUnit.sweep
 
 
-def _run(trainer: Trainer, data: ArrayData, sizes: Any, end: int, boundary: _Boundary) -> None:
+def _run(trainer: Trainer, data: ArrayData | SourceData, sizes: Any, end: int, boundary: _Boundary) -> None:
     pending = False
     while trainer.total_number_of_samples_seen < end:
         seen = trainer.total_number_of_samples_seen
         arguments, sweep_ended = data.next(min(sizes[seen], end - seen))
+        if not arguments:
+            break
         trainer.train_minibatch(arguments, is_sweep_end=sweep_ended)
         pending = True
         if boundary.passed(trainer.total_number_of_samples_seen, sweep_ended):
@@ -237,13 +308,16 @@ def _run(trainer: Trainer, data: ArrayData, sizes: Any, end: int, boundary: _Bou
         trainer.summarize_training_progress()
 
 
-def _one_pass(data: ArrayData, sizes: Any) -> Iterator[dict[Any, Any]]:
+def _one_pass(data: ArrayData | SourceData, sizes: Any) -> Iterator[dict[Any, Any]]:
+    """Arrays once, a source to its end."""
     seen, ended = 0, False
     while not ended:
         size = sizes[seen]
-        arguments, ended = data.next(size)
+        arguments, sweep_ended = data.next(size)
+        ended = sweep_ended if isinstance(data, ArrayData) else not arguments
         seen += size
-        yield arguments
+        if arguments:
+            yield arguments
 
 
 def _writers_of(callbacks: Any) -> list[ProgressWriter]:
@@ -267,4 +341,4 @@ def _frequency_of(writers: Sequence[ProgressWriter], summaries: Any, minibatch_s
     return int(number)
 
 
-__all__ = ["ArrayData", "extend_function", "test", "train"]
+__all__ = ["ArrayData", "SourceData", "extend_function", "test", "train"]

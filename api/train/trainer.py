@@ -16,6 +16,7 @@ from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
+from cntk.readers.streams import MinibatchData
 
 
 class Trainer:
@@ -72,7 +73,8 @@ class Trainer:
             arguments: data by input variable or name, or one input's data where there is one input.
             outputs: functions of one output and variables whose values, from before the update, are wanted.
             device: where to compute; the default device where None.
-            is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes.
+            is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes; data of a
+                minibatch source says so itself.
 
         Returns:
             Whether parameters were updated; with *outputs* a pair of that and a dictionary of the values by what was asked for.
@@ -90,7 +92,7 @@ class Trainer:
                 run.forward()
                 self._aggregate(run)
                 run.backward()
-                updated = self._update(run, bool(is_sweep_end))
+                updated = self._update(run, _ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end))
                 values = {wanted: _host(run, variable) for wanted, variable in extra.items()}
                 run.finish()
         finally:
@@ -256,6 +258,12 @@ def _by_output(outputs: Any) -> dict[Any, Variable]:
 
 def _host(run: Run, variable: Variable) -> Any:
     return unfeed(run.binding.backend.to_numpy(run.value(variable)), variable.dynamic_axes, run.layout(variable))
+
+
+def _ends_sweep(arguments: Any) -> bool:
+    """Whether data of a minibatch source says that a sweep ends in it."""
+    given = arguments.values() if isinstance(arguments, dict) else [arguments]
+    return any(isinstance(data, MinibatchData) and data.end_of_sweep for data in given)
 
 
 def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:

@@ -1,0 +1,8 @@
+"""Formats of model files."""
+
+from ...core.hookspecs import Register, hookimpl
+
+
+@hookimpl
+def cntk_register_model_formats(register: Register) -> None:
+    register("CNTKv2", "cntk.plugins.formats.cntk_v2:CNTKv2")

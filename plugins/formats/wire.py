@@ -111,6 +111,8 @@ def write_value(value: Any) -> Chunks:
     Raises:
         TypeError: it is of a type that files do not have.
     """
+    if hasattr(value, "has_value"):  # a cntk_py.DictionaryValue
+        value = value.value
     made = Chunks()
     made.add_number(1, VALUE_VERSION)
     kind = _kind_of(value)

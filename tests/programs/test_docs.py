@@ -90,7 +90,9 @@ def test_every_command_is_in_the_docs(command: str) -> None:
     assert f"`cntk {command}" in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("part", [plugins.learners, plugins.progress_writers, plugins.backends], ids=lambda registry: registry.kind)
+@pytest.mark.parametrize(
+    "part", [plugins.learners, plugins.progress_writers, plugins.backends, plugins.deserializers], ids=lambda registry: registry.kind
+)
 def test_every_other_name_is_in_the_docs(part: plugins.Registry) -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     ours = [name for name in part if part.owner(name).startswith(f"{plugins.DISTRIBUTION}:")]

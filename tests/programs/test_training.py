@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_matrix
 
 import cntk as C
 from cntk.train import DataUnit
@@ -164,3 +165,26 @@ def test_a_record_holds_what_it_was_made_with() -> None:
         record.loss = 2
     with pytest.raises(TypeError):
         C.variables.Record({"loss": 1})
+
+
+SEQUENCES = [np.float32([[1, 0], [2, 0], [4, 0]]), np.float32([[8, 0]]), np.float32([[16, 0], [32, 0]])]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 32])
+def test_testing_on_sequences_averages_over_all_steps(size: int) -> None:
+    x, y = C.sequence.input_variable(2), C.sequence.input_variable(2)
+    result = C.reduce_sum(x + y).test((SEQUENCES, [0 * sequence for sequence in SEQUENCES]), minibatch_size=size)
+    assert (result.metric, result.samples) == (10.5, 6)
+
+
+@pytest.mark.parametrize(("size", "samples"), [(32, [6, 6]), (4, [4, 2, 4, 2]), (2, [3, 1, 2, 3, 1, 2])])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_minibatches_of_sequences_are_as_many_steps(size: int, samples: list[int], sparse: bool) -> None:
+    x, weight = C.sequence.input_variable(2, is_sparse=sparse), C.parameter((2, 1), init=0)
+    loss = C.reduce_sum(C.times(x, weight))
+    data = [csr_matrix(sequence) for sequence in SEQUENCES] if sparse else SEQUENCES
+    learner = C.sgd([weight], C.learning_parameter_schedule_per_sample(0.01))
+    each = (1, DataUnit.minibatch)
+    progress = loss.train((data,), parameter_learners=[learner], minibatch_size=size, max_epochs=2, progress_frequency=each)
+    assert [summary.samples for summary in progress.epoch_summaries] == samples
+    assert_allclose(weight.value, [[-1.26], [0]], rtol=1e-6)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+import cntk as C
 from cntk.core.axis import Axis
 from cntk.core.spec import BATCH, Spec
 from cntk.core.types import VariableType, as_type, type_of
@@ -117,3 +120,25 @@ def test_signature_does_not_overwrite_annotations() -> None:
 
     with pytest.raises(ValueError, match="annotations"):
         Signature(Tensor[1])(f)
+
+
+@pytest.mark.parametrize("make", [lambda value: C.parameter(init=value), C.constant])
+def test_numbers_have_no_type_of_their_own_but_arrays_have(make: Any) -> None:
+    """As in CNTK, where ``-np.log(n)`` for an initial value does not make a parameter float64."""
+    assert make(np.float64(3)).dtype is np.float32
+    assert make(np.array(3.0)).dtype is np.float64
+
+
+@pytest.mark.parametrize(
+    ("make", "batch", "sequence"),
+    [
+        (lambda: C.sequence.input_variable(2, sequence_axis=C.Axis("other")), True, True),
+        (lambda: C.input_variable(2), True, False),
+        (lambda: C.input_variable(2, dynamic_axes=[]), False, False),
+        (lambda: C.parameter(2), False, False),
+        (lambda: C.sequence.last(C.sequence.input_variable(2)).output, True, False),
+        (lambda: C.sequence.slice(C.sequence.input_variable(2), 1, 0).output, True, True),
+    ],
+)
+def test_variables_tell_their_dynamic_axes(make: Callable[[], C.Variable], batch: bool, sequence: bool) -> None:
+    assert (make().has_batch_axis(), make().has_sequence_axis()) == (batch, sequence)

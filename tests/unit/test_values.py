@@ -101,7 +101,9 @@ def test_lists_for_the_batch_axis_alone_and_other_types_warn() -> None:
     ],
 )
 def test_masks_tell_sequences_and_those_that_continue(data: Any, starts: Any, mask: Any) -> None:
-    assert_array_equal(C.Value.create(of(2), data, starts).mask, mask)
+    given = C.Value.create(of(2), data, starts).mask
+    assert_array_equal(given, mask)
+    assert given.dtype == np.int8
 
 
 def test_there_is_no_mask_without_padding() -> None:

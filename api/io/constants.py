@@ -1,0 +1,10 @@
+"""Numbers with a meaning of their own."""
+
+INFINITELY_REPEAT = 2**64 - 1
+"""Number of samples or sweeps that means: without end."""
+
+FULL_DATA_SWEEP = INFINITELY_REPEAT - 1
+"""Number of samples that means: one pass over the data."""
+
+DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS = 128
+"""Chunks that are shuffled together unless a source is told otherwise."""

@@ -1,0 +1,211 @@
+"""The minibatch source: sequences of deserializers, shuffled and cut into minibatches."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cntk.core.value import Value
+from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
+from cntk.logging.report import TraceLevel
+from cntk.readers.bundle import Bundle
+from cntk.readers.deserializer import Deserializer, Errors
+from cntk.readers.randomizer import Randomizer
+from cntk.readers.sequencer import Limits, Sequencer
+from cntk.readers.streams import MinibatchData, StreamInformation
+from cntk.variables import Record
+
+POSITION = "minibatchSourcePosition"
+
+
+class MinibatchSource:
+    """Serves minibatches of the sequences that deserializers read.
+
+    By default it never ends, and shuffles: every sweep over the data has another order, which depends on the seed alone.  A minibatch
+    may hold the end of a sweep and the beginning of the next.
+
+    Args:
+        deserializers: a deserializer, or several: sequences with the same id are put together then.
+        max_samples: samples after which it ends; the last sequence is served whole.
+        max_sweeps: sweeps after which it ends, in place of *max_samples*.
+        randomization_window_in_chunks: chunks that are shuffled together, which are in memory at the same time; 0 for no shuffling.
+        randomization_window_in_samples: the same as a number of samples, in place of chunks, which must be 0 then.
+        randomization_seed: chooses the orders.
+        trace_level: how much is told; kept for compatibility, warnings go through Python's ``warnings``.
+        multithreaded_deserializer: kept for compatibility.
+        frame_mode, truncation_length: not implemented.
+        randomize: whether to shuffle.
+        max_errors: how many sequences that cannot be read are left out before that is an error.
+
+    Raises:
+        RuntimeError: limits or windows that exclude each other, streams of one name, data that is missing or of another format.
+        ValueError: no deserializer.
+        TypeError: something that is no deserializer.
+        NotImplementedError: *frame_mode* or *truncation_length*.
+    """
+
+    def __init__(
+        self,
+        deserializers: Any,
+        max_samples: int = INFINITELY_REPEAT,
+        max_sweeps: int = INFINITELY_REPEAT,
+        randomization_window_in_chunks: int = DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS,
+        randomization_window_in_samples: int = 0,
+        randomization_seed: int = 0,
+        trace_level: Any = TraceLevel.Warning,
+        multithreaded_deserializer: bool | None = None,
+        frame_mode: bool = False,
+        truncation_length: int = 0,
+        randomize: bool = True,
+        max_errors: int = 0,
+    ) -> None:
+        for name, given in (("frame_mode", frame_mode), ("truncation_length", truncation_length)):
+            if given:
+                raise NotImplementedError(f"MinibatchSource: {name} is not implemented")
+        if max_samples != INFINITELY_REPEAT and max_sweeps != INFINITELY_REPEAT:
+            raise RuntimeError(f"MinibatchSource: give max_samples or max_sweeps, not both; got {max_samples} and {max_sweeps}")
+        if not randomize:
+            randomization_window_in_chunks = randomization_window_in_samples = 0
+        if randomization_window_in_chunks and randomization_window_in_samples:
+            raise RuntimeError(
+                "MinibatchSource: the randomization window is given in chunks or in samples, not both; "
+                f"for {randomization_window_in_samples} samples say randomization_window_in_chunks=0 too"
+            )
+        deserializer = _one_of(deserializers)
+        self._streams = _checked(deserializer.stream_infos())
+        randomizer = Randomizer(deserializer, randomization_window_in_chunks, randomization_window_in_samples, randomization_seed)
+        self._is_infinite = max_samples == max_sweeps == INFINITELY_REPEAT
+        sweeps = 1 if max_samples == FULL_DATA_SWEEP else None if max_sweeps == INFINITELY_REPEAT else max_sweeps
+        samples = None if sweeps is not None or max_samples == INFINITELY_REPEAT else max_samples
+        self._sequencer = Sequencer(deserializer, randomizer, Limits(samples, sweeps), Errors(max_errors))
+
+    def stream_infos(self) -> list[StreamInformation]:
+        """The streams, in the order of the deserializers."""
+        return list(self._streams)
+
+    @property
+    def streams(self) -> Record:
+        """The streams by name."""
+        return Record(**{info.name: info for info in self._streams})
+
+    def stream_info(self, name: str) -> StreamInformation:
+        """The stream called *name*.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        return stream_called(name, self._streams)
+
+    def __getitem__(self, name: str) -> StreamInformation:
+        return self.stream_info(name)
+
+    def is_infinite(self) -> bool:
+        """Whether it never ends."""
+        return self._is_infinite
+
+    def next_minibatch(
+        self,
+        minibatch_size_in_samples: int,
+        input_map: Mapping[Any, StreamInformation] | None = None,
+        device: Any = None,
+        num_data_partitions: int | None = None,
+        partition_index: int | None = None,
+    ) -> dict[Any, MinibatchData]:
+        """The next minibatch.
+
+        Whole sequences are served, as many as have at most so many samples together, but one at least.  The samples of a sequence are
+        those of its longest stream, or of the one that defines the minibatch size.
+
+        Args:
+            minibatch_size_in_samples: how many samples.
+            input_map: by input variable the stream that is for it.
+            device: where the data is to live.
+            num_data_partitions: into how many parts each minibatch is dealt out, sequence by sequence.
+            partition_index: which part to return.
+
+        Returns:
+            The data by stream, or by the keys of *input_map*; nothing at the end, or if this partition's part is empty.
+
+        Raises:
+            ValueError: a size or a partition that is none.
+            RuntimeError: the data cannot be read.
+        """
+        size = operator.index(minibatch_size_in_samples)
+        if size < 1:
+            raise ValueError(f"next_minibatch: the minibatch size must be a positive number of samples, got {size}")
+        partitions, partition = num_data_partitions or 1, partition_index or 0
+        if not 0 <= partition < partitions:
+            raise ValueError(f"next_minibatch: the partition_index must lie in 0 … {partitions - 1}, got {partition}")
+        wanted = input_map or {info: info for info in self._streams}
+        for key, info in wanted.items():
+            if info not in self._streams:
+                raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is no stream of this source: {self._streams}")
+        batch = self._sequencer.next(size, partitions, partition)
+        if batch is None:
+            return {}
+        data = {name: _minibatch_data(parts, batch.sweep_end, device) for name, parts in batch.sequences.items()}
+        return {key: data[info.name] for key, info in wanted.items()}
+
+    def get_checkpoint_state(self) -> dict[str, Any]:
+        """Where it stands: the number of samples served."""
+        return {POSITION: self._sequencer.position}
+
+    def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
+        """Go on where a source over the same data, with the same arguments, stood.
+
+        Raises:
+            ValueError: it is no state of such a source.
+        """
+        position = checkpoint.get(POSITION)
+        if not isinstance(position, int) or position < 0:
+            raise ValueError(f"restore_from_checkpoint: expected {{'{POSITION}': samples}}, got {checkpoint!r:.80}")
+        self._sequencer.position = position
+
+    @property
+    def current_position(self) -> dict[str, Any]:
+        """Where it stands, which can be set: what :meth:`get_checkpoint_state` returns."""
+        return self.get_checkpoint_state()
+
+    @current_position.setter
+    def current_position(self, position: Mapping[str, Any]) -> None:
+        self.restore_from_checkpoint(position)
+
+
+def stream_called(name: str, infos: Sequence[StreamInformation]) -> StreamInformation:
+    """The stream called *name*.
+
+    Raises:
+        RuntimeError: there is not exactly one.
+    """
+    found = [info for info in infos if info.name == name]
+    if len(found) != 1:
+        raise RuntimeError(f"{'no stream' if not found else 'more than one stream'} is called '{name}'; the streams are {list(infos)}")
+    return found[0]
+
+
+def _one_of(deserializers: Any) -> Deserializer:
+    listed = list(deserializers) if isinstance(deserializers, (list, tuple)) else [deserializers]
+    if not listed:
+        raise ValueError("MinibatchSource: no deserializer is given")
+    for one in listed:
+        if not isinstance(one, Deserializer):
+            raise TypeError(f"MinibatchSource: expected deserializers such as CTFDeserializer(...), got {type(one).__name__} {one!r:.80}")
+    _checked([info for one in listed for info in one.stream_infos()])
+    return listed[0] if len(listed) == 1 else Bundle(listed)
+
+
+def _checked(infos: Sequence[StreamInformation]) -> list[StreamInformation]:
+    names = [info.name for info in infos]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RuntimeError(f"MinibatchSource: every stream needs a name of its own; {', '.join(twice)} is there more than once")
+    defining = [info.name for info in infos if info.m_defines_mb_size]
+    if len(defining) > 1:
+        raise RuntimeError(f"MinibatchSource: one stream at most may define the minibatch size, got {', '.join(defining)}")
+    return list(infos)
+
+
+def _minibatch_data(sequences: list[Any], sweep_end: bool, device: Any) -> MinibatchData:
+    value = Value._of_sequences(sequences, device)
+    return MinibatchData(value, len(sequences), sum(part.shape[0] for part in sequences), sweep_end)

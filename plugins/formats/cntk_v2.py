@@ -1,0 +1,36 @@
+"""The model format of CNTK 2: a dictionary in protobuf's wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...core.function import Function
+from .reader import alike, read_function
+from .wire import DamagedFile, read_dictionary, write_dictionary
+from .writer import write_function
+
+
+class CNTKv2:
+    """What ``Function.save`` and ``Function.load`` use for ``ModelFormat.CNTKv2``."""
+
+    @staticmethod
+    def write(function: Function) -> Iterable[Any]:
+        """The bytes of the file, in pieces."""
+        return write_dictionary(write_function(function))
+
+    @staticmethod
+    def read(data: Any, device: Any, source: str) -> Function:
+        """The function that the bytes of a file describe."""
+        try:
+            found = read_dictionary(data)
+        except DamagedFile as error:
+            raise DamagedFile(f"{source} is no model file of CNTK 2, or damaged: {error}") from None
+        return read_function(found, device, source)
+
+    @staticmethod
+    def pairs(function: Function, loaded: Function) -> dict[Any, Any] | None:
+        """Which nodes of two functions belong together; None where their graphs are not the same."""
+        pairs: dict[Any, Any] = {}
+        same = alike(function.root_function, loaded.root_function, pairs, values=False)
+        return pairs if same else None

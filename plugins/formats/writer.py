@@ -1,0 +1,255 @@
+"""Graphs as dictionaries, the way CNTK's model files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import graph
+from ...core.block import Block, Combine
+from ...core.function import Composite, Function, Primitive
+from ...core.native import NativeOp, provider_of
+from ...core.shape import is_concrete
+from ...core.user_function import UserFunction
+from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
+from .attributes import file_axes, file_type, operand_of
+from .expansions import EXPANSIONS
+from .operators import BLOCK, COMBINE, GATHER_PACKED, PACKED_INDEX, SCATTER_PACKED, Row, row_for, sequence_gathering
+from .wire import NDShape
+
+COMPOSITE_VERSION, FUNCTION_VERSION, VARIABLE_VERSION, USER_FUNCTION_VERSION = 3, 24, 1, 0
+INPUT, PARAMETER, CONSTANT, PLACEHOLDER = 0, 2, 3, 4
+KINDS: dict[type[Variable], int] = {Input: INPUT, Parameter: PARAMETER, Constant: CONSTANT, Placeholder: PLACEHOLDER}
+
+
+def write_function(function: Function) -> dict[str, Any]:
+    """The dictionary of a function: its graph, and the values of its parameters and constants.
+
+    Raises:
+        ValueError: a parameter has dimensions that are not known yet, or an operator has no counterpart in the format.
+        TypeError: something the user attached to it cannot be saved.
+    """
+    return _Writer().function(function)
+
+
+class _Writer:
+    """One file being written."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, dict[str, Any]] = {}
+        self.records: list[dict[str, Any]] = []
+        self.written: set[Any] = set()
+        self.uids: dict[Any, str] = {}
+        self.taken: set[str] = set()
+
+    def function(self, function: Function) -> dict[str, Any]:
+        """The dictionary of the whole."""
+        root = function.root_function
+        self.graph(root)
+        self.variables.update({self.uid(v): self.variable(v) for v in root.inputs if not isinstance(v, Output)})
+        kept = function if function.is_composite else Composite(root)
+        described = self.composite(kept, root)
+        return {**described, "inputs": list(self.variables.values()), "primitive_functions": self.records}
+
+    def composite(self, function: Function, root: Primitive) -> dict[str, Any]:
+        """What is said of a composite beside its graph."""
+        named = {"name": function._name} if function._name and function._name != root._name else {}
+        return {
+            "version": np.uint64(COMPOSITE_VERSION),
+            "type": "CompositeFunction",
+            "uid": self.uid(function),
+            "root": self.uid(root),
+            **named,
+        }
+
+    def uid(self, node: Any) -> str:
+        """The node's uid, or another where a different node of the file has it."""
+        if isinstance(node, Output):
+            return f"{self.uid(node.owner)}_Output_{node.index}"
+        if node not in self.uids:
+            uid = node.uid
+            while uid in self.taken:
+                uid = new_uid(node.op.op_name if isinstance(node, Primitive) else "Node")
+            self.taken.add(uid)
+            self.uids[node] = uid
+        return self.uids[node]
+
+    # ---- nodes ----
+
+    def graph(self, root: Primitive) -> None:
+        """Write all that *root* depends on."""
+        for node in graph.primitives_of([root]):
+            if node not in self.written:
+                self.node(node)
+                self.written.add(node)
+
+    def node(self, node: Primitive) -> None:
+        """Write one primitive."""
+        row = row_for(node)
+        if isinstance(node, Combine):
+            self.record(node, COMBINE, node.inputs, {})
+        elif isinstance(node, Block):
+            self.block(node, node.composite, node.block_arguments_mapping, {})
+        elif isinstance(node, UserFunction):
+            self.user_function(node)
+        elif isinstance(node.op, NativeOp):
+            self.native_function(node)
+        elif type(node.op) in _PACKED:
+            self.picked(node)
+        elif row is not None:
+            self.operator(node, row)
+        elif type(node.op) in EXPANSIONS:
+            self.expanded(node)
+        else:
+            raise ValueError(
+                f"{node.op_name} '{node.name or node.uid}' has no counterpart in CNTK's model format, which has CNTK's operators only; "
+                f"save the function in another format, or write it as a user function [built at {node.line}]"
+            )
+
+    def operator(self, node: Primitive, row: Row) -> None:
+        """Write an operator that the file has as well."""
+        operands = [v if isinstance(v, Variable) else Constant(v, dtype=operand_of(node).dtype) for v in row.operands(node)]
+        self.record(node, row.number, operands, self.explained(node, row.write))
+
+    def expanded(self, node: Primitive) -> None:
+        """Write a block of other operators in place of one."""
+        expansion = EXPANSIONS[type(node.op)]
+        if any(v.spec.shape is None for v in node.inputs):
+            raise ValueError(
+                f"{node.op_name} '{node.name or node.uid}' cannot be saved with CNTK's format while the shape of an operand is not known; "
+                f"give the placeholders shapes, or replace them [built at {node.line}]"
+            )
+        inner = [v if isinstance(v, Constant) else Placeholder(v.spec, v.name) for v in node.inputs]
+        made = self.explained(node, lambda node: Composite(expansion.graph(node.op, *inner).root_function))
+        leaves = set(graph.leaves_of(made.root_function))
+        mapping = [(own, outer) for own, outer in zip(inner, node.inputs, strict=True) if own is not outer and own in leaves]
+        names = Row(BLOCK, type(node.op), expansion.kinds, names=expansion.names)
+        self.block(node, made, mapping, self.explained(node, names.write))
+
+    def explained(self, node: Primitive, write: Any) -> Any:
+        """What *write* makes of a node, whose errors say which node it is."""
+        try:
+            return write(node)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{node.op_name} '{node.name or node.uid}' cannot be saved: {error} [built at {node.line}]") from error
+
+    def picked(self, node: Primitive) -> None:
+        """Write the steps of a sequence that a condition picks, or puts back: by way of their numbers in the minibatch."""
+        x, condition, positions = node.inputs
+        uid = new_uid("PackedIndex")
+        gathers = type(node.op) is sequence_gathering.Gather
+        index = [x if gathers else condition, positions]
+        self.records.append(self.described(uid, "", PACKED_INDEX, [self.operand(v) for v in index], {}))
+        operands = [self.operand(x), f"{uid}_Output_0"]
+        if not gathers:
+            operands.append(self.operand(condition))
+        self.record(node, GATHER_PACKED if gathers else SCATTER_PACKED, operands, {})
+
+    def block(self, node: Primitive, inside: Composite, mapping: Sequence[tuple[Variable, Variable]], attributes: dict[str, Any]) -> None:
+        """Write a graph that shows as one node."""
+        self.graph(inside.root_function)
+        inner, outer = [own for own, _ in mapping], [of for _, of in mapping]
+        free = [v for v in graph.leaves_of(inside.root_function, engine_order=True) if v not in inner]
+        self.record(node, BLOCK, [*free, *outer], attributes)
+        self.records[-1] |= {
+            "block_function_op_name": node.op_name,
+            "block_function_composite": self.composite(inside, inside.root_function),
+            "block_function_composite_arguments_map_keys": [self.operand(v) for v in inner],
+            "block_function_composite_arguments_map_values": [self.operand(v) for v in outer],
+        }
+
+    def user_function(self, node: UserFunction) -> None:
+        """Write what makes a user function anew."""
+        state = {
+            "version": np.int32(1),
+            "class": type(node).__name__,
+            "module": type(node).__module__,
+            "op_name": node.op_name,
+            "state": node.serialize(),
+        }
+        self.of_user(node, state, native=False)
+
+    def native_function(self, node: Primitive) -> None:
+        """Write the names that a native user function is made by."""
+        op = node.op
+        module, factory = provider_of(op.op_id)
+        state = {
+            "version": np.uint64(1),
+            "type": "NativeUserDefinedFunction",
+            "op": op.op_id,
+            "module": module,
+            "deserialize_method": factory,
+            "user_defined_state": op.attributes,
+        }
+        self.of_user(node, state, native=True)
+
+    def of_user(self, node: Primitive, state: dict[str, Any], native: bool) -> None:
+        described = {
+            "version": np.uint64(USER_FUNCTION_VERSION),
+            "type": "UserDefinedFunction",
+            "uid": self.uid(node),
+            "inputs": [self.operand(v) for v in node.inputs],
+            "native": native,
+            "user_defined_state": state,
+        }
+        self.records.append({**described, **({"name": node._name} if node._name else {})})
+
+    def record(self, node: Primitive, number: int, operands: Sequence[Any], attributes: dict[str, Any]) -> None:
+        custom = {"customAttributes": node._custom} if node._custom else {}
+        inputs = [v if isinstance(v, str) else self.operand(v) for v in operands]
+        self.records.append(self.described(self.uid(node), node._name, number, inputs, {**attributes, **custom}))
+
+    def described(self, uid: str, name: str, number: int, inputs: list[str], attributes: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "version": np.uint64(FUNCTION_VERSION),
+            "type": "PrimitiveFunction",
+            "uid": uid,
+            "op": np.uint64(number),
+            "inputs": inputs,
+            "attributes": attributes,
+            **({"name": name} if name else {}),
+        }
+
+    # ---- variables ----
+
+    def operand(self, variable: Variable) -> str:
+        """Uid of an operand; what comes later in the file is announced as a placeholder of that uid."""
+        uid = self.uid(variable)
+        announced = isinstance(variable, Output) and variable.owner not in self.written
+        if (announced or not isinstance(variable, Output)) and uid not in self.variables:
+            self.variables[uid] = self.variable(variable)
+        return uid
+
+    def variable(self, variable: Variable) -> dict[str, Any]:
+        """What is known of a variable, and its value."""
+        spec, kind = variable.spec, PLACEHOLDER
+        for cls, number in KINDS.items():
+            if isinstance(variable, cls):
+                kind = number
+        holds = kind in (PARAMETER, CONSTANT)
+        if holds and not is_concrete(spec.shape):
+            raise ValueError(
+                f"{variable!r} has dimensions that are not known yet, so that it has no value to save; apply the function to an input of "
+                "known shape first"
+            )
+        value = variable.value if holds else None  # type: ignore[attr-defined]
+        value = value.toarray().reshape(spec.shape) if hasattr(value, "indptr") else value
+        dtype = np.asarray(value).dtype.type if holds else spec.dtype
+        described = {
+            "version": np.uint64(VARIABLE_VERSION),
+            "type": "Variable",
+            "uid": self.uid(variable),
+            "kind": np.uint64(kind),
+            "data_type": np.uint64(file_type(dtype)),
+            "dynamic_axis": file_axes(spec.axes),
+            "is_sparse": spec.sparse and not holds,
+            "needs_gradient": bool(variable.needs_gradient),
+            "shape": NDShape(variable.shape),
+        }
+        named = {"name": variable.name} if (variable.name and kind != PLACEHOLDER) or isinstance(variable, Placeholder) else {}
+        return {**described, **({k: v for k, v in named.items() if v}), **({"value": np.asarray(value)} if holds else {})}
+
+
+_PACKED = (sequence_gathering.Gather, sequence_gathering.Scatter)

@@ -1,0 +1,125 @@
+"""The bytes of CNTK's dictionaries, and who reads and writes model files."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.core import plugins
+from cntk.plugins.formats import wire
+
+BYTES: list[tuple[Any, str]] = [
+    (None, "0802"),
+    (True, "080210011801"),
+    (3, "080210022003"),
+    (-5, "0802100220fbffffffffffffffff01"),
+    (2**40, "0802100328808080808020"),
+    (2.5, "08021005390000000000000440"),
+    ("x", "08021006420178"),
+    ([1, 2], "080210095a100a060802100220010a06080210022002"),
+    ({"a": 1}, "0802100a620f0802120b0a01611206080210022001"),
+    (np.arange(-2, 6, dtype=np.int8).reshape(2, 4), "0802100b6a1408051a040a020402320a0a08feff000102030405"),
+    (np.arange(4, dtype=np.int16), "0802100b6a0f08061a030a01043a060a0400020406"),
+    (np.float16([[1, 2]]), "0802100b6a1408041a040a020201220a0a080000803f00000040"),
+    (np.float64([1, 2]), "0802100b6a1b08021a030a01022a120a10000000000000f03f0000000000000040"),
+]
+"""Values with the bytes that CNTK 2.7 saves them as."""
+
+
+def written(value: Any) -> bytes:
+    return b"".join(wire.write_value(value))
+
+
+@pytest.mark.parametrize(("value", "expected"), BYTES, ids=lambda x: x if isinstance(x, str) else "")
+def test_bytes_are_those_of_cntk(value: Any, expected: str) -> None:
+    assert written(value).hex() == expected
+    read = wire.plain(wire.read_value(bytes.fromhex(expected)))
+    if isinstance(value, np.ndarray):
+        assert read.dtype == value.dtype
+        assert np.array_equal(read, value)
+    else:
+        assert read == value
+        assert type(read) is type(value)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int16])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 3, 4)])
+def test_arrays_of_every_shape_and_type(dtype: Any, shape: tuple[int, ...]) -> None:
+    array = np.asarray(np.random.default_rng(1).normal(size=shape) * 100).astype(dtype)
+    for given in (array, array.T.copy().T):
+        read = wire.read_value(written(given))
+        assert read.dtype == dtype
+        assert read.shape == shape
+        assert np.array_equal(read, array)
+
+
+def test_shapes_and_axes() -> None:
+    for shape in ((), (2, 3), (-1, -3), (-2,)):
+        read = wire.read_value(written(wire.NDShape(shape)))
+        assert isinstance(read, wire.NDShape)
+        assert read == shape
+    axis = wire.FileAxis(-1, "staticAxisIdx=-1", True)
+    assert wire.read_value(written(axis)) == axis
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, 2**70, np.zeros(2, complex), [{"a": {1, 2}}]])
+def test_what_files_do_not_have(value: Any) -> None:
+    with pytest.raises(TypeError):
+        written(value)
+
+
+def test_damage_is_reported_with_its_place() -> None:
+    with pytest.raises(wire.DamagedFile, match=r"byte 0: expected .*version"):
+        wire.read_dictionary(b"")
+    with pytest.raises(wire.DamagedFile, match=r"byte 6: expected 100 bytes"):
+        wire.read_value(bytes.fromhex("080210064264"))
+    with pytest.raises(wire.DamagedFile, match="7 values for an array of shape"):
+        wire.read_value(written(np.zeros(6, np.float32)).replace(b"\x0a\x01\x06", b"\x0a\x01\x07"))
+
+
+def test_values_nested_too_deep() -> None:
+    value: Any = 1
+    for _ in range(wire.DEEPEST + 10):
+        value = [value]
+    with pytest.raises(wire.DamagedFile, match="in one another"):
+        wire.read_value(written(value))
+
+
+def test_changed_bytes_never_do_anything_else_than_raise() -> None:
+    chance = random.Random(2)
+    value = {"a": [1, 2.5, "text", None, True], "b": {"array": np.arange(6, dtype=np.float32), "shape": wire.NDShape((2, 3))}}
+    whole = b"".join(wire.write_dictionary(value))
+    for _ in range(3000):
+        damaged = bytearray(whole)
+        for _ in range(chance.choice([1, 1, 3])):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        with contextlib.suppress(wire.DamagedFile):
+            wire.read_dictionary(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
+
+
+def test_dictionaries_of_cntk_py(tmp_path: Any) -> None:
+    made = C.cntk_py.Dictionary()
+    made["array"], made["list"] = np.float32([[1, 2]]), [1, "a", None, {"b": 2.5}]
+    made.save(tmp_path / "file")
+    read = C.cntk_py.Dictionary.load(tmp_path / "file")
+    assert read["list"] == [1, "a", None, {"b": 2.5}]
+    assert read["array"].tolist() == [[1, 2]]
+    value = C.cntk_py.DictionaryValue([1, 2])
+    value.save(tmp_path / "value")
+    assert C.cntk_py.DictionaryValue.load(tmp_path / "value") == value
+
+
+def test_the_format_is_a_plugin() -> None:
+    assert "CNTKv2" in plugins.model_formats
+    assert [(one.name, one.value) for one in C.ModelFormat] == [("CNTKv2", 0), ("ONNX", 1)]
+    assert C.load_model is C.Function.load is C.ops.functions.load_model
+
+
+def test_first_bytes_of_a_model(tmp_path: Any) -> None:
+    C.tanh(C.input_variable(2)).save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes().startswith(bytes.fromhex("080212110a07") + b"version")
