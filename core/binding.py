@@ -65,6 +65,11 @@ class Binding:
         return self.stage == self.program.stages - 1
 
     @property
+    def calls(self) -> int:
+        """How many calls it holds."""
+        return len(self.forward_steps) + len(self.backward_steps) + len(self.finish_steps)
+
+    @property
     def layouts(self) -> list[Layout | None]:
         """Layout of each slot."""
         return self.sizes.layouts

@@ -16,7 +16,7 @@ from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, un
 from .graph import depth_first_search, leaves_of
 from .program import Program
 from .sparse import RowSparse, SparseRows
-from .value import Lease
+from .value import Lease, is_csr
 from .variable import Constant, Input, Parameter, Variable
 from .workspace import Run
 
@@ -113,7 +113,8 @@ def forward(
     every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
-    run = program.start(feeds_for(program, _by_argument(function, program, arguments)))
+    feeds = feeds_for(program, _by_argument(function, program, arguments))
+    run = program.start([_own(fed) for fed in feeds] if kept else feeds)
     try:
         with run.guard():
             run.forward()
@@ -240,6 +241,11 @@ class State:
         if run is None:
             raise ValueError("backward: this state has been used by an earlier backward pass; call forward again")
         return run
+
+
+def _own(fed: Feed) -> Feed:
+    """The feed with sparse data copied, which a later backward pass must find as they were."""
+    return fed._replace(data=fed.data.copy()) if is_csr(fed.data) else fed
 
 
 def _by_argument(function: Function, program: Program, arguments: Any) -> Any:

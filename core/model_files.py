@@ -37,12 +37,12 @@ def load(model: Any, device: Any, model_format: ModelFormat) -> Function:
     """See :meth:`Function.load`."""
     known = format_of(model_format)
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return known.read(model, device, f"<{len(model)} bytes>")  # type: ignore[no-any-return]
+        return known.read(model, device, f"<{len(model)} bytes>")
     if not isinstance(model, (str, os.PathLike)) or not os.path.isfile(model):
         raise ValueError(f"load: cannot load {model!r:.200}; expected the path of a file, or its content as bytes or bytearray")
     with open(model, "rb") as file:
         data = file.read()
-    return known.read(data, device, os.fspath(model))  # type: ignore[no-any-return]
+    return known.read(data, device, os.fspath(model))
 
 
 def restore(function: Function, filename: Any) -> None:

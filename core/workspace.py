@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .variable import Variable
 
 KEPT_BINDINGS = 16
+KEPT_CALLS = 50_000
+"""Bindings are kept up to so many calls in all: a recurrence over long sequences has thousands for each minibatch."""
 
 
 class Workspace:
@@ -52,13 +54,14 @@ class Workspace:
         return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
 
     def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:
-        """The binding for these sizes, made now or earlier."""
+        """The binding for these sizes, made now or earlier; those used longest ago go first."""
         bindings = self._bindings[0 if before is None else before.stage + 1]
-        binding = bindings.get(key)
+        binding = bindings.pop(key, None)
         if binding is None or not binding.suits(sizes):
-            while len(bindings) >= KEPT_BINDINGS:
-                bindings.pop(next(iter(bindings)))
-            binding = bindings[key] = Binding(self, sizes, before)
+            binding = Binding(self, sizes, before)
+        bindings[key] = binding
+        while len(bindings) > KEPT_BINDINGS or (len(bindings) > 1 and sum(kept.calls for kept in bindings.values()) > KEPT_CALLS):
+            bindings.pop(next(iter(bindings)))
         return binding
 
     def _key_of(self, layout: Layout) -> Any:

@@ -57,11 +57,11 @@ def python_axis(axis: Any) -> Any:
     """What an axis in a file is here."""
     if not isinstance(axis, FileAxis):
         raise ValueError(f"expected an axis, found {axis!r}")
-    if axis.index in _MARKERS:
-        return _MARKERS[axis.index]
-    if axis.index == DYNAMIC:
+    if axis.number in _MARKERS:
+        return _MARKERS[axis.number]
+    if axis.number == DYNAMIC:
         return Axis(axis.name, axis.ordered)
-    return Axis(-1 - axis.index)
+    return Axis(-1 - axis.number)
 
 
 def file_axis(axis: Axis, rank: int | None = None) -> FileAxis:

@@ -83,7 +83,7 @@ def _number(value: float, like: Variable) -> Constant:
     return Constant(np.asarray(value, np.float64), dtype=like.dtype or np.float32)
 
 
-def _numbers(x: Variable, *values: float) -> list[Constant]:
+def _numbers(x: Variable, *values: float) -> list[Any]:
     return [_number(value, x) for value in values]
 
 

@@ -275,9 +275,9 @@ def _place(axis: Any, rank: int | None) -> FileAxis:
 def _from_place(axis: Any) -> Any:
     if not isinstance(axis, FileAxis):
         raise ValueError(f"expected an axis, found {axis!r}")
-    if axis.index == ReshapeRow.END:
+    if axis.number == ReshapeRow.END:
         return 0
-    return -axis.index if axis.index else Axis.new_leading_axis()
+    return -axis.number if axis.number else Axis.new_leading_axis()
 
 
 class FilterRow(Row):
@@ -390,7 +390,7 @@ def on_axis(op: Any, given: Given) -> Op:
     axes = python_axes(given.get("newDynamicAxes"))
     if axes and len(axes) == 2:
         op._axis = axes[1]
-    return op  # type: ignore[no-any-return]
+    return op
 
 
 class UnpackRow(Row):
@@ -456,7 +456,8 @@ class OperandRow(Row):
         for name, variable in values.items():
             if not isinstance(variable, Constant) or variable.spec.shape != () or not float(variable.value).is_integer():
                 raise ValueError(f"expected a whole constant number as {name}, found {variable!r}")
-        return self.cls(**{name: int(variable.value) for name, variable in values.items()})
+        numbers = {name: int(variable.value) for name, variable in values.items() if isinstance(variable, Constant)}
+        return self.cls(**numbers)
 
 
 class SpliceRow(Row):
@@ -482,7 +483,7 @@ class EditDistanceRow(Row):
         return {name: kind.write(shown[name], x) for name, kind in _EDITS.items()}
 
     def make(self, given: Given, inputs: Sequence[Variable]) -> Op:
-        return self.cls(*(given.read(name, kind) for name, kind in _EDITS.items()))  # type: ignore[arg-type]
+        return self.cls(*(given.read(name, kind) for name, kind in _EDITS.items()))
 
 
 _EDITS: dict[str, Kind] = {
@@ -500,7 +501,7 @@ class CropRow(Row):
     def make(self, given: Given, inputs: Sequence[Variable]) -> Any:
         if "offset" in given:
             return super().make(given, inputs)
-        find = cropping.crop_automatic if len(inputs) == 2 else cropping.crop_automatic_with_ancestors
+        find: Any = cropping.crop_automatic if len(inputs) == 2 else cropping.crop_automatic_with_ancestors
         return find(*inputs).root_function.op
 
     def inputs(self, given: Given, operands: list[Variable]) -> list[Variable]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...core.native import native_user_function
 from ...core.op import Op
 from ...core.shape import UnknownDimension, is_concrete
 from ...core.spec import Spec
-from ...core.variable import Constant, Input, Number, Output, Parameter, Placeholder, Variable
+from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable
 from .attributes import BOOL, SHAPE, SIZE, TEXT, Kind, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
 from .operators import BLOCK, COMBINE, GATHER_PACKED, PACKED_INDEX, SCATTER_PACKED, Given, Row, row_for, row_of, sequence_gathering
@@ -70,11 +71,11 @@ class _Reader:
         found = self.found
         self.guarded("the model", lambda: self.check(found, "CompositeFunction", COMPOSITE_VERSION))
         for record in self.guarded("the model", lambda: found.read("inputs", _RECORDS)):
-            uid = self.guarded("a variable", lambda record=record: record.read("uid", TEXT))
-            self.variables[uid] = self.guarded(f"variable '{uid}'", lambda record=record: self.variable(record))
+            uid = self.guarded("a variable", partial(record.read, "uid", TEXT))
+            self.variables[uid] = self.guarded(f"variable '{uid}'", partial(self.variable, record))
             self.variables[uid].uid = uid
         for record in self.guarded("the model", lambda: found.read("primitive_functions", _RECORDS)):
-            self.records[self.guarded("a function", lambda record=record: record.read("uid", TEXT))] = record
+            self.records[self.guarded("a function", partial(record.read, "uid", TEXT))] = record
         root = self.guarded("the model", lambda: self.graph(found.read("root", TEXT), 0))
         return self.guarded("the model", lambda: self.composite(found, root))
 
@@ -154,7 +155,7 @@ class _Reader:
                     break
             else:
                 stack.pop()
-                self.guarded(f"function '{uid}'", lambda uid=uid: self.make(uid, self.records[uid], depth))
+                self.guarded(f"function '{uid}'", partial(self.make, uid, self.records[uid], depth))
         self.open = outside
         if root not in self.made:
             raise ValueError(f"'{root}' contains itself")
@@ -339,8 +340,8 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
 def _same_leaf(a: Variable, b: Variable, values: bool) -> bool:
     if isinstance(a, Placeholder) and isinstance(b, Placeholder):
         return True
-    kinds = {Number: Constant}
-    if kinds.get(type(a), type(a)) is not kinds.get(type(b), type(b)) or a.spec.shape != b.spec.shape:
+    kinds = [Constant if isinstance(v, Constant) else type(v) for v in (a, b)]
+    if kinds[0] is not kinds[1] or a.spec.shape != b.spec.shape:
         return False
     if isinstance(a, Constant) and isinstance(b, Constant) and values:
         return a.array.dtype == b.array.dtype and bool(np.array_equal(a.value, b.value))

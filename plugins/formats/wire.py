@@ -52,7 +52,7 @@ class NDShape(tuple[int, ...]):
 class FileAxis(NamedTuple):
     """An axis as files have it."""
 
-    index: int
+    number: int
     name: str
     ordered: bool
 
@@ -181,7 +181,7 @@ def _write_shape(shape: tuple[int, ...]) -> Chunks:
 
 def _write_axis(axis: FileAxis) -> Chunks:
     made = Chunks()
-    made.add_number(1, axis.index)
+    made.add_number(1, axis.number)
     made.add_bytes(2, axis.name.encode())
     made.add_number(3, axis.ordered)
     return made
@@ -199,7 +199,8 @@ def _write_array(array: Any) -> Chunks:
         values.add_bytes(1, b"".join(_varint(2 * n if n >= 0 else -2 * n - 1) for n in array.reshape(-1).tolist()))
     else:
         field, kind = _FIELDS[array.dtype.type]
-        values.add_bytes(1, memoryview(np.ascontiguousarray(array, kind).reshape(-1)).cast("B"))
+        contiguous: Any = np.ascontiguousarray(array, kind).reshape(-1)
+        values.add_bytes(1, memoryview(contiguous).cast("B"))
     made.add_message(field, values)
     return made
 

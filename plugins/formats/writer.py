@@ -234,7 +234,7 @@ class _Writer:
                 f"{variable!r} has dimensions that are not known yet, so that it has no value to save; apply the function to an input of "
                 "known shape first"
             )
-        value = variable.value if holds else None  # type: ignore[attr-defined]
+        value: Any = variable.value if holds else None  # type: ignore[attr-defined]
         value = value.toarray().reshape(spec.shape) if hasattr(value, "indptr") else value
         dtype = np.asarray(value).dtype.type if holds else spec.dtype
         described = {

@@ -94,7 +94,7 @@ def cases() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("as_blocks", [False, True], ids=["operators", "blocks"])
+@pytest.mark.parametrize("as_blocks", [pytest.param(False, id="operators"), pytest.param(True, id="blocks", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("function", "sample"), cases())
 def test_every_operator(function: Any, sample: Sample, as_blocks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where what CNTK makes of others stays what it is in the file, and is not recognised as one of our operators."""
