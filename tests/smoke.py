@@ -83,7 +83,7 @@ def test_training_of_a_criterion_with_progress() -> None:
             (points, labels),
             minibatch_size=32,
             max_epochs=2,
-            parameter_learners=[C.sgd(model.parameters, C.learning_parameter_schedule(0.1))],
+            parameter_learners=[C.sgd(model.parameters, C.learning_parameter_schedule(0.5))],
             callbacks=[C.logging.ProgressPrinter()],
         )
         assert criterion.test((points, labels)).metric < 0.2

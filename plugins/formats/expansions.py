@@ -217,8 +217,8 @@ def _classification_error(op: Any, z: Any, y: Any) -> Any:
     y = _without_ones(y, z.spec.rank)
     best = softmax.hardmax(z) if z.spec.rank == 1 else _first_best(z)
     if z.spec.rank == _rank(y) == 1 and z.dynamic_axes == y.dynamic_axes:
-        return minus(*_numbers(z, 1), times_transpose(y, best))
-    return minus(*_numbers(z, 1), reduce_sum(element_times(best, y), -1))
+        return minus(_number(1, z), times_transpose(y, best))
+    return minus(_number(1, z), reduce_sum(element_times(best, y), -1))
 
 
 def _first_best(z: Any) -> Any:
@@ -357,13 +357,13 @@ def _slice(op: Any, x: Any) -> Any:
     begin, end = op.begin_index, op.end_index
     conditions = []
     if begin > 0:
-        conditions.append(minus(*_numbers(x, 1), _flag(x, begin, True)))
+        conditions.append(minus(_number(1, x), _flag(x, begin, True)))
     elif begin < 0:
         conditions.append(_flag(x, -begin, False))
     if end > 0:
         conditions.append(_flag(x, end, True))
     elif end < 0:
-        conditions.append(minus(*_numbers(x, 1), _flag(x, -end, False)))
+        conditions.append(minus(_number(1, x), _flag(x, -end, False)))
     condition = element_times(*conditions) if len(conditions) > 1 else conditions[0]
     same_end = (begin < 0) == (end <= 0)
     typeinfo = None if begin < 0 < end else (0 if same_end else 1, end - begin)
