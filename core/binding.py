@@ -15,7 +15,7 @@ from .context import Context
 from .feed import Feed
 from .layout import Layout
 from .op import includes
-from .recurrence import Unrolling
+from .recurrence import Sweep, Unrolling
 from .sizes import Sizes
 from .slots import COMPUTED, HELD, INPUT, ROWS, ZERO
 from .sparse import RowSparse, SparseRows
@@ -53,21 +53,16 @@ class Binding:
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
         self._place(workspace)
-        self.forward_steps: list[Step] = []
-        self.backward_steps: list[Step] = []
-        self.finish_steps: list[Step] = []
+        self.forward_steps: list[Step | Sweep] = []
+        self.backward_steps: list[Step | Sweep] = []
+        self.finish_steps: list[Step | Sweep] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
-        self._bind_instructions(workspace)
+        self._bind_instructions()
 
     @property
     def is_last(self) -> bool:
         """Whether the whole program is bound."""
         return self.stage == self.program.stages - 1
-
-    @property
-    def calls(self) -> int:
-        """How many calls it holds."""
-        return len(self.forward_steps) + len(self.backward_steps) + len(self.finish_steps)
 
     @property
     def layouts(self) -> list[Layout | None]:
@@ -86,10 +81,12 @@ class Binding:
                 array[...] = fed.data
 
     def suits(self, sizes: Sizes) -> bool:
-        """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows, but not in loops."""
-        if self.sizes.shapes != sizes.shapes or not all(unrolling.suits(sizes) for unrolling in self.unrollings.values()):
+        """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""
+        if self.sizes.shapes != sizes.shapes:
             return False
         self.sizes = sizes
+        for unrolling in self.unrollings.values():
+            unrolling.take_over(sizes)
         for instruction in self._instructions:
             self._tell_layouts(self.contexts[instruction], instruction)
         return True
@@ -137,7 +134,7 @@ class Binding:
 
     # ---- instructions ----
 
-    def _bind_instructions(self, workspace: Workspace) -> None:
+    def _bind_instructions(self) -> None:
         for instruction in self._instructions:
             self.contexts[instruction] = self._context(instruction)
         for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
@@ -147,7 +144,7 @@ class Binding:
                     self.forward_steps.extend(self.forward_step(instruction))
             else:
                 self._bind_views(body)
-                unrolling = self.unrollings[loop] = Unrolling(self, loop, workspace.step_contexts)
+                unrolling = self.unrollings[loop] = Unrolling(self, loop)
                 unrolling.bind_forward()
         if not self.is_last:
             return
@@ -250,16 +247,26 @@ class Binding:
             return array
         return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
 
-    def run(self, steps: Iterable[Step]) -> None:
+    def run(self, steps: Sequence[Step | Sweep]) -> None:
         """Call the steps; an error names the operator at fault."""
-        step: Any = None
+        calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
         if profiling.recorders:
-            steps = profiling.timed(steps, profiling.BACKWARD if steps is self.backward_steps else profiling.FORWARD)
+            calls = profiling.timed(calls, profiling.BACKWARD if steps is self.backward_steps else profiling.FORWARD)
+        step: Any = None
         try:
-            for step in steps:
+            for step in calls:
                 step[0](*step[1])
         except Exception as error:
             raise explained(error, step[2]) from error
+
+
+def _with_loops(steps: Sequence[Step | Sweep]) -> Iterator[Step]:
+    """The steps, with the calls of loops in their place."""
+    for step in steps:
+        if isinstance(step, Sweep):
+            yield from step.steps()
+        else:
+            yield step
 
 
 def _add(xp: Any, total: Any, term: Any) -> None:

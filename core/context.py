@@ -76,9 +76,9 @@ class Context:
 
 
 class StepContext(Context):
-    """The context of an instruction in a recurrence, which steps with as many sequences share: nothing can be kept in it."""
+    """The context of an instruction in a recurrence, which its steps share: nothing can be kept in it."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
 
     def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
         """Refuse: steps would overwrite what others keep."""

@@ -42,6 +42,12 @@ class Layout:
         self.source = source
         self.starts: npt.NDArray[np.bool_] | None = None
 
+    def resize(self, count: int) -> None:
+        """Become the layout of *count* sequences of one step, in place: what the steps of a recurrence share."""
+        self.samples = self.rows = count
+        self.lengths = np.broadcast_to(np.intp(1), count)
+        self.__dict__.clear()
+
     @property
     def is_sequence(self) -> bool:
         """Whether rows are steps of sequences."""

@@ -7,7 +7,7 @@ their gradient from one product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,39 +18,47 @@ from .layout import Layout
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
-    from .function import Primitive
     from .sizes import Sizes
     from .slots import Instruction, Loop
 
-StepContexts = MutableMapping[tuple["Instruction", int], StepContext]
-"""Contexts of instructions in loops, by the number of sequences that are alive."""
-
 At = Callable[[int], "Iterable[Step]"]
-"""Makes the calls of one step of a loop, given its number."""
+"""Makes the calls of one step of a loop that are no repetition of one for all rows, given the step's number."""
 
 
 class Unrolling:
-    """A loop bound to the lengths of the sequences at hand.
+    """A loop at work on the arrays of a binding.
 
     Args:
         binding: the arrays of the program.
         loop: the recurrence.
-        contexts: contexts of unrollings that are in use; new ones are added.
+
+    Attributes:
+        alive, starts: how many sequences each step has, and its first row.
     """
 
-    def __init__(self, binding: Binding, loop: Loop, contexts: StepContexts) -> None:
+    def __init__(self, binding: Binding, loop: Loop) -> None:
         self.binding, self.loop = binding, loop
-        layout = binding.layouts[loop.body[0].outputs[0]]
+        self.layout = Layout(0, np.zeros(0, np.intp))
+        self._contexts: dict[Instruction, Context] = {}
+        self._contexts_at: dict[tuple[Instruction, int], Context] = {}
+        self.alive: list[int] = []
+        self.starts: list[int] = []
+        self.take_over(binding.sizes)
+
+    def take_over(self, sizes: Sizes) -> None:
+        """Step over the sequences of another minibatch from now on, which may have other lengths in as many rows."""
+        layout = sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
-        self.alive = layout.alive.tolist()
-        self.starts = layout.offsets.tolist()
-        self.steps = list(range(len(self.alive)))
-        if not loop.forward:
-            self.steps.reverse()
-        self._contexts = contexts
-        self._own_contexts: dict[Any, Context] = {}
-        self._layouts: dict[int, Layout] = {}
-        self._fixed = _without_rows(binding)
+        self.alive, self.starts = layout.alive.tolist(), layout.offsets.tolist()
+        self._contexts_at.clear()
+
+    def times(self) -> Iterable[int]:
+        """Numbers of the steps in the order in which they are computed."""
+        return range(len(self.alive)) if self.loop.forward else reversed(range(len(self.alive)))
+
+    def times_back(self) -> Iterable[int]:
+        """The same on the way back."""
+        return reversed(range(len(self.alive))) if self.loop.forward else range(len(self.alive))
 
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
@@ -59,57 +67,49 @@ class Unrolling:
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
             steps.append((delay.op.fill, arguments, delay.node))
-        calls = _Calls(self)
+        sweep = Sweep(self, self.times)
         for instruction in self.loop.body:
             if instruction.op.shift:
-                calls.add(self._shifted(instruction))
+                sweep.add(self._shifted(instruction))
             else:
-                calls.repeat(binding.forward_step(instruction), instruction)
-        calls.unroll(steps, self.steps)
+                sweep.repeat(binding.forward_step(instruction), instruction)
+        sweep.close()
+        steps.append(sweep)
         for delay in delays:
             steps.append((delay.op.remember, (binding.contexts[delay], binding.arrays[delay.inputs[0]]), delay.node))
 
-    def suits(self, sizes: Sizes) -> bool:
-        """Whether as many sequences are alive at each step of the loop for a minibatch of these sizes."""
-        layout = sizes.layouts[self.loop.body[0].outputs[0]]
-        return layout is not None and layout.alive.tolist() == self.alive
-
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
-        self.binding, self._fixed = binding, _without_rows(binding)
-        steps = binding.backward_steps
+        self.binding, steps = binding, binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
-        calls = _Calls(self)
+        sweep = Sweep(self, self.times_back)
         for instruction in reversed(self.loop.body):
             if instruction.grad is None:
                 continue
             if instruction.carried is not None:
-                calls.add(self._shifted_back(instruction))
-            calls.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
-        calls.unroll(steps, reversed(self.steps))
-
-    def has_rows(self, argument: Any) -> bool:
-        """Whether an argument of a call for all rows is an array of which each step sees its rows."""
-        return hasattr(argument, "nbytes") and id(argument) not in self._fixed
+                sweep.add(self._shifted_back(instruction))
+            sweep.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
+        sweep.close()
+        steps.append(sweep)
 
     def context(self, instruction: Instruction, time: int) -> Context:
-        """The context of an instruction at a step; steps share it where nothing is kept in it for the way back."""
-        count, by_rows = self.alive[time], instruction.op.by_rows
-        contexts: Any = self._contexts if by_rows else self._own_contexts
-        key = (instruction, count if by_rows else time)
-        context: Context | None = contexts.get(key)
-        if context is None:
-            binding, kind, layout = self.binding, StepContext if by_rows else Context, self._layout(count)
-            context = contexts[key] = kind(binding.backend, binding.program.training, binding.pool)
-            context.layouts = [None if known is None else layout for known in binding.sizes.layouts_of(instruction.inputs)]
-            context.layout = layout
-        return context
+        """The context of an instruction at a step; one serves all steps where nothing is kept in it for the way back."""
+        if instruction.op.by_rows:
+            if instruction not in self._contexts:
+                self._contexts[instruction] = self._new_context(StepContext, instruction, self.layout)
+            return self._contexts[instruction]
+        if (instruction, time) not in self._contexts_at:
+            count = self.alive[time]
+            layout = Layout(count, np.broadcast_to(np.intp(1), count))
+            self._contexts_at[instruction, time] = self._new_context(Context, instruction, layout)
+        return self._contexts_at[instruction, time]
 
-    def _layout(self, count: int) -> Layout:
-        """The layout of a step: *count* sequences of one step."""
-        if count not in self._layouts:
-            self._layouts[count] = Layout(count, np.broadcast_to(np.intp(1), count))
-        return self._layouts[count]
+    def _new_context(self, kind: type[Context], instruction: Instruction, layout: Layout) -> Context:
+        binding = self.binding
+        context = kind(binding.backend, binding.program.training, binding.pool)
+        context.layouts = [None if known is None else layout for known in binding.sizes.layouts_of(instruction.inputs)]
+        context.layout = layout
+        return context
 
     # ---- delays ----
 
@@ -154,27 +154,23 @@ def _add_sum(context: Context, total: Any, term: Any) -> None:
     context.xp.add(total, summed, out=total)
 
 
-def _without_rows(binding: Binding) -> set[int]:
-    """Identities of the arrays that are the same at every step."""
-    return {id(array) for array, layout in zip(binding.arrays, binding.layouts, strict=True) if layout is None}
-
-
-class _Calls:
-    """Calls for all rows, to be repeated for the rows of each step.
+class Sweep:
+    """The calls of a loop in one direction: calls for all rows, repeated for the rows of each step.
 
     A step's arguments are picked from a pool of objects: rows of arrays, contexts, what is the same at every step, and tuples of these.
-    Picking is all that is done for each call, since minibatches of other lengths bind thousands of them anew.
+    Picking is all that is done for a call, since there are thousands, and minibatches hardly ever have the same lengths twice.
     """
 
-    def __init__(self, unrolling: Unrolling) -> None:
-        self.unrolling = unrolling
+    def __init__(self, unrolling: Unrolling, times: Callable[[], Iterable[int]]) -> None:
+        self.unrolling, self.times = unrolling, times
+        binding = unrolling.binding
+        self._fixed = {id(array) for array, layout in zip(binding.arrays, binding.layouts, strict=True) if layout is None}
         self._arrays: list[Any] = []
         self._instructions: list[Instruction] = []
         self._objects: list[Any] = []
-        self._tuples: list[list[_Place]] = []
+        self._tuples: list[Any] = []
         self._place_of: dict[tuple[str, int], int] = {}
-        self._runs: list[At | list[_Call]] = []
-        self._contexts: dict[int, list[Context]] = {}
+        self._runs: list[Any] = []
 
     def add(self, at: At) -> None:
         """Add calls that are made for each step in a way of their own."""
@@ -182,41 +178,37 @@ class _Calls:
 
     def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
         """Add calls for all rows."""
-        run = self._runs[-1] if self._runs else None
-        if not isinstance(run, list):
-            run = []
-            self._runs.append(run)
+        if not self._runs or callable(self._runs[-1]):
+            self._runs.append([])
         for method, arguments, node in steps:
-            run.append((method, [self._place(argument, instruction) for argument in arguments], node))
+            self._runs[-1].append((method, [self._place(argument, instruction) for argument in arguments], node))
 
-    def unroll(self, steps: list[Step], times: Iterable[int]) -> None:
-        """Append the calls of each step, one step after another."""
+    def close(self) -> None:
+        """Settle where arguments are picked, once all calls are there."""
         begins = self._begins()
-        tuples = [_picker(places, begins) for places in self._tuples]
-        runs = [run if callable(run) else [(method, _picker(places, begins), node) for method, places, node in run] for run in self._runs]
-        starts = self.unrolling.starts
-        for time in times:
-            first, last = starts[time], starts[time + 1]
-            pool = [array[first:last] for array in self._arrays]
-            pool += self._contexts_at(time)
-            pool += self._objects
-            for pick in tuples:
-                pool.append(pick(pool))
-            for run in runs:
-                if callable(run):
-                    steps.extend(run(time))
-                else:
-                    steps += [(method, pick(pool), node) for method, pick, node in run]
+        self._tuples = [_picker(places, begins) for places in self._tuples]
+        for run in self._runs:
+            if not callable(run):
+                run[:] = [(method, _picker(places, begins), node) for method, places, node in run]
 
-    def _contexts_at(self, time: int) -> list[Context]:
-        """Contexts of the instructions at a step; those of steps with as many sequences are the same."""
-        count = self.unrolling.alive[time]
-        if count not in self._contexts:
-            contexts = [self.unrolling.context(instruction, time) for instruction in self._instructions]
-            if any(not instruction.op.by_rows for instruction in self._instructions):
-                return contexts
-            self._contexts[count] = contexts
-        return self._contexts[count]
+    def steps(self) -> Iterator[Step]:
+        """The calls of each step, one step after another."""
+        unrolling, layout = self.unrolling, self.unrolling.layout
+        starts, context = unrolling.starts, unrolling.context
+        for time in self.times():
+            first, last = starts[time], starts[time + 1]
+            layout.resize(last - first)
+            pool = [array[first:last] for array in self._arrays]
+            pool += [context(instruction, time) for instruction in self._instructions]
+            pool += self._objects
+            for pick in self._tuples:
+                pool.append(pick(pool))
+            for run in self._runs:
+                if callable(run):
+                    yield from run(time)
+                else:
+                    for method, pick, node in run:
+                        yield method, pick(pool), node
 
     def _begins(self) -> dict[str, int]:
         """Where each kind of object begins in the pool."""
@@ -228,8 +220,10 @@ class _Calls:
             self._tuples.append([self._place(item, instruction) for item in argument])
             return "tuple", len(self._tuples) - 1
         if isinstance(argument, Context):
+            if instruction.op.by_rows:
+                return self._held("object", self.unrolling.context(instruction, 0), self._objects)
             return self._held("context", instruction, self._instructions)
-        if self.unrolling.has_rows(argument):
+        if hasattr(argument, "nbytes") and id(argument) not in self._fixed:
             return self._held("rows", argument, self._arrays)
         return self._held("object", argument, self._objects)
 
@@ -242,8 +236,6 @@ class _Calls:
 
 _Place = tuple[str, int]
 """Where an argument lies in the pool: its kind, and its number among those."""
-_Call = tuple[Callable[..., None], list[_Place], "Primitive"]
-"""A call: the method, where its arguments lie, and the function of the graph that it works for."""
 
 
 def _picker(places: list[_Place], begins: dict[str, int]) -> Callable[[list[Any]], tuple[Any, ...]]:

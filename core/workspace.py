@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary, proxy
+from weakref import proxy
 
 from .axis import Axes
 from .binding import Binding
 from .feed import Feed
 from .layout import Layout
-from .recurrence import StepContexts
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from .variable import Variable
 
 KEPT_BINDINGS = 16
-KEPT_CALLS = 50_000
-"""Bindings are kept up to so many calls in all: a recurrence over long sequences has thousands for each minibatch."""
 
 
 class Workspace:
@@ -33,14 +30,13 @@ class Workspace:
     def __init__(self, program: Program) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.pool: dict[str, Any] = {}
-        self.step_contexts: StepContexts = WeakValueDictionary()  # alive as long as a binding has steps with them
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
 
     def load(self, feeds: Sequence[Feed]) -> Binding:
         """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
         self._check(feeds)
-        key = tuple([(fed.shape, None if fed.layout is None else self._key_of(fed.layout)) for fed in feeds])
+        key = tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
         binding = self._bindings[0].get(key)
         if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in feeds):
             binding = self._bound(key, Sizes(self.program, feeds), None)
@@ -50,7 +46,7 @@ class Workspace:
     def advance(self, binding: Binding) -> Binding:
         """Bind the stage that follows, now that its rows can be decided from the results of this one."""
         decided = binding.decide()
-        key = (binding, *[self._key_of(layout) for layout in decided.values()])
+        key = (binding, *[(layout.samples, layout.rows) for layout in decided.values()])
         return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
 
     def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:
@@ -60,15 +56,9 @@ class Workspace:
         if binding is None or not binding.suits(sizes):
             binding = Binding(self, sizes, before)
         bindings[key] = binding
-        while len(bindings) > KEPT_BINDINGS or (len(bindings) > 1 and sum(kept.calls for kept in bindings.values()) > KEPT_CALLS):
+        if len(bindings) > KEPT_BINDINGS:
             bindings.pop(next(iter(bindings)))
         return binding
-
-    def _key_of(self, layout: Layout) -> Any:
-        """What bindings depend on: how many rows there are; where steps are bound one by one, how many rows each has."""
-        if self.program.has_loops and layout.is_sequence:
-            return layout.samples, layout.alive.tobytes()
-        return layout.samples, layout.rows
 
     def reserve(self, stage: int, nbytes: int) -> Any:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
