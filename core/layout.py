@@ -42,10 +42,15 @@ class Layout:
         self.source = source
         self.starts: npt.NDArray[np.bool_] | None = None
 
-    def resize(self, count: int) -> None:
-        """Become the layout of *count* sequences of one step, in place: what the steps of a recurrence share."""
+    def resize(self, count: int, ones: Index) -> None:
+        """Become the layout of *count* sequences of one step, in place: what the steps of a recurrence share.
+
+        Args:
+            count: number of sequences.
+            ones: as many ones, or more.
+        """
         self.samples = self.rows = count
-        self.lengths = np.broadcast_to(np.intp(1), count)
+        self.lengths = ones[:count]
         self.__dict__.clear()
 
     @property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .context import Context, StepContext
-from .layout import Layout
+from .layout import Index, Layout
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
@@ -34,6 +34,7 @@ class Unrolling:
 
     Attributes:
         alive, starts: how many sequences each step has, and its first row.
+        ones: as many ones as any step has sequences.
     """
 
     def __init__(self, binding: Binding, loop: Loop) -> None:
@@ -43,6 +44,7 @@ class Unrolling:
         self._contexts_at: dict[tuple[Instruction, int], Context] = {}
         self.alive: list[int] = []
         self.starts: list[int] = []
+        self.ones: Index = np.zeros(0, np.intp)
         self.take_over(binding.sizes)
 
     def take_over(self, sizes: Sizes) -> None:
@@ -50,6 +52,7 @@ class Unrolling:
         layout = sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
         self.alive, self.starts = layout.alive.tolist(), layout.offsets.tolist()
+        self.ones = np.ones(max(self.alive), np.intp)
         self._contexts_at.clear()
 
     def times(self) -> Iterable[int]:
@@ -194,10 +197,10 @@ class Sweep:
     def steps(self) -> Iterator[Step]:
         """The calls of each step, one step after another."""
         unrolling, layout = self.unrolling, self.unrolling.layout
-        starts, context = unrolling.starts, unrolling.context
+        starts, context, ones = unrolling.starts, unrolling.context, unrolling.ones
         for time in self.times():
             first, last = starts[time], starts[time + 1]
-            layout.resize(last - first)
+            layout.resize(last - first, ones)
             pool = [array[first:last] for array in self._arrays]
             pool += [context(instruction, time) for instruction in self._instructions]
             pool += self._objects

@@ -71,7 +71,7 @@ def test_inferred_dimensions_of_a_transposed_parameter() -> None:
         ((3,), (3, -1), {}, ValueError, "cannot be inferred"),
         ((3,), (-1, 4), {"output_rank": 2}, ValueError, "cannot be inferred"),
         ((2, 3), (-1, 5), {"infer_input_rank_to_map": 2}, ValueError, "infer_input_rank_to_map"),
-        ((2, 3), (3, 5), {"infer_input_rank_to_map": -2}, ValueError, "infer_input_rank_to_map"),
+        ((2, 3), (3, 5), {"infer_input_rank_to_map": -2}, ValueError, "takes two sequences"),
     ],
 )
 def test_operands_that_do_not_go_together(left: Shape, right: Shape, options: dict[str, int], error: type[Exception], message: str) -> None:

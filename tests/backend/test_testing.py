@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -175,7 +176,8 @@ def test_learners_conform(name: str) -> None:
 
     def made(parameters: Any, rate: Any) -> Any:
         if name == "universal":
-            return C.universal(lambda held, slopes: C.combine([C.assign(p, p - 0.005 * g) for p, g in zip(held, slopes)]), parameters)
+            pairs = functools.partial(zip, strict=True)
+            return C.universal(lambda held, slopes: C.combine([C.assign(p, p - 0.005 * g) for p, g in pairs(held, slopes)]), parameters)
         return getattr(C.learners, name)(parameters, rate, *arguments.get(name, ()))
 
     check_learner(made, rates.get(name, 0.02))
