@@ -2,8 +2,8 @@
 
     python examples/atis.py FOLDER    the folder holds atis.train.ctf and atis.test.ctf
 
-Prints the share of wrong labels after each pass.  The learning rate is as high as the first minibatches can do with: after four passes
-3 to 6 % of the labels are wrong, with some seeds more; --rate 0.02 gives 4 to 6 % with all that were tried.
+Prints the share of wrong labels after each pass: about 5 % after four.  The learning rate is as high as the first minibatches can do
+with; where initial values are unlucky, --rate 0.02 is safer.
 
 The queries are those of the Air Travel Information System (ATIS), in CNTK's text format: words in stream S0, labels in stream S2.
 """
@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from ctf import minibatches, read_ctf
+from typing import Any
 
 import cntk as C
 
@@ -26,17 +24,12 @@ MINIBATCH = 500
 """Words that a minibatch holds at most."""
 
 
-class Queries(NamedTuple):
-    """One-hot words and labels of each query, ``(words, WORDS)`` and ``(words, LABELS)``."""
-
-    words: list[Any]
-    labels: list[Any]
-
-
-def load(path: Path) -> Queries:
-    """Read queries from a file."""
-    streams = read_ctf(path, S0=WORDS, S2=LABELS)
-    return Queries(streams["S0"], streams["S2"])
+def reader(path: Path, **options: Any) -> Any:
+    """A source of queries: streams ``words`` and ``labels``, one-hot."""
+    streams = C.io.StreamDefs(
+        words=C.io.StreamDef(field="S0", shape=WORDS, is_sparse=True), labels=C.io.StreamDef(field="S2", shape=LABELS, is_sparse=True)
+    )
+    return C.io.MinibatchSource(C.io.CTFDeserializer(str(path), streams), **options)
 
 
 def create_model() -> Any:
@@ -60,31 +53,28 @@ def create_trainer(rate: float) -> tuple[Any, tuple[Any, Any]]:
     return C.Trainer(model, criterion, [learner]), (x, y)
 
 
-def batches(queries: Queries, seed: int) -> Iterator[tuple[int, list[Any], list[Any]]]:
-    """Number of words, words and labels of one minibatch after another."""
-    lengths = [words.shape[0] for words in queries.words]
-    for chosen in minibatches(lengths, MINIBATCH, seed):
-        yield sum(lengths[i] for i in chosen), [queries.words[i] for i in chosen], [queries.labels[i] for i in chosen]
-
-
-def train(trainer: Any, inputs: tuple[Any, Any], data: Iterator[tuple[int, list[Any], list[Any]]], count: int) -> tuple[float, float]:
+def train(trainer: Any, inputs: tuple[Any, Any], source: Any, count: int) -> tuple[float, float]:
     """Train on at least so many words; return the mean loss and the share of wrong labels meanwhile."""
+    x, y = inputs
     seen, loss, wrong = 0, 0.0, 0.0
     while seen < count:
-        size, words, labels = next(data)
-        trainer.train_minibatch(dict(zip(inputs, (words, labels), strict=True)))
+        trainer.train_minibatch(source.next_minibatch(MINIBATCH, {x: source.streams.words, y: source.streams.labels}))
+        size = trainer.previous_minibatch_sample_count
         seen += size
         loss += trainer.previous_minibatch_loss_average * size
         wrong += trainer.previous_minibatch_evaluation_average * size
     return loss / seen, wrong / seen
 
 
-def test(trainer: Any, inputs: tuple[Any, Any], queries: Queries) -> float:
+def test(trainer: Any, inputs: tuple[Any, Any], path: Path) -> float:
     """The share of wrong labels."""
-    wrong, count = 0.0, sum(words.shape[0] for words in queries.words)
-    for start in range(0, len(queries.words), 64):
-        part = [stream[start : start + 64] for stream in queries]
-        wrong += trainer.test_minibatch(dict(zip(inputs, part, strict=True))) * sum(words.shape[0] for words in part[0])
+    x, y = inputs
+    source = reader(path, randomize=False, max_sweeps=1)
+    wrong, count = 0.0, 0
+    while minibatch := source.next_minibatch(MINIBATCH, {x: source.streams.words, y: source.streams.labels}):
+        size = minibatch[x].num_samples
+        wrong += trainer.test_minibatch(minibatch) * size
+        count += size
     return wrong / count
 
 
@@ -95,18 +85,17 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--words", type=int, default=36000, help="words a pass")
     parser.add_argument("--rate", type=float, default=0.03, help="learning rate a word")
-    parser.add_argument("--seed", type=int, default=3, help="chooses initial values and the order of the queries")
+    parser.add_argument("--seed", type=int, default=1, help="chooses the order of the queries")
     options = parser.parse_args(arguments)
 
-    C.cntk_py.set_fixed_random_seed(options.seed)
-    training, held_out = (load(options.data / f"atis.{part}.ctf") for part in ("train", "test"))
+    C.cntk_py.set_fixed_random_seed(1)
+    source = reader(options.data / "atis.train.ctf", randomization_seed=options.seed)
     trainer, inputs = create_trainer(options.rate)
-    data = batches(training, options.seed)
     for number in range(1, options.passes + 1):
         start = time.perf_counter()
-        loss, wrong = train(trainer, inputs, data, options.words)
+        loss, wrong = train(trainer, inputs, source, options.words)
         speed = options.words / (time.perf_counter() - start)
-        error = test(trainer, inputs, held_out)
+        error = test(trainer, inputs, options.data / "atis.test.ctf")
         print(f"pass {number}: loss {loss:.4f}, wrong labels {wrong:.2%}, in the test set {error:.2%}; {speed:.0f} words/s")
     return error
 
