@@ -1,4 +1,4 @@
-"""Recurrences at work: a loop's instructions bound once for each step.
+"""Recurrences at work: a loop's instructions called once for each step.
 
 Rows are packed by step, so that a step of a value is one contiguous slice of its array and a delay copies one slice into another.
 What operands from outside a loop are due is computed after it, for all steps at once: the weights of a recurrent network get
