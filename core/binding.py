@@ -165,7 +165,7 @@ class Binding:
 
     def _context(self, instruction: Instruction) -> Context:
         context = Context(self.backend, self.program.training, self.pool)
-        context.memory = self.program.memory_of(instruction)
+        context.memory = instruction.memory
         self._tell_layouts(context, instruction)
         return context
 

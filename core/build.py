@@ -159,7 +159,7 @@ def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], presuming: Pre
         fixed: which of the operands do not change any more.
         presuming: what to go by.
     """
-    if presuming is Presuming.INITIAL_STATES and op.shift and specs[0].shape is None:
+    if presuming is Presuming.INITIAL_STATES and op.steps_back and specs[0].shape is None:
         specs = [specs[0].but(shape=specs[1].shape), *specs[1:]]
     open_ones = [spec if is_fixed else spec.but(shape=None) for spec, is_fixed in zip(specs, fixed, strict=True)]
     for operands in (specs, open_ones):
@@ -177,7 +177,7 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     widest = next((spec.axes for spec in specs if spec.axes is not None and len(spec.axes) > 1), None)
     result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
     results = result if isinstance(result, tuple) else (result,)
-    telling = (0, *op.layout_inputs) if op.shift else op.layout_inputs  # the dynamic axes of the result are theirs
+    telling = (0, *op.layout_inputs) if op.steps_back else op.layout_inputs  # the dynamic axes of the result are theirs
     if any(spec.axes is None for i, spec in enumerate(specs) if i in telling):
         return tuple(spec.but(axes=None) for spec in results)
     return results

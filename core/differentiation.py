@@ -191,7 +191,7 @@ class Differentiator:
     def _is_carried(self, instruction: Instruction, i: int) -> bool:
         """Whether it is the gradient that a delay brings back within a loop."""
         loop = instruction.loop
-        return bool(loop is not None and i == 0 and instruction.op.shift and instruction.inputs[0] in loop.slots)
+        return bool(loop is not None and i == 0 and instruction.op.steps_back and instruction.inputs[0] in loop.slots)
 
     def _is_late(self, instruction: Instruction, slot: int) -> bool:
         """Whether the gradient of a loop's operand from outside is taken for all steps at once."""

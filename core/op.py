@@ -90,8 +90,8 @@ class Op:
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
     selects: ClassVar[bool] = False
     """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where element-wise ops alone read the part."""
-    shift: int = 0
-    """How many steps earlier (positive) or later (negative) operand 0 is read.  Only an op with a shift may close a cycle of a graph,
+    steps_back: int = 0
+    """How many steps earlier (positive) or later (negative) operand 0 is read.  Only such an op, a delay, may close a cycle of a graph,
     which then runs step by step; it also defines ``fill`` and ``remember``."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -172,8 +172,8 @@ class Op:
     #                                              shapes with rows
     # make_layout(self, layouts, shapes) -> Layout how the result's rows lie, where they are not those of an operand
     # decide_layout(self, ctx, *inputs) -> Layout  the same, where it takes the operands' values to know
-    # fill(self, ctx, out, initial)                of an op with a shift: write the rows of the result that lie outside the sequences
-    # remember(self, ctx, x)                       of such an op: keep what sequences need that the next minibatch continues
+    # fill(self, ctx, out, initial)                of a delay: write the rows of the result that lie outside the sequences
+    # remember(self, ctx, x)                       of a delay: keep what sequences need that the next minibatch continues
 
     # ---- building graphs ----
 

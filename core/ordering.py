@@ -49,10 +49,11 @@ def in_order(roots: Iterable[Variable], owner_of: Callable[[Variable], Primitive
 
     def within_step(node: Primitive) -> Iterator[Primitive]:
         """Operands whose value is read at the same step."""
-        skipped = {0, *node.op.layout_inputs} if node.op.shift else node.op.layout_inputs
+        skipped = {0, *node.op.layout_inputs} if node.op.steps_back else node.op.layout_inputs
         read = (variable for i, variable in enumerate(node.inputs) if i not in skipped)
         return (owner for variable in read if (owner := owner_of(variable)) is not None)
 
+    # Operands that are read for their layout alone may come from a recurrence without being a part of it: values tell what is.
     order: list[Primitive | Cycle] = []
     starts = [owner for root in roots if (owner := owner_of(root)) is not None]
     for group in _components(starts, operands):
@@ -69,10 +70,10 @@ def _is_cycle(group: Sequence[Primitive], operands: Operands) -> bool:
 
 
 def _as_cycle(group: Sequence[Primitive], within_step: Operands) -> Cycle:
-    shifts = [node for node in group if node.op.shift]
+    shifts = [node for node in group if node.op.steps_back]
     if not shifts:
         raise explained(ValueError("the graph has a cycle here that goes through no delay (past_value or future_value)"), group[-1])
-    ahead = [node for node in shifts if node.op.shift < 0]
+    ahead = [node for node in shifts if node.op.steps_back < 0]
     if ahead and len(ahead) < len(shifts):
         raise explained(ValueError("a recurrence goes through past_value and future_value; it must step one way"), ahead[0])
     nodes: list[Primitive] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 from . import plugins
 from .axis import Axes, format_axes
@@ -72,7 +71,7 @@ class Program:
                 self._emit(part)
         self.has_loops = any(instruction.loop is not None for instruction in self.instructions)
         self._choose_views()
-        self._divide_into_stages()
+        stage_of = self._divide_into_stages()
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
         self.arguments = [self.slots[index].variable for index in self.inputs]
@@ -81,10 +80,9 @@ class Program:
         if wrt:
             Differentiator(self, gradient_roots, wrt).run()
         self._find_lifetimes()
-        self.slots_of_stage = self._slots_by_stage()
+        self.slots_of_stage = self._slots_by_stage(stage_of)
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
         self._idle: list[Workspace] = []
-        self._memories: dict[Instruction, dict[str, Any]] = {}
 
     # ---- running ----
 
@@ -107,10 +105,6 @@ class Program:
     def release(self, workspace: Workspace) -> None:
         """Take back a workspace whose run is over."""
         self._idle.append(workspace)
-
-    def memory_of(self, instruction: Instruction) -> dict[str, Any]:
-        """What an instruction keeps from one minibatch to the next."""
-        return self._memories.setdefault(instruction, {})
 
     # ---- forward ----
 
@@ -174,8 +168,8 @@ class Program:
             self._append(node.op, node, inputs, outputs)
             self.instructions.extend(within[index] for index in outputs if index in within)
         body = self.instructions[start:]
-        _check_initial_states(body)
         loop = Loop(cycle.forward, body, {index for instruction in body for index in instruction.outputs}, [])
+        _check_initial_states(loop)
         for instruction in body:
             instruction.loop = loop
 
@@ -188,7 +182,7 @@ class Program:
         inputs = [self._slot(self._resolved(v)) for v in node.inputs]
         takes_sparse = (*op.sparse_inputs, *op.layout_inputs) if self.backend.sparse else op.layout_inputs
         inputs = [slot if i in takes_sparse else self._dense(slot, node) for i, slot in enumerate(inputs)]
-        expanded = op.expands_operands or (in_loop and not op.shift)
+        expanded = op.expands_operands or (in_loop and not op.steps_back)
         return tuple(self._on_common_axes(inputs, node) if expanded else inputs)
 
     def _append(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
@@ -236,8 +230,8 @@ class Program:
 
     # ---- stages ----
 
-    def _divide_into_stages(self) -> None:
-        """Put each instruction into the first stage in which the rows of its operands and results are known."""
+    def _divide_into_stages(self) -> dict[int, int]:
+        """Put each instruction into the first stage in which the rows of its operands and results are known; say that of each slot."""
         stage_of: dict[int, int] = {}
         stage_of_axes: dict[Axes, int] = {}
         for part in self._parts():
@@ -254,13 +248,13 @@ class Program:
                         stage_of_axes.setdefault(axes, stage)
         self.instructions.sort(key=lambda instruction: instruction.stage)
         self.stages = 1 + max((instruction.stage for instruction in self.instructions), default=0)
-        self._stage_of = stage_of
+        return stage_of
 
-    def _slots_by_stage(self) -> list[list[int]]:
+    def _slots_by_stage(self, stage_of: dict[int, int]) -> list[list[int]]:
         """Slots whose arrays are placed in each stage: values where they are computed, gradients in the last one."""
         placed: list[list[int]] = [[] for _ in range(self.stages)]
         for index, slot in enumerate(self.slots):
-            placed[self.stages - 1 if slot.like is not None else self._stage_of.get(index, 0)].append(index)
+            placed[self.stages - 1 if slot.like is not None else stage_of.get(index, 0)].append(index)
         return placed
 
     def _parts(self) -> list[list[Instruction]]:
@@ -327,10 +321,9 @@ def _check_in_loop(node: Primitive, cycle: Cycle) -> None:
     raise explained(ValueError(why), node)
 
 
-def _check_initial_states(body: Sequence[Instruction]) -> None:
+def _check_initial_states(loop: Loop) -> None:
     """Refuse initial states that the recurrence would have to compute before it begins."""
-    results = {index for instruction in body for index in instruction.outputs}
-    for instruction in body:
-        if instruction.op.shift and instruction.inputs[1] in results:
+    for instruction in loop.body:
+        if instruction.op.steps_back and instruction.inputs[1] in loop.slots:
             why = "its initial state depends on the recurrence that it begins; compute it from values outside"
             raise explained(ValueError(why), instruction.node)

@@ -42,37 +42,27 @@ class Unrolling:
         self.layout = Layout(0, np.zeros(0, np.intp))
         self._contexts: dict[Instruction, Context] = {}
         self._contexts_at: dict[tuple[Instruction, int], Context] = {}
-        self.alive: list[int] = []
-        self.starts: list[int] = []
-        self.ones: Index = np.zeros(0, np.intp)
         self.take_over(binding.sizes)
 
     def take_over(self, sizes: Sizes) -> None:
         """Step over the sequences of another minibatch from now on, which may have other lengths in as many rows."""
         layout = sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
-        self.alive, self.starts = layout.alive.tolist(), layout.offsets.tolist()
-        self.ones = np.ones(max(self.alive), np.intp)
+        self.alive: list[int] = layout.alive.tolist()
+        self.starts: list[int] = layout.offsets.tolist()
+        self.ones: Index = np.ones(max(self.alive), np.intp)
         self._contexts_at.clear()
-
-    def times(self) -> Iterable[int]:
-        """Numbers of the steps in the order in which they are computed."""
-        return range(len(self.alive)) if self.loop.forward else reversed(range(len(self.alive)))
-
-    def times_back(self) -> Iterable[int]:
-        """The same on the way back."""
-        return reversed(range(len(self.alive))) if self.loop.forward else range(len(self.alive))
 
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
         binding, steps = self.binding, self.binding.forward_steps
-        delays = [instruction for instruction in self.loop.body if instruction.op.shift]
+        delays = [instruction for instruction in self.loop.body if instruction.op.steps_back]
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
             steps.append((delay.op.fill, arguments, delay.node))
-        sweep = Sweep(self, self.times)
+        sweep = Sweep(self, rising=self.loop.forward)
         for instruction in self.loop.body:
-            if instruction.op.shift:
+            if instruction.op.steps_back:
                 sweep.add(self._shifted(instruction))
             else:
                 sweep.repeat(binding.forward_step(instruction), instruction)
@@ -85,7 +75,7 @@ class Unrolling:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
         self.binding, steps = binding, binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
-        sweep = Sweep(self, self.times_back)
+        sweep = Sweep(self, rising=not self.loop.forward)
         for instruction in reversed(self.loop.body):
             if instruction.grad is None:
                 continue
@@ -103,8 +93,7 @@ class Unrolling:
             return self._contexts[instruction]
         if (instruction, time) not in self._contexts_at:
             count = self.alive[time]
-            layout = Layout(count, np.broadcast_to(np.intp(1), count))
-            self._contexts_at[instruction, time] = self._new_context(Context, instruction, layout)
+            self._contexts_at[instruction, time] = self._new_context(Context, instruction, Layout(count, self.ones[:count]))
         return self._contexts_at[instruction, time]
 
     def _new_context(self, kind: type[Context], instruction: Instruction, layout: Layout) -> Context:
@@ -143,7 +132,7 @@ class Unrolling:
 
     def _rows_shifted(self, instruction: Instruction, time: int) -> Iterable[tuple[slice, slice]]:
         """Rows of a step that a delay writes, and those it reads; none where it reads outside all sequences."""
-        source = time - instruction.op.shift
+        source = time - instruction.op.steps_back
         if 0 <= source < len(self.alive):
             count = min(self.alive[time], self.alive[source])
             to, first = self.starts[time], self.starts[source]
@@ -162,10 +151,14 @@ class Sweep:
 
     A step's arguments are picked from a pool of objects: rows of arrays, contexts, what is the same at every step, and tuples of these.
     Picking is all that is done for a call, since there are thousands, and minibatches hardly ever have the same lengths twice.
+
+    Args:
+        unrolling: the loop.
+        rising: whether steps come in the order of time.
     """
 
-    def __init__(self, unrolling: Unrolling, times: Callable[[], Iterable[int]]) -> None:
-        self.unrolling, self.times = unrolling, times
+    def __init__(self, unrolling: Unrolling, *, rising: bool) -> None:
+        self.unrolling, self.rising = unrolling, rising
         binding = unrolling.binding
         self._fixed = {id(array) for array, layout in zip(binding.arrays, binding.layouts, strict=True) if layout is None}
         self._arrays: list[Any] = []
@@ -198,7 +191,8 @@ class Sweep:
         """The calls of each step, one step after another."""
         unrolling, layout = self.unrolling, self.unrolling.layout
         starts, context, ones = unrolling.starts, unrolling.context, unrolling.ones
-        for time in self.times():
+        count = len(unrolling.alive)
+        for time in range(count) if self.rising else reversed(range(count)):
             first, last = starts[time], starts[time + 1]
             layout.resize(last - first, ones)
             pool = [array[first:last] for array in self._arrays]

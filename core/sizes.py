@@ -157,15 +157,14 @@ class Sizes:
         known = zip(instruction.inputs, layouts, strict=True)
         alike = [layout for i, layout in known if layout is not None and self.specs[i].axes == axes]
         found = alike[0] if alike else self._of_axes.get(axes) or self._batch_of(layouts, instruction)
-        why = None
-        if any(other is not found and other != found for other in alike):
-            others = next(other for other in alike if other != found)
-            why = f"operands on the same dynamic axes have different samples or sequence lengths: {found} and {others}"
-        elif any(other is not None and other.samples != found.samples for other in layouts):
-            others = next(other for other in layouts if other is not None and other.samples != found.samples)
-            why = f"operands have different numbers of samples: {found.samples} and {others.samples}"
-        if why is not None:
-            raise explained(ValueError(why), instruction.node)
+        for like in alike:
+            if like is not found and like != found:
+                why = f"operands on the same dynamic axes have different samples or sequence lengths: {found} and {like}"
+                raise explained(ValueError(why), instruction.node)
+        for other in layouts:
+            if other is not None and other.samples != found.samples:
+                why = f"operands have different numbers of samples: {found.samples} and {other.samples}"
+                raise explained(ValueError(why), instruction.node)
         return found
 
     def _batch_of(self, layouts: Sequence[Layout | None], instruction: Instruction) -> Layout:

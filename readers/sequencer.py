@@ -49,11 +49,6 @@ class Sequencer:
         self.position = 0
 
     @property
-    def samples_in_sweep(self) -> int:
-        """Samples of all sequences."""
-        return self._samples
-
-    @property
     def position(self) -> int:
         """Samples served so far."""
         return self._position

@@ -135,7 +135,7 @@ class _Recurrent:
         return any(
             node.op.whole_sequences
             or hasattr(node.op, "decide_layout")
-            or node.op.shift * self.shift < 0
+            or node.op.steps_back * self.shift < 0
             or any(output.dynamic_axes != axes for output in node.outputs)
             for node in nodes
         )

@@ -28,7 +28,7 @@ class PastValue(Op):
     offset: int
 
     @property
-    def shift(self) -> int:
+    def steps_back(self) -> int:
         """How many steps earlier the operand is read."""
         return self.offset
 
@@ -74,16 +74,16 @@ class PastValue(Op):
     def remember(self, ctx: Context, x: Any) -> None:
         """Keep the last steps of the sequences, which the next minibatch may continue."""
         layout = _of_sequences(ctx.layout)
-        if layout.starts is None or self.shift < 0:
+        if layout.starts is None or self.steps_back < 0:
             return
-        steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.shift, 0)
+        steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.steps_back, 0)
         there = steps >= 0
         ctx.memory["last steps"] = x[layout.offsets[np.where(there, steps, 0)] + layout.rank[:, np.newaxis]], there
 
     def _continued(self, ctx: Context, rows: Index) -> Any:
         """Which of the rows belong to sequences that continue those of the previous minibatch; None if none does."""
         layout = _of_sequences(ctx.layout)
-        return None if layout.starts is None or self.shift < 0 else ~layout.starts[layout.sequence_of_row[rows]]
+        return None if layout.starts is None or self.steps_back < 0 else ~layout.starts[layout.sequence_of_row[rows]]
 
     def _recall(self, ctx: Context, out: Any, rows: Index) -> None:
         """Write the last steps of the previous minibatch to the rows."""
@@ -97,7 +97,7 @@ class PastValue(Op):
         if not there[sequences, steps].all():
             short = int(sequences[np.argmin(there[sequences, steps])])
             raise ValueError(
-                f"sequence {short} continues one of the previous minibatch, which had fewer than the {self.shift} steps of the delay"
+                f"sequence {short} continues one of the previous minibatch, which had fewer than the {self.steps_back} steps of the delay"
             )
         out[rows] = lined_up(kept[sequences, steps], out)
 
@@ -129,7 +129,7 @@ class PastValue(Op):
 
     def _steps_read(self, layout: Layout) -> Index:
         """Step that each row reads, which may lie outside its sequence."""
-        return layout.step_of_row - self.shift
+        return layout.step_of_row - self.steps_back
 
     def _rows_read(self, layout: Layout) -> Index:
         """Row that each row reads, -1 where it lies outside the sequence."""
@@ -141,20 +141,20 @@ class PastValue(Op):
         """Rows that read outside their sequences, and the row of the initial state that each takes; None if there is but one state."""
         layout, states = _of_sequences(ctx.layout), ctx.layouts[1]
         steps, sequences = self._steps_read(layout), layout.sequence_of_row
-        beyond = steps if self.shift > 0 else steps - _lengths(layout)[sequences]
-        rows = np.flatnonzero(beyond < 0 if self.shift > 0 else beyond >= 0)
+        beyond = steps if self.steps_back > 0 else steps - _lengths(layout)[sequences]
+        rows = np.flatnonzero(beyond < 0 if self.steps_back > 0 else beyond >= 0)
         if states is None or states.lengths is None:
             return rows, None if states is None else sequences[rows]
         own = sequences[rows]
         length = states.lengths[own]
-        step = beyond[rows] + length if self.shift > 0 else beyond[rows]
+        step = beyond[rows] + length if self.steps_back > 0 else beyond[rows]
         step = np.where(length == 1, 0, step)
         outside = (step < 0) | (step >= length)
         if outside.any():
             short = int(own[np.argmax(outside)])
             raise ValueError(
                 f"the initial state of sequence {short} has {states.lengths[short]} steps, "
-                f"but a delay of {abs(self.shift)} steps needs as many, or one"
+                f"but a delay of {abs(self.steps_back)} steps needs as many, or one"
             )
         return rows, states.offsets[step] + states.rank[own]
 
@@ -168,7 +168,7 @@ class FutureValue(PastValue):
     op_name = "FutureValue"
 
     @property
-    def shift(self) -> int:
+    def steps_back(self) -> int:
         return -self.offset
 
 

@@ -8,32 +8,23 @@ import numpy as np
 
 from ...core.op import Elementwise, Operand, operator, sample
 from ...core.random import AUTO_SEED, Stream, choose_seed
+from .drawing import Drawing
 
 if TYPE_CHECKING:
     from ...core.context import Context
     from ...core.function import Function
 
 
-class Dropout(Elementwise):
+class Dropout(Drawing, Elementwise):
     """In training the operand times a random mask of 0 and ``1 / (1 - dropout_rate)``, otherwise the operand."""
 
     op_name = "Dropout"
     by_rows = False
     dropout_rate: float
-    rng_seed: int
+    stream_type = Stream
 
     def __init__(self, dropout_rate: float, rng_seed: int) -> None:
         super().__init__(dropout_rate=_checked(dropout_rate), rng_seed=rng_seed)
-        self._stream = Stream(rng_seed)
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        return {**super().attributes, "rngOffset": self._stream.draws}
-
-    def set_attribute(self, name: str, value: Any) -> None:
-        super().set_attribute(name, value)
-        if name == "rngSeed":
-            self._stream = Stream(value)
 
     def copy(self) -> Dropout:
         return Dropout(self.dropout_rate, self.rng_seed)

@@ -14,17 +14,18 @@ import numpy as np
 from ...core.context import Context
 from ...core.dtypes import as_dtype
 from ...core.function import Function
-from ...core.op import Op, operator, sample
+from ...core.op import operator, sample
 from ...core.options import default_override_or, get_default_override
 from ...core.random import AUTO_SEED, choose_seed
 from ...core.shape import Shape, as_shape, is_concrete
 from ...core.spec import Spec
 from ...core.twister import Twister
+from .drawing import Drawing
 
 DTYPE = default_override_or(np.float32)
 
 
-class RandomDistribution(Op):
+class RandomDistribution(Drawing):
     """Base of random values.  Subclasses draw; the values have the shape and rows of an operand, or a shape of their own."""
 
     op_name = "RandomDistribution"
@@ -32,11 +33,11 @@ class RandomDistribution(Op):
     layout_inputs = (0,)
     sparse_inputs = (0,)
     gradient_inputs = ()
+    stream_type = Twister
 
     def __init__(self, arguments: Sequence[float], rng_seed: int, new_shape: Shape | None = None, new_data_type: Any = None) -> None:
         super().__init__(rng_seed=rng_seed)
         self.arguments, self.new_shape, self.new_data_type = tuple(map(float, arguments)), new_shape, new_data_type
-        self._stream = Twister(rng_seed)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -45,13 +46,8 @@ class RandomDistribution(Op):
             "randomDistributionType": self.kind,
             "randomDistributionArgs": list(self.arguments),
             **super().attributes,
-            "rngOffset": self._stream.draws,
             **own,
         }
-
-    def set_attribute(self, name: str, value: Any) -> None:
-        super().set_attribute(name, value)
-        self._stream = Twister(self.rng_seed)
 
     def copy(self) -> RandomDistribution:
         return type(self)(self.arguments, self.rng_seed, self.new_shape, self.new_data_type)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.op import Op, Operand, operator, sample
+from ...core.op import Operand, operator, sample
 from ...core.random import AUTO_SEED, choose_seed
 from ...core.spec import Spec
 from ...core.twister import Twister
+from .drawing import Drawing
 
 if TYPE_CHECKING:
     from ...core.context import Context
@@ -19,26 +20,16 @@ CONVERGED = 1e-12
 """Relative change of a number of draws that counts as none."""
 
 
-class RandomSampleBase(Op):
+class RandomSampleBase(Drawing):
     """Base of operators on the weights of classes to sample from."""
 
     num_samples: int
     allow_duplicates: bool
-    rng_seed: int
+    stream_type = Twister
     gradient_inputs = ()
 
     def __init__(self, num_samples: int, allow_duplicates: bool, rng_seed: int) -> None:
         super().__init__(num_samples=num_samples, allow_duplicates=bool(allow_duplicates), rng_seed=rng_seed)
-        self._stream = Twister(rng_seed)
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        return {**super().attributes, "rngOffset": self._stream.draws}
-
-    def set_attribute(self, name: str, value: Any) -> None:
-        super().set_attribute(name, value)
-        if name == "rngSeed":
-            self._stream = Twister(value)
 
     def copy(self) -> RandomSampleBase:
         return type(self)(self.num_samples, self.allow_duplicates, self.rng_seed)
