@@ -11,12 +11,11 @@ Source: D. Bahdanau, K. Cho, Y. Bengio, "Neural machine translation by jointly l
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from ctf import minibatches, read_ctf
 
 import cntk as C
 
@@ -43,10 +42,34 @@ class Words(NamedTuple):
 
 def load(path: Path) -> tuple[Words, Words]:
     """Words to train on, and every tenth word apart from these."""
-    streams = read_ctf(path, S0=SYMBOLS, S1=SYMBOLS)
-    letters, phonemes = streams["S0"], streams["S1"]
+    fields = {"letters": "S0", "phonemes": "S1"}
+    streams = C.io.StreamDefs(**{name: C.io.StreamDef(field=field, shape=SYMBOLS, is_sparse=True) for name, field in fields.items()})
+    source = C.io.MinibatchSource(C.io.CTFDeserializer(str(path), streams), randomize=False, max_sweeps=1)
+    every = source.next_minibatch(C.io.INFINITELY_REPEAT)
+    symbol = C.sequence.input_variable(SYMBOLS, is_sparse=True)
+    letters, phonemes = (every[source.streams[name]].as_sequences(symbol) for name in fields)
     held_out = Words(letters[::10], phonemes[::10])
     return Words(*([word for i, word in enumerate(stream) if i % 10] for stream in (letters, phonemes))), held_out
+
+
+def minibatches(lengths: Sequence[int], size: int, seed: int) -> Iterator[list[int]]:
+    """Numbers of the sequences of one minibatch after another, without end, in a new order in each sweep through the data.
+
+    Args:
+        lengths: number of samples of each sequence.
+        size: samples that a minibatch holds at most; a sequence that is longer makes a minibatch of its own.
+        seed: chooses the orders.
+    """
+    random = np.random.RandomState(seed)
+    chosen: list[int] = []
+    room = size
+    while True:
+        for number in random.permutation(len(lengths)):
+            if chosen and lengths[number] > room:
+                yield chosen
+                chosen, room = [], size
+            chosen.append(number)
+            room -= lengths[number]
 
 
 def create_model() -> Any:

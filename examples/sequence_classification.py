@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from ctf import minibatches, read_ctf
-
 import cntk as C
 
 WORDS, CLASSES = 2000, 5
@@ -43,24 +40,26 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
     options = parser.parse_args(arguments)
 
     C.cntk_py.set_fixed_random_seed(1)
-    streams = read_ctf(options.data, x=WORDS, y=CLASSES)
-    words, classes = streams["x"], np.concatenate([label.toarray() for label in streams["y"]])
-    lengths = [sequence.shape[0] for sequence in words]
+    streams = C.io.StreamDefs(
+        words=C.io.StreamDef(field="x", shape=WORDS, is_sparse=True), classes=C.io.StreamDef(field="y", shape=CLASSES)
+    )
+    source = C.io.MinibatchSource(C.io.CTFDeserializer(str(options.data), streams), randomization_seed=1)
 
     x, y = C.sequence.input_variable(WORDS, is_sparse=True), C.input_variable(CLASSES)
     model = create_model()(x)
     criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
     trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule_per_sample(0.05))])
 
-    data = minibatches(lengths, MINIBATCH, seed=1)
     for number in range(1, options.passes + 1):
-        seen, loss, wrong = 0, 0.0, 0.0
-        while seen < len(words):
-            chosen = next(data)
-            trainer.train_minibatch({x: [words[i] for i in chosen], y: classes[chosen]})
-            seen += len(chosen)
-            loss += trainer.previous_minibatch_loss_average * len(chosen)
-            wrong += trainer.previous_minibatch_evaluation_average * len(chosen)
+        seen, loss, wrong, is_end = 0, 0.0, 0.0, False
+        while not is_end:
+            minibatch = source.next_minibatch(MINIBATCH, {x: source.streams.words, y: source.streams.classes})
+            is_end = minibatch[x].end_of_sweep
+            trainer.train_minibatch(minibatch)
+            size = trainer.previous_minibatch_sample_count
+            seen += size
+            loss += trainer.previous_minibatch_loss_average * size
+            wrong += trainer.previous_minibatch_evaluation_average * size
         print(f"pass {number}: loss {loss / seen:.4f}, error {wrong / seen:.2%}")
     return loss / seen, wrong / seen
 

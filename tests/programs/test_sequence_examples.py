@@ -19,8 +19,7 @@ def example(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Modu
     monkeypatch.syspath_prepend(root / "examples")
 
     def load(name: str) -> ModuleType:
-        for module in (name, "ctf"):
-            monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.delitem(sys.modules, name, raising=False)
         return __import__(name)
 
     return load
