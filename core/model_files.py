@@ -47,11 +47,19 @@ def load(model: Any, device: Any, model_format: ModelFormat) -> Function:
 
 def restore(function: Function, filename: Any) -> None:
     """See :meth:`Function.restore`."""
-    loaded = load(filename, None, ModelFormat.CNTKv2)
+    restore_values(function, load(filename, None, ModelFormat.CNTKv2), os.fspath(filename))
+
+
+def restore_values(function: Function, loaded: Function, source: str) -> None:
+    """Give the parameters and constants of *function* the values that those of *loaded*, read from *source*, have.
+
+    Raises:
+        ValueError: the two are not the same graph.
+    """
     pairs = format_of(ModelFormat.CNTKv2).pairs(function, loaded)
     if pairs is None:
         raise ValueError(
-            f"restore: {function} is not equivalent (isomorphic) to the function in {os.fspath(filename)}, {loaded}; "
+            f"restore: {function} is not equivalent (isomorphic) to the function in {source}, {loaded}; "
             "the operators, their attributes and the shapes must be the same. load makes a function of its own of any file"
         )
     for mine, saved in pairs.items():

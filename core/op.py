@@ -120,6 +120,13 @@ class Op:
         """A copy for a cloned graph: attributes are its own, so changing them leaves the original alone."""
         return copy.copy(self)
 
+    def create_checkpoint(self) -> dict[str, Any]:
+        """What it keeps from pass to pass beside its operands, such as where its random numbers stand; empty for nothing."""
+        return {}
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on from what :meth:`create_checkpoint` returned."""
+
     # ---- types ----
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +13,9 @@ Sums = tuple[float, float]
 
 NEVER = sys.maxsize
 """Frequency that means: summaries only."""
+
+
+_COUNTS = ("samples", "updates", "loss", "metric", "summaries", "total_updates")
 
 
 class _Accumulator:
@@ -54,6 +58,17 @@ class _Accumulator:
 
     def milliseconds(self) -> float:
         return (perf_counter() - self.start) * 1000
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        return {**counts, "written": list(self.written), "milliseconds": self.milliseconds()}
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        for name in _COUNTS:
+            setattr(self, name, checkpoint[name])
+        samples, updates, loss, metric = checkpoint["written"]
+        self.written = samples, updates, loss, metric
+        self.start = perf_counter() - checkpoint["milliseconds"] / 1000
 
 
 class ProgressWriter:
@@ -125,11 +140,24 @@ class ProgressWriter:
 
     def summarize_training(self) -> None:
         """Have everything since the last summary of training written, and start anew."""
-        self._summarize(self._training, self.on_write_training_summary, with_loss=True)
+        self.take_training_summary()()
+
+    def take_training_summary(self) -> Callable[[], None]:
+        """Start anew, and return what has everything since the last summary of training written."""
+        return self._take(self._training, self.on_write_training_summary, with_loss=True)
 
     def summarize_test(self) -> None:
         """Have everything since the last summary of testing written, and start anew."""
-        self._summarize(self._test, self.on_write_test_summary, with_loss=False)
+        self._take(self._test, self.on_write_test_summary, with_loss=False)()
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """Counts and sums, for a run that goes on later; a writer with counts of its own adds them."""
+        return {name: accumulator.create_checkpoint() for name, accumulator in self._accumulators().items()}
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on from what :meth:`create_checkpoint` returned."""
+        for name, accumulator in self._accumulators().items():
+            accumulator.restore_from_checkpoint(checkpoint[name])
 
     def total_training_updates(self) -> int:
         """Number of training minibatches so far."""
@@ -186,9 +214,12 @@ class ProgressWriter:
     def write(self, key: str, value: Any) -> None:
         """Write anything else worth knowing, such as a learning rate that has changed."""
 
-    def _summarize(self, accumulator: _Accumulator, on_write: Callable[..., None], with_loss: bool) -> None:
+    def _accumulators(self) -> dict[str, _Accumulator]:
+        return {"training": self._training, "test": self._test, "distributed": self._distributed}
+
+    def _take(self, accumulator: _Accumulator, on_write: Callable[..., None], with_loss: bool) -> Callable[[], None]:
         accumulator.summaries += 1
         sums = (accumulator.loss, accumulator.metric) if with_loss else (accumulator.metric,)
         totals = (accumulator.samples, accumulator.updates, accumulator.summaries, *sums, accumulator.milliseconds())
         accumulator.reset()
-        on_write(*totals)
+        return partial(on_write, *totals)

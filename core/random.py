@@ -56,6 +56,18 @@ def generate_random_seed() -> int:
         return seed
 
 
+def create_checkpoint() -> dict[str, Any]:
+    """Which seeds will be chosen."""
+    return {"fixed": _fixed, "next_seed": _next_seed}
+
+
+def restore_from_checkpoint(checkpoint: dict[str, Any]) -> None:
+    """Go on from what :func:`create_checkpoint` returned."""
+    global _fixed, _next_seed
+    with _lock:
+        _fixed, _next_seed = bool(checkpoint["fixed"]), int(checkpoint["next_seed"])
+
+
 def choose_seed(seed: int) -> int:
     """Return *seed*, or a new one where it is :data:`AUTO_SEED`."""
     return generate_random_seed() if seed == AUTO_SEED else int(seed)
@@ -79,6 +91,17 @@ class Stream:
         with _lock:
             self.draws += 1
             return self.draws - 1
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """Seed and number of draws."""
+        return {"seed": self.seed, "draws": self.draws}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Stream:
+        """A stream that goes on from what :meth:`create_checkpoint` returned."""
+        stream = cls(int(checkpoint["seed"]))
+        stream.draws = int(checkpoint["draws"])
+        return stream
 
 
 def philox_uniform(out: Any, seed: int, draw: int) -> None:

@@ -42,6 +42,21 @@ class Twister:
         self._state = np.array(words, np.uint64)
         self._ready = np.empty(0, np.uint64)
 
+    def create_checkpoint(self) -> dict[str, Any]:
+        """The words that further ones are made of, those that are ready, and the number of draws."""
+        with _lock:
+            return {"state": self._state.copy(), "ready": self._ready.copy(), "draws": self.draws}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Twister:
+        """A generator that goes on from what :meth:`create_checkpoint` returned."""
+        made = cls.__new__(cls)
+        made._state, made._ready = (np.array(checkpoint[name], np.uint64) for name in ("state", "ready"))
+        made.draws = int(checkpoint["draws"])
+        if made._state.shape != (SIZE,) or made._ready.ndim != 1:
+            raise ValueError(f"a generator's state has {SIZE} words and a row of ready ones, got {made._state.shape}, {made._ready.shape}")
+        return made
+
     def uniform(self, count: int) -> Numbers:
         """The next *count* numbers, in [0, 1)."""
         numbers = np.empty(count)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
+from cntk.core import random
 from cntk.core.block import as_composite, combine
 from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
+from cntk.core.model_files import restore_values
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
 from cntk.readers.streams import MinibatchData
+from cntk.train.checkpoint import operator_states, read_checkpoint, restore_operator_states, write_checkpoint
 
 
 class Trainer:
@@ -57,7 +61,9 @@ class Trainer:
         self._writers = writers_of(progress_writers)
         self._parameters = _check_learners(self._learners, self._loss)
         self._roots = [self._loss] if self._metric is None else [self._loss, self._metric]
-        self._function = combine([*self._roots, *(model.outputs if isinstance(model, Function) else [])])
+        outputs = model.outputs if isinstance(model, Function) else [model] if isinstance(model, Variable) else []
+        self._function = combine([*self._roots, *outputs])
+        self._saved = combine([*outputs, *self._roots])
         self._wrt = [*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient)]
         self._seen = self._learners[0].total_number_of_samples_seen()
         self._last: tuple[int, float, float] | None = None
@@ -106,21 +112,92 @@ class Trainer:
         Raises:
             ValueError: the criterion has no metric.
         """
-        metric = self._known_metric()
-        average, samples = measure(self._function, metric, arguments, device)
+        return self.measure_minibatch(arguments, device)[0]
+
+    def measure_minibatch(self, arguments: Any, device: Any = None) -> tuple[float, int]:
+        """As :meth:`test_minibatch`, with the number of samples that it is the average of."""
+        average, samples = measure(self._function, self._known_metric(), arguments, device)
         for writer in self._writers:
             writer.update_test(samples, average * samples)
-        return average
+        return average, samples
 
     def summarize_training_progress(self) -> None:
         """Have the progress writers sum up training since the last summary."""
-        for writer in self._writers:
-            writer.summarize_training()
+        self.take_training_summary()()
+
+    def take_training_summary(self) -> Callable[[], None]:
+        """Have the progress writers start anew, and return what has them write the summary of training until now."""
+        summaries = [writer.take_training_summary() for writer in self._writers]
+
+        def write() -> None:
+            for summary in summaries:
+                summary()
+
+        return write
 
     def summarize_test_progress(self) -> None:
         """Have the progress writers sum up tests since the last summary."""
         for writer in self._writers:
             writer.summarize_test()
+
+    # ---- checkpoints ----
+
+    def save_checkpoint(self, filename: Any, external_state: Mapping[str, Any] | None = None) -> None:
+        """Write the state of training to two files: the model to *filename*, everything else to *filename* with ``.ckp`` appended.
+
+        Everything else is the state of the learners with their schedules' positions, of random numbers (dropout, noise, seeds to be
+        chosen), the counts of the trainer and of the progress writers, and *external_state*.  A process that is killed meanwhile leaves
+        the checkpoint that was there before, or the new one.
+
+        Args:
+            filename: path of the model's file, which :meth:`Function.load` reads; its outputs are those of the model, the loss, the metric.
+            external_state: what else to keep, such as a minibatch source's position: a dictionary with strings as keys of numbers,
+                strings, bools, None, NumPy arrays, lists and dictionaries.
+
+        Raises:
+            TypeError: *external_state* holds something else.
+            OSError: a file cannot be written.
+        """
+        state = {
+            "samples": self._seen,
+            "learners": [learner.create_checkpoint() for learner in self._learners],
+            "seeds": random.create_checkpoint(),
+            "operators": operator_states(self._saved),
+            "progress": [writer.create_checkpoint() for writer in self._writers],
+            "external": {} if external_state is None else external_state,
+        }
+        write_checkpoint(filename, self._saved, state)
+
+    def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
+        """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
+
+        The trainer, made by the same program, has the same model, criterion and learners.  Progress writers go on counting where there
+        are as many as then.
+
+        Args:
+            filename: path of the model's file.
+
+        Returns:
+            The ``external_state``.
+
+        Raises:
+            RuntimeError: the files are missing or damaged, or the learners are of another type.
+            ValueError: the model is another one.
+        """
+        model, state = read_checkpoint(filename)
+        learners = state["learners"]
+        if len(learners) != len(self._learners):
+            raise RuntimeError(f"{filename}: checkpoint of {len(learners)} learners given to a trainer with {len(self._learners)}")
+        restore_values(self._saved, Function.load(model), os.fspath(filename))
+        for learner, saved in zip(self._learners, learners, strict=True):
+            learner.restore_from_checkpoint(saved)
+        random.restore_from_checkpoint(state["seeds"])
+        restore_operator_states(self._saved, state["operators"])
+        self._seen, self._last = state["samples"], None
+        if len(state["progress"]) == len(self._writers):
+            for writer, saved in zip(self._writers, state["progress"], strict=True):
+                writer.restore_from_checkpoint(saved)
+        return state["external"]
 
     def print_node_timing(self) -> None:
         """Print how long operators have taken on average since :func:`cntk.debugging.set_node_timing` was switched on."""

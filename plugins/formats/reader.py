@@ -20,7 +20,23 @@ from ...core.spec import Spec
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable
 from .attributes import BOOL, SHAPE, SIZE, TEXT, Kind, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
-from .operators import BLOCK, COMBINE, GATHER_PACKED, PACKED_INDEX, SCATTER_PACKED, Given, Row, row_for, row_of, sequence_gathering
+from .operators import (
+    BLOCK,
+    COMBINE,
+    GATHER_PACKED,
+    PACKED_INDEX,
+    SCATTER_PACKED,
+    SEQUENCE_SHAPE,
+    STOP_GRADIENT,
+    TO_SEQUENCE,
+    TO_SEQUENCE_LIKE,
+    Given,
+    Row,
+    row_for,
+    row_of,
+    sequence_gathering,
+)
+from .sequential import recognised as recognised_convolution
 from .wire import DamagedFile, plain
 from .writer import COMPOSITE_VERSION, CONSTANT, FUNCTION_VERSION, INPUT, PARAMETER, PLACEHOLDER, USER_FUNCTION_VERSION, VARIABLE_VERSION
 
@@ -63,6 +79,7 @@ class _Reader:
         self.made: dict[str, Primitive] = {}
         self.outputs: dict[str, Variable] = {}
         self.packed: dict[str, tuple[str, Variable]] = {}
+        self.shapes: set[str] = set()
         self.open: dict[str, Variable] = {}
         self.begun: set[str] = set()
 
@@ -205,12 +222,17 @@ class _Reader:
                 raise ValueError(f"expected two operands, found {len(operands)}")
             self.packed[f"{uid}_Output_0"] = operands[0], self.operand(operands[1])
             return
+        if number == SEQUENCE_SHAPE or (number == STOP_GRADIENT and operands[0] in self.shapes):
+            self.shapes.add(f"{uid}_Output_0")  # steps of the result of a convolution, which knows them itself
+            return
         if number in (GATHER_PACKED, SCATTER_PACKED):
             node: Primitive = self.picked(number, operands, name)
         elif number == BLOCK:
             node = self.block(record, given, name, depth)
         elif number == COMBINE:
             node = Combine([self.operand(operand) for operand in operands], name, self.source)
+        elif number in (TO_SEQUENCE, TO_SEQUENCE_LIKE) and len(operands) == 2:
+            node = self.to_sequence(number, given, operands, name)
         else:
             node = self.operator(number, given, [self.operand(operand) for operand in operands], name)
         node._custom = plain(given.read("customAttributes", _RECORD, {}))
@@ -244,6 +266,20 @@ class _Reader:
             condition = positions.owner.inputs[0]
         kind = sequence_gathering.Gather if number == GATHER_PACKED else sequence_gathering.Scatter
         return self.primitive(kind(), [self.operand(operands[0]), condition, positions], name)
+
+    def to_sequence(self, number: int, given: Given, operands: list[str], name: str) -> Primitive:
+        """A sequence axis from a static one; what a convolution along sequences ends with in files."""
+        values = self.operand(operands[0])
+        of_convolution = operands[1] in self.shapes
+        if of_convolution or number == TO_SEQUENCE_LIKE:
+            like = None if of_convolution else self.operand(operands[1])
+            axes = python_axes(given["newDynamicAxes"]) if "newDynamicAxes" in given else None
+            node = recognised_convolution(values, like, axes[1] if axes else None, lambda op, inputs: self.primitive(op, inputs, name))
+            if node is not None:
+                return node
+            if of_convolution:
+                raise ValueError("expected a convolution of unpacked sequences, whose number of steps is asked for")
+        return self.operator(number, given, [values, self.operand(operands[1])], name)
 
     # ---- blocks ----
 
@@ -333,8 +369,13 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
         return bool(left.op._typeinfo == right.op._typeinfo)
     row = row_for(left)
     if row is not None:
-        return str(row.write(left)) == str(row.write(right))
-    return str(left.attributes) == str(right.attributes)
+        return _lasting(row.write(left)) == _lasting(row.write(right))
+    return _lasting(left.attributes) == _lasting(right.attributes)
+
+
+def _lasting(attributes: dict[str, Any]) -> str:
+    """Attributes without where the random numbers stand."""
+    return str({name: value for name, value in attributes.items() if name not in ("rngSeed", "rngOffset")})
 
 
 def _same_leaf(a: Variable, b: Variable, values: bool) -> bool:

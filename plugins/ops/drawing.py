@@ -11,7 +11,7 @@ class Drawing(Op):
     """An operator with a stream of random numbers of its own, which begins again when its seed is changed."""
 
     stream_type: ClassVar[type]
-    """What numbers come from: called with a seed, and counting what it has given in ``draws``."""
+    """What numbers come from: called with a seed, counting what it has given in ``draws``, with checkpoints."""
     rng_seed: int
 
     def __init__(self, **attributes: Any) -> None:
@@ -26,3 +26,9 @@ class Drawing(Op):
         super().set_attribute(name, value)
         if name == "rngSeed":
             self._stream = self.stream_type(value)
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        return self._stream.create_checkpoint()
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._stream = self.stream_type.from_checkpoint(checkpoint)

@@ -1,0 +1,226 @@
+"""Checkpoint files: ``<name>`` holds the model, ``<name>.ckp`` the state of everything else.
+
+The two are written so that a process may be killed, or the power may fail, at any instant.  The state names the model that it belongs to
+by a digest.  A new model is first written beside the old one, as ``<name>.<digest>.new``; then the new state takes the place of the old
+one, which is the instant at which the checkpoint becomes the new one; then the new model takes its place.  Whoever reads finds the model
+that the state names under one of the two names.
+
+Both files are dictionaries in the format of CNTK 2's model files.  What these do not have is written as a dictionary with one key: an
+array of another element type under ``@array``, an integer beyond 64 bits or below -2**31 under ``@integer``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from cntk.core.function import Function
+from cntk.core.graph import depth_first_search
+from cntk.core.model_files import ModelFormat, format_of, write_file
+from cntk.core.variable import Variable
+from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_dictionary
+
+VERSION = 1
+KIND = "opencntk checkpoint"
+ARRAY, INTEGER = "@array", "@integer"
+NATIVE = tuple(map(np.dtype, (np.float16, np.float32, np.float64)))
+"""Element types of arrays that the format has."""
+
+
+def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -> None:
+    """Write a model and a state as the checkpoint called *filename*.
+
+    Args:
+        filename: path of the model's file; the state's gets ``.ckp`` appended.
+        model: what is saved.
+        state: dictionaries with strings as keys, lists, strings, numbers, bools, None and NumPy arrays.
+
+    Raises:
+        TypeError: the state holds something else.
+        OSError: a file cannot be written.
+    """
+    path = os.fspath(filename)
+    pieces = list(format_of(ModelFormat.CNTKv2).write(model))
+    digest = _digest(pieces)
+    header = {"kind": KIND, "version": VERSION, "model": digest}
+    content = write_dictionary({**header, "state": _plain(state, "")})
+    write_file(_pending(path, digest), pieces)
+    write_file(path + ".ckp", content)
+    _sync_folder(path)
+    os.replace(_pending(path, digest), path)
+    _remove_leftovers(path)
+
+
+def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of the model's file and the state of the checkpoint called *filename*.
+
+    Raises:
+        RuntimeError: there is none, a file is damaged, or the model's file is not the one that the state belongs to.
+    """
+    path = os.fspath(filename)
+    where = path + ".ckp"
+    try:
+        found = read_dictionary(_bytes_of(where))
+    except DamagedFile as error:
+        raise DamagedFile(f"{where} is no checkpoint, or damaged: {error}") from None
+    if found.get("kind") != KIND:
+        raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {path}, can be loaded")
+    if found.get("version") != VERSION:
+        raise DamagedFile(f"{where} is a checkpoint of version {found.get('version')!r}; this is opencntk for version {VERSION}")
+    digest, state = found.get("model"), found.get("state")
+    if not isinstance(digest, str) or not isinstance(state, dict):
+        raise DamagedFile(f"{where}: expected the digest of a model and a state, got {digest!r:.80} and {type(state).__name__}")
+    return _model_with(digest, path), _natural(state, where)
+
+
+def has_checkpoint(filename: Any) -> bool:
+    """Whether there is a checkpoint called *filename*."""
+    return os.path.isfile(os.fspath(filename) + ".ckp")
+
+
+def latest_numbered(filename: Any) -> str | None:
+    """The checkpoint called *filename* with the highest number appended, or None."""
+    folder, name = os.path.split(os.fspath(filename))
+    numbered = re.compile(re.escape(name) + r"(\d+)\.ckp")
+    numbers = [int(match[1]) for entry in os.listdir(folder or ".") if (match := numbered.fullmatch(entry))]
+    return f"{os.fspath(filename)}{max(numbers)}" if numbers else None
+
+
+# ---- operators' state ----------------------------------------------------------------------------
+
+
+def operator_states(function: Function) -> list[dict[str, Any]]:
+    """What the operators keep from pass to pass, such as where random numbers stand, in the order of the graph."""
+    return [node.op.create_checkpoint() for node in _operators(function)]
+
+
+def restore_operator_states(function: Function, states: list[dict[str, Any]]) -> None:
+    """Have the operators of the same graph go on from there.
+
+    Raises:
+        RuntimeError: it is another graph.
+    """
+    nodes = _operators(function)
+    if len(states) != len(nodes):
+        raise RuntimeError(f"checkpoint of a model with {len(states)} operators given to one with {len(nodes)}")
+    for node, state in zip(nodes, states, strict=True):
+        if state:
+            node.op.restore_from_checkpoint(state)
+
+
+def _operators(function: Function) -> list[Any]:
+    return depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def _digest(pieces: Iterable[Any]) -> str:
+    made = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        made.update(piece)
+    return made.hexdigest()
+
+
+def _pending(path: str, digest: str) -> str:
+    return f"{path}.{digest}.new"
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise RuntimeError(f"the checkpoint cannot be read: {error}") from error
+
+
+def _model_with(digest: str, path: str) -> bytes:
+    """The bytes of the model that a state belongs to: in its place, or where it waited when writing was broken off."""
+    for name in (path, _pending(path, digest)):
+        if os.path.isfile(name) and _digest([data := _bytes_of(name)]) == digest:
+            return data
+    raise RuntimeError(f"{path}.ckp belongs to another model than the one in {path}: one of the two files was damaged, removed or replaced")
+
+
+def _sync_folder(path: str) -> None:
+    """Have the renaming of the state on disk before that of the model, where the system can tell."""
+    if os.name == "posix":
+        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _remove_leftovers(path: str) -> None:
+    """Remove what earlier processes were killed over."""
+    folder, name = os.path.split(path)
+    leftover = re.compile(re.escape(name) + r"(\.[0-9a-f]{32}\.new)?(\.[0-9a-f]{32}\.tmp)?|" + re.escape(name) + r"\.ckp\.[0-9a-f]{32}\.tmp")
+    for entry in os.listdir(folder or "."):
+        if entry != name and leftover.fullmatch(entry):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, entry))
+
+
+# ---- values that the format does not have --------------------------------------------------------
+
+
+def _plain(value: Any, place: str) -> Any:
+    """A value in terms of what the format has."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or key in (ARRAY, INTEGER):
+                raise TypeError(f"a checkpoint's dictionaries have strings as keys, but not '{ARRAY}' or '{INTEGER}'; got {key!r:.80} in state{place}")
+        return {key: _plain(item, f"{place}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, f"{place}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, np.generic) and not isinstance(value, np.float32):
+        value = value.item()
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**31) <= value < 2**64:
+        return {INTEGER: str(value)}
+    if isinstance(value, np.ndarray) and value.dtype not in NATIVE:
+        if value.dtype.kind not in "biufc":
+            raise TypeError(f"a checkpoint holds arrays of numbers, got one of {value.dtype} in state{place}")
+        kind = value.dtype.newbyteorder("<")
+        return {ARRAY: [kind.str, list(value.shape), np.frombuffer(value.astype(kind).tobytes(), np.int8)]}
+    if value is None or isinstance(value, (bool, int, float, str, np.float32, np.ndarray)):
+        return value
+    raise TypeError(
+        "a checkpoint holds dictionaries, lists, strings, numbers, bools, None and NumPy arrays, "
+        f"got {type(value).__name__} {value!r:.80} in state{place}; convert it first"
+    )
+
+
+def _natural(value: Any, where: str) -> Any:
+    """The value that was written."""
+    if isinstance(value, dict):
+        if INTEGER in value:
+            return _integer(value[INTEGER], where)
+        if ARRAY in value:
+            return _array(value[ARRAY], where)
+        return {key: _natural(item, where) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_natural(item, where) for item in value]
+    return int(value) if isinstance(value, np.uint64) else value
+
+
+def _integer(text: Any, where: str) -> int:
+    if not isinstance(text, str) or not re.fullmatch(r"-?\d{1,1000}", text):
+        raise DamagedFile(f"{where}: expected the digits of an integer, got {text!r:.80}")
+    return int(text)
+
+
+def _array(parts: Any, where: str) -> Any:
+    try:
+        kind, shape, raw = parts
+        if not re.fullmatch("[<|][biufc][0-9]{1,2}", kind):
+            raise ValueError(f"{kind!r:.80} is no type of numbers")
+        return np.frombuffer(raw.tobytes(), kind).reshape(shape).copy()
+    except (TypeError, ValueError, AttributeError) as error:
+        raise DamagedFile(f"{where}: expected element type, shape and bytes of an array ({error})") from None

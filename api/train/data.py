@@ -1,0 +1,130 @@
+"""Data for training and testing: arrays and minibatch sources behind one face."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cntk.core.value import is_csr
+from cntk.io import MinibatchSource, UserMinibatchSource
+
+
+class ArrayData:
+    """Arrays, CSR matrices and lists of samples of equal length, served in order; minibatches end where the data ends.
+
+    A sequence counts for as many samples as it has steps; of several at one place the longest counts.
+
+    Args:
+        data: one array, or a tuple or list of them, one for each argument of the criterion.
+        arguments: the criterion's arguments.
+        endless: whether the data is served again after its end.
+
+    Raises:
+        ValueError: a wrong number of arrays, arrays without samples, or sparse ones that are not CSR.
+        TypeError: something that is no data, or arrays of different lengths.
+    """
+
+    def __init__(self, data: Any, arguments: Sequence[Any], endless: bool = True) -> None:
+        arrays = list(data) if isinstance(data, (tuple, list)) else [data]
+        if len(arrays) != len(arguments):
+            raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays")
+        for array in arrays:
+            if not (hasattr(array, "shape") or isinstance(array, list)):
+                raise TypeError(f"train and test take NumPy arrays, CSR matrices and lists of samples, got {type(array).__name__}")
+            if hasattr(array, "tocsr") and not is_csr(array):
+                raise ValueError(f"train and test take sparse matrices in CSR format, got {type(array).__name__}; convert it with .tocsr()")
+        lengths = [array.shape[0] if hasattr(array, "shape") else len(array) for array in arrays]
+        if len(set(lengths)) != 1:
+            raise TypeError(f"the arrays must hold the same number of samples; they hold {lengths}")
+        if not lengths[0]:
+            raise ValueError("the arrays must hold at least one sample; they are empty")
+        self._arrays = dict(zip(arguments, arrays, strict=True))
+        steps = [_steps_of(variable, array) for variable, array in self._arrays.items() if variable.has_sequence_axis()]
+        self._ends = np.cumsum(np.max([np.ones(lengths[0], np.int64), *steps], axis=0))
+        self.length = int(self._ends[-1])
+        self.is_infinite = endless
+        self._position = 0
+
+    def next(self, size: int) -> tuple[dict[Any, Any], bool]:
+        """At most *size* samples, or one longer sequence, and whether they end a pass over the data; nothing at the end."""
+        start = self._position
+        if start == len(self._ends):
+            if not self.is_infinite:
+                return {}, False
+            start = 0
+        before = self._ends[start - 1] if start else 0
+        stop = max(int(np.searchsorted(self._ends, before + size, side="right")), start + 1)
+        self._position = stop
+        return {variable: array[start:stop] for variable, array in self._arrays.items()}, stop == len(self._ends)
+
+    def get_checkpoint_state(self) -> dict[str, Any]:
+        """The place in the arrays."""
+        return {"position": self._position}
+
+    def restore_from_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Go on where arrays as long as these stood.
+
+        Raises:
+            RuntimeError: there is no such place in them.
+        """
+        position = state.get("position")
+        if not isinstance(position, int) or not 0 <= position <= len(self._ends):
+            raise RuntimeError(f"checkpoint of other data: expected a position in arrays of {len(self._ends)}, got {position!r:.80}")
+        self._position = position
+
+
+class SourceData:
+    """Minibatches of a minibatch source, by argument.
+
+    Args:
+        source: a ``MinibatchSource`` or ``UserMinibatchSource``.
+        streams: the stream by argument.
+    """
+
+    def __init__(self, source: Any, streams: Mapping[Any, Any]) -> None:
+        self._source = source
+        self.streams = dict(streams)
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether it never ends."""
+        return bool(self._source.is_infinite())
+
+    def next(self, size: int) -> tuple[dict[Any, Any], bool]:
+        """A minibatch of about *size* samples, and whether a sweep over the data ends in it; nothing at the end."""
+        workers = () if isinstance(self._source, MinibatchSource) else (1, 0)
+        found = self._source.next_minibatch(size, *workers)
+        if not found:
+            return {}, False
+        missing = [stream for stream in self.streams.values() if stream not in found]
+        if missing:
+            raise ValueError(f"the minibatch source has served {list(found)}; expected {missing[0]!r}, too")
+        arguments = {variable: found[stream] for variable, stream in self.streams.items()}
+        return arguments, any(data.end_of_sweep for data in arguments.values())
+
+    def get_checkpoint_state(self) -> dict[str, Any]:
+        """Where the source stands."""
+        return dict(self._source.get_checkpoint_state())
+
+    def restore_from_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Have the source go on where it stood."""
+        self._source.restore_from_checkpoint(state)
+
+
+Data = ArrayData | SourceData
+
+
+def is_source(data: Any) -> bool:
+    """Whether it is a minibatch source."""
+    return isinstance(data, (MinibatchSource, UserMinibatchSource))
+
+
+def _steps_of(variable: Any, sequences: Any) -> Any:
+    """Numbers of steps; what has no axis for them is one step."""
+    rank = len(variable.shape)
+    if hasattr(sequences, "shape"):
+        return np.full(sequences.shape[0], sequences.shape[1] if len(sequences.shape) > rank + 1 else 1)
+    shapes = [sequence.shape if hasattr(sequence, "shape") else np.shape(sequence) for sequence in sequences]
+    return [shape[0] if len(shape) > rank else 1 for shape in shapes]

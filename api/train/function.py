@@ -1,0 +1,224 @@
+"""Training and testing a criterion: what ``Function.train`` and ``Function.test`` do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cntk.core.function import Function
+from cntk.core.progress import NEVER, ProgressWriter
+from cntk.train.data import ArrayData, Data, SourceData, is_source
+from cntk.train.data_unit import DataUnit
+from cntk.train.session_config import CheckpointConfig, CrossValidationConfig, TestConfig, sizes_of
+from cntk.train.trainer import Trainer, as_list, writers_of
+from cntk.train.training_session import TrainingSession
+from cntk.variables import Record
+
+
+class _Collector(ProgressWriter):
+    """Keeps what ``train`` and ``test`` return."""
+
+    def __init__(self, frequency: int) -> None:
+        super().__init__(frequency)
+        self.updates: list[Record] = []
+        self.summaries: list[Record] = []
+        self.tests: list[Record] = []
+
+    def on_write_training_update(self, samples: Any, updates: Any, aggregate_loss: Any, aggregate_metric: Any) -> None:
+        count = samples[1] - samples[0]
+        self.updates.append(_averages(count, loss=aggregate_loss[1] - aggregate_loss[0], metric=aggregate_metric[1] - aggregate_metric[0]))
+
+    def on_write_training_summary(
+        self, samples: int, updates: int, summaries: int, aggregate_loss: float, aggregate_metric: float, elapsed_milliseconds: float
+    ) -> None:
+        self.summaries.append(_averages(samples, loss=aggregate_loss, metric=aggregate_metric))
+
+    def on_write_test_summary(
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+    ) -> None:
+        self.tests.append(_averages(samples, metric=aggregate_metric))
+
+
+def _averages(samples: int, **sums: float) -> Record:
+    return Record(**{name: value / (samples or 1) for name, value in sums.items()}, samples=samples)
+
+
+def train(
+    self: Function,
+    minibatch_source: Any,
+    minibatch_size: Any = 32,
+    streams: Any = None,
+    model_inputs_to_streams: Any = None,
+    parameter_learners: Any = (),
+    callbacks: Any = (),
+    progress_frequency: Any = None,
+    max_epochs: float | None = None,
+    epoch_size: int | None = None,
+    max_samples: int | None = None,
+) -> Record:
+    """Train this criterion on arrays or on a minibatch source.
+
+    Args:
+        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments; or a
+            ``MinibatchSource`` or ``UserMinibatchSource``.
+        minibatch_size: samples, of sequences steps, in a minibatch, a number or a schedule (``minibatch_size_schedule``).
+        streams: with a minibatch source, the stream for each argument, in their order.
+        model_inputs_to_streams: the same as a dictionary, in place of *streams*.
+        parameter_learners: learners of the parameters.
+        callbacks: progress writers, and a ``CheckpointConfig``, ``CrossValidationConfig`` and ``TestConfig``, one of each at most.
+        progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; *epoch_size* by default.
+        max_epochs: epochs to train, 1 by default; 1.5 is one and a half.
+        epoch_size: samples in an epoch; by default all, and with *max_samples* as many as these. A minibatch source does not tell how
+            many it has, so that one of the two must be given.
+        max_samples: samples to train in all, in place of *max_epochs*. Either counts those that the first learner saw in earlier calls.
+
+    Returns:
+        A Record: ``epoch_summaries``, a record with ``loss``, ``metric`` and ``samples`` for each summary, and ``updates``, the same
+        for other spans: those that the first progress writer with a ``freq`` writes; without one, *progress_frequency* or
+        *epoch_size* samples in whole minibatches, where one of the two is given. With a ``TestConfig`` also ``test_summary``, a record
+        with ``metric`` and ``samples``. Where nothing was left to train, the only summary is of zeros.
+
+    Raises:
+        RuntimeError: a checkpoint cannot be restored.
+        ValueError: both *max_epochs* and *max_samples*, nothing to train, no minibatch size, or data that does not fit the arguments.
+        TypeError: arrays of different lengths.
+
+    >>> x, y = C.input_variable(1), C.input_variable(1)
+    >>> loss = C.squared_error(C.layers.Dense(1, init=0)(x), y)
+    >>> X = np.ones((64, 1), np.float32)
+    >>> progress = loss.train((X, 2 * X), parameter_learners=[C.sgd(loss.parameters, 0.1)], max_epochs=2)
+    >>> [round(summary.loss, 3) for summary in progress.epoch_summaries]
+    [2.72, 0.353]
+    """
+    if minibatch_size is None:
+        raise ValueError("train: a minibatch_size is needed: a number of samples or a minibatch_size_schedule")
+    if max_epochs is not None and max_samples is not None:
+        raise ValueError("train: give max_epochs or max_samples, not both")
+    data = _data_of("train", self, minibatch_source, streams, model_inputs_to_streams, endless=True)
+    parts = _Callbacks("train", callbacks)
+    if max_samples is None:
+        if epoch_size is None:
+            if isinstance(data, SourceData):
+                raise ValueError("train: a minibatch source does not tell how many samples it has; give epoch_size or max_samples")
+            epoch_size = data.length
+        epoch_size = int(epoch_size)
+        max_samples = int((1 if max_epochs is None else max_epochs) * epoch_size)
+    if max_samples <= 0:
+        raise ValueError(f"train: max_epochs or max_samples must be positive; they leave {max_samples} samples to train")
+    sizes = sizes_of(minibatch_size, "train: minibatch_size")
+    frequency = epoch_size if progress_frequency is None else progress_frequency
+    collector = _Collector(_frequency_of(parts.writers, frequency, sizes[0]))
+    trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector])
+    mapping = data.streams if isinstance(data, SourceData) else None
+    TrainingSession(
+        trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test
+    ).train()
+    summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]
+    tested = {} if parts.test is None else {"test_summary": collector.tests[-1]}
+    return Record(updates=collector.updates, epoch_summaries=summaries, **tested)
+
+
+def test(
+    self: Function,
+    minibatch_source: Any,
+    minibatch_size: Any = 32,
+    streams: Any = None,
+    model_inputs_to_streams: Any = None,
+    callbacks: Any = None,
+) -> Record:
+    """Average this criterion's metric, or loss where it has no metric, over arrays or a minibatch source.
+
+    Args:
+        minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments; or a
+            ``MinibatchSource`` or ``UserMinibatchSource`` that ends.
+        minibatch_size: samples, of sequences steps, in a minibatch.
+        streams: with a minibatch source, the stream for each argument, in their order.
+        model_inputs_to_streams: the same as a dictionary, in place of *streams*.
+        callbacks: progress writers.
+
+    Returns:
+        A Record with ``metric`` and ``samples``.
+
+    Raises:
+        ValueError: data that does not fit the arguments, or a minibatch source that never ends.
+        TypeError: arrays of different lengths.
+
+    >>> x, y = C.input_variable(1), C.input_variable(1)
+    >>> X = np.ones((64, 1), np.float32)
+    >>> C.squared_error(2 * x, y).test((X, X))
+    {'metric': 1.0, 'samples': 64}
+    """
+    from cntk.eval import Evaluator  # which is written in terms of the trainer
+
+    data = _data_of("test", self, minibatch_source, streams, model_inputs_to_streams, endless=False)
+    if data.is_infinite:
+        raise ValueError("test: the minibatch source never ends; make it with max_sweeps=1 or max_samples")
+    sizes = sizes_of(minibatch_size, "test: minibatch_size")
+    collector = _Collector(NEVER)
+    evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*writers_of(callbacks), collector])
+    needed = set(evaluator.evaluation_function.arguments)
+    samples = 0
+    while (minibatch := data.next(size := sizes[samples])[0]):
+        evaluator.test_minibatch({variable: part for variable, part in minibatch.items() if variable in needed})
+        samples += size
+    evaluator.summarize_test_progress()
+    return collector.tests[0]
+
+
+def extend_function() -> None:
+    """Give functions their training methods, which the kernel knows nothing of."""
+    Function.train = train
+    Function.test = test
+
+
+def _frequency_of(writers: Sequence[ProgressWriter], summaries: Any, minibatch_size: int) -> int:
+    """Minibatches between two updates: as the first writer has it, else about those between two summaries."""
+    for writer in writers:
+        if hasattr(writer, "freq"):
+            return NEVER if writer.freq is None else int(writer.freq)
+    number, unit = summaries if isinstance(summaries, tuple) else (summaries, DataUnit.sample)
+    if number is None or unit is DataUnit.sweep:
+        return NEVER
+    if unit is DataUnit.sample:
+        return max(int(number) // minibatch_size, 1)
+    return int(number)
+
+
+class _Callbacks:
+    """The callbacks of a training, by what they are."""
+
+    def __init__(self, where: str, callbacks: Any) -> None:
+        self.writers: list[ProgressWriter] = []
+        self.checkpoint: CheckpointConfig | None = None
+        self.cross_validation: CrossValidationConfig | None = None
+        self.test: TestConfig | None = None
+        places = {CheckpointConfig: "checkpoint", CrossValidationConfig: "cross_validation", TestConfig: "test"}
+        for callback in as_list(callbacks):
+            if isinstance(callback, ProgressWriter):
+                self.writers.append(callback)
+                continue
+            if type(callback) not in places:
+                raise ValueError(
+                    f"{where}: callbacks are progress writers, a CheckpointConfig, a CrossValidationConfig and a TestConfig; "
+                    f"got {type(callback).__name__} {callback!r:.80}"
+                )
+            place = places[type(callback)]
+            if getattr(self, place) is not None:
+                raise ValueError(f"{where}: there may be one {type(callback).__name__} among the callbacks, got another one")
+            setattr(self, place, callback)
+
+
+def _data_of(where: str, criterion: Function, data: Any, streams: Any, inputs_to_streams: Any, endless: bool) -> Data:
+    arguments = criterion.arguments
+    if not is_source(data):
+        if streams is not None or inputs_to_streams is not None:
+            raise ValueError(f"{where}: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
+        return ArrayData(data, arguments, endless)
+    if (streams is None) == (inputs_to_streams is None):
+        raise ValueError(f"{where}: a minibatch source needs streams, one for each argument, or model_inputs_to_streams, and not both")
+    if inputs_to_streams is None:
+        listed = as_list(streams)
+        if len(listed) != len(arguments):
+            raise ValueError(f"{where}: streams: expected one stream for each of {list(arguments)}, in this order; got {len(listed)} streams")
+        inputs_to_streams = dict(zip(arguments, listed, strict=True))
+    return SourceData(data, inputs_to_streams)

@@ -1,0 +1,194 @@
+"""What a training session is told: how often to do what, where checkpoints go, on what to validate and to test."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cntk.core.function import Function
+from cntk.io import INFINITELY_REPEAT
+from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
+from cntk.train.data import ArrayData, Data, SourceData, is_source
+from cntk.train.data_unit import DataUnit
+
+UNLIMITED = sys.maxsize
+"""Number of samples, or frequency, from which on there is no limit, or nothing before the end."""
+
+
+class Frequency(NamedTuple):
+    """Every so many samples, minibatches or sweeps; every ``UNLIMITED`` means at the end."""
+
+    every: int
+    unit: DataUnit
+
+
+def frequency_of(given: Any, what: str) -> Frequency:
+    """A frequency that is given as a number of samples, as ``(number, DataUnit)``, or None for at the end.
+
+    Raises:
+        ValueError: it is given as something else.
+    """
+    number, unit = given if isinstance(given, tuple) and len(given) == 2 else (given, DataUnit.sample)
+    if number is None:
+        number = UNLIMITED
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0 or not isinstance(unit, DataUnit):
+        raise ValueError(f"{what}: expected a number of samples or (number, DataUnit), such as (2, DataUnit.sweep); got {given!r:.80}")
+    return Frequency(min(number, UNLIMITED), unit)
+
+
+class CheckpointConfig:
+    """Says where and how often a training session saves what it needs to go on later.
+
+    Args:
+        filename: path of the model's file; the state of training is beside it, with ``.ckp`` appended. None for no checkpoints.
+        frequency: after how many samples a checkpoint is due, or ``(number, DataUnit)``; by default there is one at the end.
+        restore: whether training goes on from a checkpoint that is there already.
+        preserve_all: whether all checkpoints are kept: ``<filename>0``, ``<filename>1``, …, and in the end ``<filename>``.
+
+    Raises:
+        ValueError: a *frequency* without *filename*, or one that is none.
+
+    >>> config = C.CheckpointConfig("model", frequency=(1, C.train.DataUnit.sweep))
+    >>> config.frequency
+    Frequency(every=1, unit=DataUnit.sweep)
+    """
+
+    def __init__(self, filename: Any, frequency: Any = None, restore: bool = True, preserve_all: bool = False) -> None:
+        if filename is None and frequency:
+            raise ValueError("CheckpointConfig: a frequency needs a filename, where checkpoints go")
+        self.filename = filename
+        self.frequency = frequency_of(frequency, "CheckpointConfig: frequency")
+        self.restore = restore
+        self.preserve_all = preserve_all
+
+    def __repr__(self) -> str:
+        return f"CheckpointConfig({self.filename!r}, {tuple(self.frequency)}, restore={self.restore}, preserve_all={self.preserve_all})"
+
+
+class _Evaluation:
+    """Data to evaluate on."""
+
+    def __init__(self, minibatch_source: Any, minibatch_size: Any, model_inputs_to_streams: Any, criterion: Any) -> None:
+        name = type(self).__name__
+        if minibatch_source is not None and not is_source(minibatch_source):
+            if criterion is None:
+                raise ValueError(f"{name}: data that is no minibatch source needs a criterion, which tells the order of its arguments")
+            if model_inputs_to_streams is not None:
+                raise ValueError(f"{name}: arrays are matched with the criterion's arguments by position; model_inputs_to_streams is for sources")
+        self.minibatch_source = minibatch_source
+        self.sizes = sizes_of(minibatch_size, f"{name}: minibatch_size")
+        self.model_inputs_to_streams = model_inputs_to_streams
+        self.criterion: Function | None = criterion
+
+    def data(self, streams: Mapping[Any, Any] | None) -> Data | None:
+        """The data, once; *streams* says which stream is for which argument where the configuration does not."""
+        if self.minibatch_source is None:
+            return None
+        if not is_source(self.minibatch_source):
+            assert self.criterion is not None
+            return ArrayData(self.minibatch_source, self.criterion.arguments, endless=False)
+        mapping = self.model_inputs_to_streams or streams
+        if not mapping:
+            raise ValueError(f"{type(self).__name__}: a minibatch source needs model_inputs_to_streams: a dictionary of streams by argument")
+        return SourceData(self.minibatch_source, mapping)
+
+
+class CrossValidationConfig(_Evaluation):
+    """Says how often a training session measures the metric on data of its own, and what is made of the result.
+
+    Args:
+        minibatch_source: a minibatch source that ends, or a tuple of arrays; it is read from its start every time. None leaves it to the
+            *callback* to measure something.
+        frequency: after how many samples it is due, or ``(number, DataUnit)``; by default at the end.
+        minibatch_size: samples in a minibatch, a number or a schedule.
+        callback: called as ``callback(index, average_error, num_samples, num_minibatches)`` with the number of the validation from 0, the
+            average of the metric, and of how many samples and minibatches it is, all 0 without data.  False ends training.
+        max_samples: samples to measure on at most.
+        model_inputs_to_streams: the stream for each argument, as a dictionary; by default as in training.
+        criterion: for arrays, the criterion whose arguments they are, in their order.
+        source, mb_size: older names of *minibatch_source* and *minibatch_size*.
+
+    Raises:
+        ValueError: neither data nor callback, arrays without *criterion*, or a size or frequency that is none.
+
+    >>> stop = C.CrossValidationConfig(frequency=100, callback=lambda index, error, samples, minibatches: False)
+    """
+
+    def __init__(
+        self,
+        minibatch_source: Any = None,
+        frequency: Any = None,
+        minibatch_size: Any = 32,
+        callback: Callable[[int, float, int, int], bool] | None = None,
+        max_samples: int | None = None,
+        model_inputs_to_streams: Any = None,
+        criterion: Any = None,
+        source: Any = None,
+        mb_size: Any = None,
+    ) -> None:
+        minibatch_source, minibatch_size = _newer(minibatch_source, minibatch_size, source, mb_size)
+        super().__init__(minibatch_source, minibatch_size, model_inputs_to_streams, criterion)
+        if minibatch_source is None and callback is None and frequency:
+            raise ValueError("CrossValidationConfig: a frequency needs something to do: a minibatch_source, or a callback")
+        self.callback = callback
+        self.frequency = frequency_of(frequency, "CrossValidationConfig: frequency")
+        self.max_samples = UNLIMITED if max_samples is None else int(max_samples)
+
+
+class TestConfig(_Evaluation):
+    """Says on what a training session measures the metric when it has ended.
+
+    Args:
+        minibatch_source: a minibatch source that ends, or a tuple of arrays.
+        minibatch_size: samples in a minibatch, a number or a schedule.
+        model_inputs_to_streams: the stream for each argument, as a dictionary; by default as in training.
+        criterion: for arrays, the criterion whose arguments they are, in their order.
+        source, mb_size: older names of *minibatch_source* and *minibatch_size*.
+
+    Raises:
+        ValueError: arrays without *criterion*, or a size that is none.
+
+    >>> x, y = C.input_variable(1), C.input_variable(1)
+    >>> X = np.ones((4, 1), np.float32)
+    >>> config = C.TestConfig((X, X), criterion=C.squared_error(x, y))
+    """
+
+    __test__ = False  # no test of pytest's
+
+    def __init__(
+        self,
+        minibatch_source: Any = None,
+        minibatch_size: Any = 32,
+        model_inputs_to_streams: Any = None,
+        criterion: Any = None,
+        source: Any = None,
+        mb_size: Any = None,
+    ) -> None:
+        minibatch_source, minibatch_size = _newer(minibatch_source, minibatch_size, source, mb_size)
+        super().__init__(minibatch_source, minibatch_size, model_inputs_to_streams, criterion)
+
+
+def sizes_of(given: Any, what: str) -> TrainingParameterSchedule[int]:
+    """A schedule of minibatch sizes that may be given as a number.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if isinstance(given, bool) or not isinstance(given, (int, TrainingParameterSchedule)):
+        raise ValueError(f"{what}: expected a number of samples or a minibatch_size_schedule, got {type(given).__name__} {given!r:.80}")
+    return minibatch_size_schedule(given)
+
+
+def is_unlimited(max_samples: int) -> bool:
+    """Whether a number of samples stands for all there are, such as ``INFINITELY_REPEAT``."""
+    return max_samples >= min(UNLIMITED, INFINITELY_REPEAT)
+
+
+def _newer(minibatch_source: Any, minibatch_size: Any, source: Any, mb_size: Any) -> tuple[Any, Any]:
+    """Source and size, which older programs give under other names."""
+    for older, newer, given in (("source", "minibatch_source", source), ("mb_size", "minibatch_size", mb_size)):
+        if given is not None:
+            warnings.warn(f"{older} is deprecated; say {newer}", DeprecationWarning, stacklevel=3)
+    return minibatch_source if source is None else source, minibatch_size if mb_size is None else mb_size
