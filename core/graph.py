@@ -5,6 +5,7 @@ All walks use a stack of their own, so that depth is limited by memory and not b
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ def depth_first_search(root: Any, accept: Callable[[Any], bool], depth: int = 0)
 def _walk(root: Any, depth: int) -> Iterator[Any]:
     """Visit nodes in CNTK's order: what lies in a block, and before it, comes after everything that waits already."""
     seen: set[Any] = set()
-    waiting: deque[tuple[Any, int]] = deque([(_node_of(root), depth)])
+    waiting: deque[tuple[Any, int]] = deque([(_node_of(root), sys.maxsize if depth == -1 else depth)])
     while waiting:
         node, levels = waiting.popleft()
         if node in seen:
@@ -92,10 +93,10 @@ def _walk(root: Any, depth: int) -> Iterator[Any]:
         yield node
         if isinstance(node, Variable):
             continue
-        if node.is_block and levels != 0:
+        if node.is_block and levels > 0:
             inner, outer = zip(*node.block_arguments_mapping, strict=True) if node.block_arguments_mapping else ((), ())
             seen.update(inner)
-            waiting.extend((_node_of(item), max(levels - 1, -1)) for item in (*outer, node.block_root))
+            waiting.extend((_node_of(item), levels - 1) for item in (*outer, node.block_root))
         else:
             waiting.extendleft((_node_of(variable), levels) for variable in reversed(node.inputs))
 

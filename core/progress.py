@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -84,7 +85,8 @@ class ProgressWriter:
         distributed_freq, distributed_first: the same for synchronisations of distributed training.
 
     Raises:
-        ValueError: a frequency or number is negative.
+        TypeError: a frequency or number is no whole number.
+        ValueError: it is negative.
 
     Example:
         >>> class Losses(C.cntk_py.ProgressWriter):
@@ -107,7 +109,7 @@ class ProgressWriter:
         distributed_first: int = 0,
     ) -> None:
         for value in (freq, first, test_freq, test_first, distributed_freq, distributed_first):
-            if value is not None and value < 0:
+            if value is not None and operator.index(value) < 0:
                 raise ValueError(f"{type(self).__name__}: frequencies and first counts are 0 or more, or None; got {value}")
         self._training = _Accumulator(freq, first)
         self._test = _Accumulator(test_freq, test_first)

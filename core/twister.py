@@ -32,27 +32,35 @@ class Twister:
 
     Attributes:
         draws: how many numbers were taken.
+        words: how many words they were made of; a normal number takes more than one now and then.
     """
 
     def __init__(self, seed: int) -> None:
-        self.draws = 0
+        self.draws = self.words = self._skipped = 0
         words = [seed % 2**64]
         for place in range(1, SIZE):
             words.append((MULTIPLIER * (words[-1] ^ words[-1] >> 62) + place) % 2**64)
         self._state = np.array(words, np.uint64)
         self._ready = np.empty(0, np.uint64)
 
-    def create_checkpoint(self) -> dict[str, Any]:
-        """The words that further ones are made of, those that are ready, and the number of draws."""
+    def skip(self, words: int) -> None:
+        """Pass over so many words when the next number is drawn."""
         with _lock:
-            return {"state": self._state.copy(), "ready": self._ready.copy(), "draws": self.draws}
+            self._skipped += words
+            self.words += words
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """The words that further ones are made of, those that are ready, and the counts."""
+        with _lock:
+            counts = {"draws": self.draws, "words": self.words, "skipped": self._skipped}
+            return {"state": self._state.copy(), "ready": self._ready.copy(), **counts}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Twister:
         """A generator that goes on from what :meth:`create_checkpoint` returned."""
         made = cls.__new__(cls)
         made._state, made._ready = (np.array(checkpoint[name], np.uint64) for name in ("state", "ready"))
-        made.draws = int(checkpoint["draws"])
+        made.draws, made.words, made._skipped = (int(checkpoint[name]) for name in ("draws", "words", "skipped"))
         if made._state.shape != (SIZE,) or made._ready.ndim != 1:
             raise ValueError(f"a generator's state has {SIZE} words and a row of ready ones, got {made._state.shape}, {made._ready.shape}")
         return made
@@ -82,11 +90,20 @@ class Twister:
                 if len(found) > missing:
                     found, used = found[:missing], starts[missing]
                 self._ready = np.concatenate((words[used:], self._ready))
+                self.words -= len(words) - used
                 numbers[filled : filled + len(found)] = found
                 filled += len(found)
         return numbers
 
     def _take(self, count: int) -> Words:
+        while self._skipped:
+            passed = min(self._skipped, CHUNK)
+            self._skipped -= passed
+            self._next(passed)
+        self.words += count
+        return self._next(count)
+
+    def _next(self, count: int) -> Words:
         if count > len(self._ready):
             self._ready = np.concatenate((self._ready, self._make(count - len(self._ready))))
         words, self._ready = self._ready[:count], self._ready[count:].copy()

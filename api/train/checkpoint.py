@@ -161,7 +161,8 @@ def _sync_folder(path: str) -> None:
 def _remove_leftovers(path: str) -> None:
     """Remove what earlier processes were killed over."""
     folder, name = os.path.split(path)
-    leftover = re.compile(re.escape(name) + r"(\.[0-9a-f]{32}\.new)?(\.[0-9a-f]{32}\.tmp)?|" + re.escape(name) + r"\.ckp\.[0-9a-f]{32}\.tmp")
+    digits = "[0-9a-f]{32}"
+    leftover = re.compile(rf"{re.escape(name)}(\.{digits}\.new)?(\.{digits}\.tmp)?|{re.escape(name)}\.ckp\.{digits}\.tmp")
     for entry in os.listdir(folder or "."):
         if entry != name and leftover.fullmatch(entry):
             with suppress(FileNotFoundError):
@@ -176,7 +177,7 @@ def _plain(value: Any, place: str) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or key in (ARRAY, INTEGER):
-                raise TypeError(f"a checkpoint's dictionaries have strings as keys, but not '{ARRAY}' or '{INTEGER}'; got {key!r:.80} in state{place}")
+                raise TypeError(f"a checkpoint has strings as keys, but not '{ARRAY}' or '{INTEGER}'; got {key!r:.80} in state{place}")
         return {key: _plain(item, f"{place}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item, f"{place}[{i}]") for i, item in enumerate(value)]

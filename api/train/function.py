@@ -212,13 +212,13 @@ def _data_of(where: str, criterion: Function, data: Any, streams: Any, inputs_to
     arguments = criterion.arguments
     if not is_source(data):
         if streams is not None or inputs_to_streams is not None:
-            raise ValueError(f"{where}: arrays are matched with arguments by position; streams and model_inputs_to_streams belong to readers")
+            raise ValueError(f"{where}: arrays are matched with arguments by position; streams and model_inputs_to_streams are for sources")
         return ArrayData(data, arguments, endless)
     if (streams is None) == (inputs_to_streams is None):
         raise ValueError(f"{where}: a minibatch source needs streams, one for each argument, or model_inputs_to_streams, and not both")
     if inputs_to_streams is None:
         listed = as_list(streams)
         if len(listed) != len(arguments):
-            raise ValueError(f"{where}: streams: expected one stream for each of {list(arguments)}, in this order; got {len(listed)} streams")
+            raise ValueError(f"{where}: expected one stream for each of {list(arguments)}, in this order; got {len(listed)}")
         inputs_to_streams = dict(zip(arguments, listed, strict=True))
     return SourceData(data, inputs_to_streams)

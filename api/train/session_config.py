@@ -76,7 +76,7 @@ class _Evaluation:
             if criterion is None:
                 raise ValueError(f"{name}: data that is no minibatch source needs a criterion, which tells the order of its arguments")
             if model_inputs_to_streams is not None:
-                raise ValueError(f"{name}: arrays are matched with the criterion's arguments by position; model_inputs_to_streams is for sources")
+                raise ValueError(f"{name}: arrays go to the criterion's arguments by position; model_inputs_to_streams is for sources")
         self.minibatch_source = minibatch_source
         self.sizes = sizes_of(minibatch_size, f"{name}: minibatch_size")
         self.model_inputs_to_streams = model_inputs_to_streams
@@ -91,7 +91,7 @@ class _Evaluation:
             return ArrayData(self.minibatch_source, self.criterion.arguments, endless=False)
         mapping = self.model_inputs_to_streams or streams
         if not mapping:
-            raise ValueError(f"{type(self).__name__}: a minibatch source needs model_inputs_to_streams: a dictionary of streams by argument")
+            raise ValueError(f"{type(self).__name__}: a minibatch source needs model_inputs_to_streams: a stream for each argument")
         return SourceData(self.minibatch_source, mapping)
 
 

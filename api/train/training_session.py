@@ -337,7 +337,7 @@ def _data_of(trainer: Trainer, mb_source: Any, model_inputs_to_streams: Any) -> 
         return mb_source
     if not is_source(mb_source):
         if model_inputs_to_streams is not None:
-            raise ValueError("training_session: arrays are matched with the loss's arguments by position; model_inputs_to_streams is for sources")
+            raise ValueError("training_session: arrays go to the loss's arguments by position; model_inputs_to_streams is for sources")
         return ArrayData(mb_source, trainer.loss_function.arguments)
     if not model_inputs_to_streams:
         raise ValueError("training_session: model_inputs_to_streams must say which stream is for which argument: it is empty")
