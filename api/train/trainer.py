@@ -112,11 +112,12 @@ class Trainer:
         Raises:
             ValueError: the criterion has no metric.
         """
+        self._known_metric()
         return self.measure_minibatch(arguments, device)[0]
 
     def measure_minibatch(self, arguments: Any, device: Any = None) -> tuple[float, int]:
-        """As :meth:`test_minibatch`, with the number of samples that it is the average of."""
-        average, samples = measure(self._function, self._known_metric(), arguments, device)
+        """Average of the metric, or of the loss where there is none, and the number of samples that it is the average of."""
+        average, samples = measure(self._function, self._loss if self._metric is None else self._metric, arguments, device)
         for writer in self._writers:
             writer.update_test(samples, average * samples)
         return average, samples
