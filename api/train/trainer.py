@@ -136,6 +136,25 @@ class Trainer:
 
         return write
 
+    def add_progress_writers(self, progress_writers: ProgressWriter | Sequence[ProgressWriter]) -> None:
+        """Have further progress writers told of what comes.
+
+        Raises:
+            TypeError: something is no progress writer.
+        """
+        self._writers.extend(writers_of(progress_writers))
+
+    def remove_progress_writers(self, progress_writers: ProgressWriter | Sequence[ProgressWriter]) -> None:
+        """Have progress writers told no more.
+
+        Raises:
+            ValueError: one is not among those of the trainer.
+        """
+        for writer in writers_of(progress_writers):
+            if writer not in self._writers:
+                raise ValueError(f"remove_progress_writers: {writer!r:.80} is none of this trainer's progress writers")
+            self._writers.remove(writer)
+
     def summarize_test_progress(self) -> None:
         """Have the progress writers sum up tests since the last summary."""
         for writer in self._writers:

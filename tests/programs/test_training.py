@@ -93,6 +93,33 @@ def test_nothing_is_learnt_from_no_data(network: Network) -> None:
     assert trainer.total_number_of_samples_seen == 0
 
 
+class Losses(C.cntk_py.ProgressWriter):
+    """Keeps the losses that it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.seen: list[float] = []
+
+    def on_write_training_update(self, samples: Any, updates: Any, aggregate_loss: Any, aggregate_metric: Any) -> None:
+        self.seen.append(aggregate_loss[1] - aggregate_loss[0])
+
+
+def test_progress_writers_come_and_go(network: Network) -> None:
+    trainer, first, second = network.trainer(), Losses(), Losses()
+    for writers in ([first], [second], None):
+        trainer.train_minibatch(network.data)
+        if writers:
+            trainer.add_progress_writers(writers)
+    trainer.remove_progress_writers(first)
+    trainer.train_minibatch(network.data)
+    assert [len(first.seen), len(second.seen)] == [2, 2]
+    assert first.seen[1] == second.seen[0]
+    with pytest.raises(ValueError, match="none of this trainer's progress writers"):
+        trainer.remove_progress_writers([first])
+    with pytest.raises(TypeError, match="expected progress writers"):
+        trainer.add_progress_writers("printer")  # type: ignore[arg-type]
+
+
 # ---- Function.train ----
 
 
