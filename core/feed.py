@@ -22,13 +22,13 @@ from .variable import Variable
 class Feed(NamedTuple):
     """One input's data: dense rows, a CSR matrix or (of float16, which SciPy has not) SparseRows, and how its rows lie.
 
-    *starts* tells, where the user said it, which sequences are new (True) and which continue those of the previous minibatch.
+    *continues* tells, where the user said it, for each sequence the one of the previous minibatch that it goes on with, -1 where it is new.
     """
 
     data: Any
     shape: Shape
     layout: Layout | None
-    starts: tuple[bool, ...] | None = None
+    continues: Any = None
 
 
 def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable, Any]:
@@ -94,22 +94,27 @@ def feed(variable: Variable, data: Any) -> Feed:
 
 def _feed(variable: Variable, data: Any) -> Feed:
     data = getattr(data, "value_to_feed", data)
-    starts: Sequence[bool] | None = None
+    continues = None
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], (list, tuple)):
         data, starts = _with_starts(variable, *data)
+        continues = np.where(starts, -1, np.arange(len(starts)))
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
     dims = variable.spec.dims
     if isinstance(data, Value):
         dims = _dims_of_value(variable, data)
-        starts, data = data.seq_starts, _of_value(variable, data)
+        continues = data.continues
+        if len(axes) == 2 and data.packed is not None:
+            fed = _feed_packed(variable, *data.packed, dims)
+            return fed if continues is None else fed._replace(continues=continues)
+        data = _of_value(variable, data)
     if not axes:
         return _feed_static(variable, data)
     if len(axes) == 1:
         return _feed_batch(variable, data, dims)
     fed = _feed_sequences(variable, data, dims)
-    return fed if starts is None else fed._replace(starts=tuple(map(bool, starts)))
+    return fed if continues is None else fed._replace(continues=continues)
 
 
 def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple[Any, Sequence[bool]]:
@@ -323,6 +328,21 @@ def _feed_sequences(variable: Variable, data: Any, dims: Shape) -> Feed:
     return Feed(joined[layout.pack_index], joined.shape[1:], layout)
 
 
+def _feed_packed(variable: Variable, rows: Any, lengths: Any, dims: Shape) -> Feed:
+    """Sequences of these lengths, whose steps lie one after another in an array or CSR rows."""
+    layout = Layout(len(lengths), lengths)
+    if is_csr(rows):
+        rows = _stacked(variable, [rows])
+        _require_within(variable, rows)
+        return _feed_csr_steps(variable, rows, layout, _shape_of_rows(variable, rows, dims))
+    if variable.is_sparse:
+        raise _needs_csr(variable, rows)
+    array = _array(variable, rows)
+    if not _fits(array.shape[1:], variable.spec.dims):
+        raise ValueError(f"{variable!r} takes sequences of shape {('steps', *variable.spec.dims)}, got steps of shape {array.shape[1:]}")
+    return Feed(array if layout.samples in (1, layout.rows) else array[layout.pack_index], array.shape[1:], layout)
+
+
 def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], dims: Shape) -> Feed:
     """Sequences of CSR rows; each step takes as many rows as its static shape has without the last axis."""
     joined = _stacked(variable, sequences)
@@ -337,9 +357,13 @@ def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], dims: Shap
                 f"{variable!r}: sequence {i} has {part.shape[0]} rows; every sequence needs at least one step, and a step {per_step} rows"
             )
         lengths.append(steps)
-    layout = Layout(len(sequences), lengths)
-    if len(sequences) > 1:
-        joined = joined[rows_of_steps(layout.pack_index, per_step)]
+    return _feed_csr_steps(variable, joined, Layout(len(sequences), lengths), shape)
+
+
+def _feed_csr_steps(variable: Variable, joined: Any, layout: Layout, shape: Shape) -> Feed:
+    """CSR rows of sequences one after another, whose steps have the static *shape*."""
+    if layout.samples not in (1, layout.rows):
+        joined = joined[rows_of_steps(layout.pack_index, size_of(shape[:-1]))]
     if not variable.is_sparse:
         return Feed(joined.toarray().astype(variable.dtype).reshape(-1, *shape), shape, layout)
     return Feed(_typed(variable, joined), shape, layout)

@@ -30,17 +30,17 @@ class Layout:
         rows: number of rows: samples, or steps summed over sequences.
         lengths: steps of each sequence in the user's order; None without a sequence axis.
         source: where steps were picked out of others, the row of the operand that each row is.
-        starts: where the user said so, which sequences are new and which (False) continue those of the previous minibatch.
+        continues: where the user said so, for each sequence the one of the previous minibatch that it goes on with, -1 where it is new.
     """
 
-    __slots__ = ("__dict__", "lengths", "rows", "samples", "source", "starts")
+    __slots__ = ("__dict__", "continues", "lengths", "rows", "samples", "source")
 
     def __init__(self, samples: int, lengths: Sequence[int] | Index | None = None, source: Index | None = None) -> None:
         self.samples = samples
         self.lengths = None if lengths is None else np.asarray(lengths, dtype=np.intp)
         self.rows = samples if self.lengths is None else int(self.lengths.sum())
         self.source = source
-        self.starts: npt.NDArray[np.bool_] | None = None
+        self.continues: Index | None = None
 
     def resize(self, count: int, ones: Index) -> None:
         """Become the layout of *count* sequences of one step, in place: what the steps of a recurrence share.

@@ -188,7 +188,7 @@ class ProgressWriter:
         summaries: int,
         aggregate_loss: float,
         aggregate_metric: float,
-        elapsed_milliseconds: float,
+        elapsed_milliseconds: int,
     ) -> None:
         """Write a summary of training.
 
@@ -203,7 +203,7 @@ class ProgressWriter:
         """Write the progress of a test; arguments as in :meth:`on_write_training_update`."""
 
     def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
     ) -> None:
         """Write the result of a test; arguments as in :meth:`on_write_training_summary`."""
 
@@ -222,6 +222,6 @@ class ProgressWriter:
     def _take(self, accumulator: _Accumulator, on_write: Callable[..., None], with_loss: bool) -> Callable[[], None]:
         accumulator.summaries += 1
         sums = (accumulator.loss, accumulator.metric) if with_loss else (accumulator.metric,)
-        totals = (accumulator.samples, accumulator.updates, accumulator.summaries, *sums, accumulator.milliseconds())
+        totals = (accumulator.samples, accumulator.updates, accumulator.summaries, *sums, int(accumulator.milliseconds()))
         accumulator.reset()
         return partial(on_write, *totals)

@@ -37,8 +37,8 @@ class Sizes:
             self.specs[index] = self.specs[index].but(shape=fed.shape, sparse=self.specs[index].sparse)
             self._lay(index, fed.layout)
             self._check_lengths(index, fed.layout)
-            if fed.starts is not None:
-                self._note_starts(index, fed.starts)
+            if fed.continues is not None:
+                self._note_continued(index, fed.continues)
         self._complete(0, {})
 
     def after(self, stage: int, decided: dict[Instruction, Layout]) -> Sizes:
@@ -105,18 +105,18 @@ class Sizes:
         self.layouts[index] = layout
         if layout is not None:
             axes = self.specs[index].axes or ()
-            layout.starts = self._of_axes.setdefault(axes, layout).starts
+            layout.continues = self._of_axes.setdefault(axes, layout).continues
             self._first_on.setdefault(axes, index)
 
-    def _note_starts(self, index: int, starts: Sequence[bool]) -> None:
+    def _note_continued(self, index: int, continues: Sequence[int]) -> None:
         """Note which sequences are new and which continue those of the previous minibatch, for all values on their axis."""
-        layout = self._of_axes[self.specs[index].axes or ()]
-        if layout.starts is not None and layout.starts.tolist() != list(starts):
+        layout, found = self._of_axes[self.specs[index].axes or ()], np.asarray(continues)
+        if layout.continues is not None and layout.continues.tolist() != found.tolist():
             raise ValueError(
-                f"{self.program.slots[index].variable!r} was given flags {list(starts)} of new sequences, but another input on its dynamic "
-                f"axes was given {layout.starts.tolist()}; give them once, or alike"
+                f"{self.program.slots[index].variable!r} was given flags {(found < 0).tolist()} of new sequences, but another input on its "
+                f"dynamic axes was given {(layout.continues < 0).tolist()}, or goes on with others; give them once, or alike"
             )
-        layout.starts = np.asarray(starts)
+        layout.continues = found
 
     def _check_lengths(self, index: int, layout: Layout | None) -> None:
         """Refuse inputs on one sequence axis whose sequences have different lengths."""

@@ -219,6 +219,18 @@ class Value(ArrayMixin):
         self._lease: Lease | None = None
         self.seq_starts = None if seq_starts is None else list(seq_starts)
 
+    @property
+    def continues(self) -> Any:
+        """For each sequence the number of the one in the previous minibatch that it goes on with, -1 where it is new; None where nothing
+        is said.  A sequence that is not new goes on with the one in its place."""
+        return None if self.seq_starts is None else np.where(self.seq_starts, -1, np.arange(len(self.seq_starts)))
+
+    @property
+    def packed(self) -> tuple[Any, Any] | None:
+        """The steps of all sequences one after another, in an array or CSR rows, and the lengths of the sequences; None if it is not held
+        so."""
+        return None
+
     @classmethod
     def _of_sequences(
         cls,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cntk.default_options import default_options, default_options_for
+from cntk.initializer import glorot_uniform
 from cntk.layers.activation import Activation, Dropout, Label
 from cntk.layers.blocks import GRU, LSTM, ForwardDeclaration, RNNStep, RNNUnit, Stabilizer, UntestedBranchError, identity
 from cntk.layers.convolution import Convolution, Convolution1D, Convolution2D, Convolution3D
@@ -68,6 +69,7 @@ __all__ = [
     "UntestedBranchError",
     "default_options",
     "default_options_for",
+    "glorot_uniform",
     "identity",
     "tensor",
 ]

@@ -29,12 +29,12 @@ class _Collector(ProgressWriter):
         self.updates.append(_averages(count, loss=aggregate_loss[1] - aggregate_loss[0], metric=aggregate_metric[1] - aggregate_metric[0]))
 
     def on_write_training_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_loss: float, aggregate_metric: float, elapsed_milliseconds: float
+        self, samples: int, updates: int, summaries: int, aggregate_loss: float, aggregate_metric: float, elapsed_milliseconds: int
     ) -> None:
         self.summaries.append(_averages(samples, loss=aggregate_loss, metric=aggregate_metric))
 
     def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
     ) -> None:
         self.tests.append(_averages(samples, metric=aggregate_metric))
 

@@ -391,6 +391,8 @@ def writers_of(given: Any) -> list[ProgressWriter]:
     for writer in writers:
         if not isinstance(writer, ProgressWriter):
             raise TypeError(f"progress_writers: expected progress writers, got {type(writer).__name__} {writer!r:.80}")
+        if not hasattr(writer, "_training"):
+            raise TypeError(f"progress_writers: {type(writer).__name__}.__init__ must call super().__init__(freq, ...)")
     return writers
 
 

@@ -74,7 +74,7 @@ class PastValue(Op):
     def remember(self, ctx: Context, x: Any) -> None:
         """Keep the last steps of the sequences, which the next minibatch may continue."""
         layout = _of_sequences(ctx.layout)
-        if layout.starts is None or self.steps_back < 0:
+        if layout.continues is None or self.steps_back < 0:
             return
         steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.steps_back, 0)
         there = steps >= 0
@@ -83,19 +83,23 @@ class PastValue(Op):
     def _continued(self, ctx: Context, rows: Index) -> Any:
         """Which of the rows belong to sequences that continue those of the previous minibatch; None if none does."""
         layout = _of_sequences(ctx.layout)
-        return None if layout.starts is None or self.steps_back < 0 else ~layout.starts[layout.sequence_of_row[rows]]
+        if layout.continues is None or self.steps_back < 0:
+            return None
+        return layout.continues[layout.sequence_of_row[rows]] >= 0
 
     def _recall(self, ctx: Context, out: Any, rows: Index) -> None:
         """Write the last steps of the previous minibatch to the rows."""
         layout, (kept, there) = _of_sequences(ctx.layout), ctx.memory.get("last steps", ((), ()))
-        sequences, steps = layout.sequence_of_row[rows], layout.step_of_row[rows]
+        assert layout.continues is not None
+        own, steps = layout.sequence_of_row[rows], layout.step_of_row[rows]
+        sequences = layout.continues[own]
         if len(kept) <= sequences.max():
             raise ValueError(
-                f"sequence {sequences.max()} continues one of the previous minibatch, which had no such sequence; a minibatch can be "
-                "continued where its data came with flags of new sequences too: (data, [True, ...])"
+                f"sequence {own[np.argmax(sequences)]} continues one of the previous minibatch, which had no such sequence; a minibatch can "
+                "be continued where its data came with flags of new sequences too: (data, [True, ...])"
             )
         if not there[sequences, steps].all():
-            short = int(sequences[np.argmin(there[sequences, steps])])
+            short = int(own[np.argmin(there[sequences, steps])])
             raise ValueError(
                 f"sequence {short} continues one of the previous minibatch, which had fewer than the {self.steps_back} steps of the delay"
             )

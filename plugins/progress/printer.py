@@ -111,7 +111,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         summaries: int,
         aggregate_loss: float,
         aggregate_metric: float | None,
-        elapsed_milliseconds: float,
+        elapsed_milliseconds: int,
     ) -> None:
         """Print the line on an epoch, unless training is printed as a table; without metric where it is None."""
         if self.freq == 0:
@@ -125,7 +125,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         self.log(f"Finished Epoch[{summaries}{of_epochs}]: {self.tag}{figures} {seconds:.3f}s ({speed:5.1f} samples/s);")
 
     def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
     ) -> None:
         """Print the line on a whole test."""
         self.log(f"Finished Evaluation [{summaries}]: Minibatch[1-{updates}]: {self._metric(aggregate_metric, samples)} * {samples};")

@@ -33,6 +33,6 @@ class TrainingSummaryProgressCallback(ProgressWriter):
         summaries: int,
         aggregate_loss: float,
         aggregate_metric: float,
-        elapsed_milliseconds: float,
+        elapsed_milliseconds: int,
     ) -> None:
         self._callback(summaries - 1, aggregate_loss, aggregate_metric, samples)

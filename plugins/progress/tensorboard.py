@@ -151,7 +151,7 @@ class TensorBoardProgressWriter(ProgressWriter):
         summaries: int,
         aggregate_loss: float,
         aggregate_metric: float,
-        elapsed_milliseconds: float,
+        elapsed_milliseconds: int,
     ) -> None:
         loss, metric = average(aggregate_loss, samples), average(aggregate_metric, samples)
         self._write(summaries, scalar("summary/avg_loss", loss) + scalar("summary/avg_metric", metric))
@@ -161,7 +161,7 @@ class TensorBoardProgressWriter(ProgressWriter):
             self._write(summaries, b"".join(parts))
 
     def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
     ) -> None:
         trained = self.total_training_updates()
         tag, step = ("minibatch/test_avg_metric", trained) if trained else ("summary/test_avg_metric", summaries)

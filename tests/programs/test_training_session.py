@@ -32,11 +32,11 @@ class Events(C.cntk_py.ProgressWriter):
         return " ".join(sorted(file.name for file in self.folder.iterdir() if file.suffix != ".ckp"))
 
     def on_write_training_summary(
-        self, samples: int, updates: int, summaries: int, loss: float, metric: float, elapsed_milliseconds: float
+        self, samples: int, updates: int, summaries: int, loss: float, metric: float, elapsed_milliseconds: int
     ) -> None:
         self.note("summary", samples)
 
-    def on_write_test_summary(self, samples: int, updates: int, summaries: int, metric: float, elapsed_milliseconds: float) -> None:
+    def on_write_test_summary(self, samples: int, updates: int, summaries: int, metric: float, elapsed_milliseconds: int) -> None:
         self.note("test", samples)
 
     def on_validation(self, index: int, average_error: float, num_samples: int, num_minibatches: int) -> bool:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEAVY = ("numba", "cupy", "scipy", "mpi4py", "onnx", "matplotlib", "sklearn", "PIL", "tensorboard", "mlflow")
+HEAVY = ("numba", "cupy", "scipy", "mpi4py", "onnx", "matplotlib", "sklearn", "PIL", "tensorboard", "mlflow", "rich")
 ALLOWED_SECONDS = 0.150
 ROUNDS = 15
 

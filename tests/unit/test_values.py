@@ -127,9 +127,9 @@ def test_flags_that_do_not_go_with_the_data(axes: int, data: Any, message: str) 
 
 def test_which_sequences_continue_reaches_the_program() -> None:
     x, data = of(2), [ones(3, 2), ones(1, 2)]
-    assert feed(x, data).starts is None
-    assert feed(x, (data, [True, False])).starts == (True, False)
-    assert feed(x, C.Value.create(x, data, [False, True])).starts == (False, True)
+    assert feed(x, data).continues is None
+    assert feed(x, (data, [True, False])).continues.tolist() == [-1, 1]
+    assert feed(x, C.Value.create(x, data, [False, True])).continues.tolist() == [0, -1]
     fed = feed(x, (ones(4, 2), [True] * 4))
     assert fed.layout is not None
     assert fed.layout.lengths.tolist() == [1, 1, 1, 1]  # type: ignore[union-attr]
