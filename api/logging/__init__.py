@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.core import plugins
-from cntk.logging import graph
-from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs
+from cntk.logging import graph, progress_print
+from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs, plot
 from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "get_trace_level",
     "graph",
     "log_number_of_parameters",
+    "plot",
+    "progress_print",
     "set_trace_level",
     *plugins.progress_writers.names(),
 ]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.core import plugins
+from cntk.logging.report import log_number_of_parameters
+
+__all__ = ["log_number_of_parameters", *plugins.progress_writers.names()]
 
 
 def __getattr__(name: str) -> Any:

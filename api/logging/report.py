@@ -22,18 +22,26 @@ _level = TraceLevel.Warning
 
 
 def set_trace_level(value: TraceLevel | int) -> None:
-    """Choose how much is told."""
+    """Choose how much is told.
+
+    Raises:
+        ValueError: *value* is no level.
+    """
     global _level
     _level = TraceLevel(value)
 
 
-def get_trace_level() -> TraceLevel:
-    """How much is told; warnings by default."""
-    return _level
+def get_trace_level() -> int:
+    """How much is told, as a number; warnings by default.
+
+    >>> C.logging.get_trace_level() == C.logging.TraceLevel.Warning
+    True
+    """
+    return _level.value
 
 
 def log_number_of_parameters(model: Function, trace_level: TraceLevel | int = TraceLevel.Error) -> None:
-    """Print how many parameters a model has; from *trace_level* 1 on, also their shapes.
+    """Print how many parameters a model has; from *trace_level* 1 on also an empty line and the shape of each.
 
     >>> C.logging.log_number_of_parameters(C.layers.Dense(3)(C.input_variable(2)))
     Training 9 parameters in 2 parameter tensors.
@@ -42,6 +50,7 @@ def log_number_of_parameters(model: Function, trace_level: TraceLevel | int = Tr
     known = all(is_concrete(shape) for shape in shapes)
     total = str(sum(size_of(shape) for shape in shapes)) if known else "so far unspecified number of"
     print(f"Training {total} parameters in {len(shapes)} parameter tensors.")
-    if trace_level:
-        for parameter in model.parameters:
-            print(f"\t{parameter.name or parameter.uid}: {parameter.shape}")
+    if trace_level > 0:
+        print()
+        for shape in shapes:
+            print(f"\t{shape}")
