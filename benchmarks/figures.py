@@ -12,6 +12,8 @@ import logistic_regression
 import mlp
 import tagger
 
+import learners
+
 TRAINED = ("cntk", "torch")
 
 
@@ -47,6 +49,13 @@ FIGURES = [
     Figure(tagger.TITLE, "step_time", "tagger", flop=tagger.FLOP, nbytes=tagger.BYTES),
     Figure(bidirectional.TITLE, "step_time", "bidirectional", flop=bidirectional.FLOP, nbytes=bidirectional.BYTES),
     Figure(bag_of_words.TITLE, "step_time", "bag_of_words", flop=bag_of_words.FLOP, nbytes=bag_of_words.BYTES),
+    *(
+        Figure(
+            learners.TITLES[name], "step_time", f"learners:{name}", TRAINED if name in learners.IN_TORCH else ("cntk",),
+            flop=learners.SIZE * learners.OPERATIONS, nbytes=learners.nbytes(name),
+        )
+        for name in learners.KEPT
+    ),
     Figure("dense network: building it and the first training step", "first_call", "mlp"),
     Figure("convolutional network: building it and the first training step", "first_call", "convolution"),
     Figure("LSTM tagger: building it and the first training step", "first_call", "tagger"),

@@ -53,13 +53,15 @@ def import_time(workload, framework):
 
 
 def step_of(workload, framework):
-    """Builds a workload in a framework: a function that takes one step on a minibatch."""
-    return getattr(importlib.import_module(workload), framework + "_step")()
+    """Builds a workload, or one of those in a module, ``module:name``: a function that takes one step on a minibatch."""
+    module, _, name = workload.partition(":")
+    build = getattr(importlib.import_module(module), framework + "_step")
+    return build(name) if name else build()
 
 
 def data_of(workload, framework):
     """The minibatches that the framework's steps go through again and again."""
-    return getattr(importlib.import_module(workload), framework + "_data")()
+    return getattr(importlib.import_module(workload.partition(":")[0]), framework + "_data")()
 
 
 def timed(step, minibatches, seconds):

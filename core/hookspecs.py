@@ -21,7 +21,7 @@ class Register(Protocol):
 
 
 class RegisterKernel(Protocol):
-    """Hand over a kernel: a class with ``forward`` and ``backward`` that stands in for an operator's on one backend."""
+    """Hand over a kernel: what stands in for the work of an operator, or of a learner's step, on one backend."""
 
     def __call__(self, op_name: str, backend: str, target: object) -> None: ...
 
@@ -39,7 +39,7 @@ def cntk_register_ops(register: Register) -> None:
 
 @hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    """Register faster implementations of an operator on one backend."""
+    """Register faster implementations on one backend: of an operator, by its name, or of a learner's step, by its module and class."""
 
 
 @hookspec
@@ -55,6 +55,11 @@ def cntk_register_backends(register: Register) -> None:
 @hookspec
 def cntk_register_learners(register: Register) -> None:
     """Register learners: functions that become ``cntk.learners.<name>`` and ``cntk.<name>``."""
+
+
+@hookspec
+def cntk_register_distributed_strategies(register: Register) -> None:
+    """Register ways of training on several workers: subclasses of ``cntk.core.distributed.Strategy``."""
 
 
 @hookspec

@@ -28,25 +28,28 @@ class AdaDelta(Learner):
         self._rho = rho
         self._epsilon = epsilon
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        return self._rho, complement(self._rho, dtype), positive(self._epsilon, dtype), self.rate
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (squares, steps), t = states, work[0]
-        epsilon = positive(self._epsilon, w.dtype)
-        self._average(xp, squares, g, t)
+        rho, fresh, epsilon, rate = self.coefficients(w.dtype)
+        xp.multiply(g, g, out=t)
+        xp.multiply(t, fresh, out=t)
+        xp.multiply(squares, rho, out=squares)
+        xp.add(squares, t, out=squares)
         xp.add(squares, epsilon, out=t)
         xp.sqrt(t, out=t)
         xp.divide(g, t, out=g)
         xp.add(steps, epsilon, out=t)
         xp.sqrt(t, out=t)
         xp.multiply(g, t, out=g)
-        self._average(xp, steps, g, t)
-        xp.multiply(g, self.rate, out=g)
+        xp.multiply(g, g, out=t)
+        xp.multiply(t, fresh, out=t)
+        xp.multiply(steps, rho, out=steps)
+        xp.add(steps, t, out=steps)
+        xp.multiply(g, rate, out=g)
         xp.subtract(w, g, out=w)
-
-    def _average(self, xp: Any, mean: Any, value: Any, t: Any) -> None:
-        xp.multiply(value, value, out=t)
-        xp.multiply(t, complement(self._rho, t.dtype), out=t)
-        xp.multiply(mean, self._rho, out=mean)
-        xp.add(mean, t, out=mean)
 
 
 def adadelta(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.threads import mean
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions
@@ -29,16 +30,21 @@ class AdaGrad(Learner):
         super().__init__(parameters, lr, options)
         self._need_ave_multiplier = need_ave_multiplier
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        return positive(FLOOR, dtype), self.rate, self._need_ave_multiplier
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (squares,), multiplier = states, work[0]
+        floor, rate, averaged = self.coefficients(w.dtype)
         xp.multiply(g, g, out=multiplier)
         xp.add(squares, multiplier, out=squares)
-        xp.add(squares, positive(FLOOR, w.dtype), out=multiplier)
+        xp.add(squares, floor, out=multiplier)
         xp.sqrt(multiplier, out=multiplier)
         xp.divide(1.0, multiplier, out=multiplier)
-        average = float(xp.mean(multiplier)) if self._need_ave_multiplier else 1.0
+        if averaged:
+            rate /= mean(xp, multiplier) or math.nan  # 0 where all squares have overflowed
         xp.multiply(g, multiplier, out=g)
-        xp.multiply(g, self.rate / average, out=g)
+        xp.multiply(g, rate, out=g)
         xp.subtract(w, g, out=w)
 
 

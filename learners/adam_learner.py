@@ -33,6 +33,8 @@ class Adam(Learner):
         epsilon: float,
         options: LearnerOptions,
     ) -> None:
+        if not epsilon >= 0:
+            raise ValueError(f"epsilon: expected 0 or more, got {epsilon!r}")
         super().__init__(parameters, lr, options)
         self._momentum_schedule = options.schedule(momentum, "momentum")
         self._variance_momentum_schedule = options.schedule(variance_momentum, "variance_momentum")
@@ -49,47 +51,53 @@ class Adam(Learner):
 
     def correction(self) -> float:
         """Factor that makes up for both averages having started at 0."""
-        return math.sqrt(1.0 - self.variance_momentum**self.updates) / (1.0 - self.momentum**self.updates)
+        return math.sqrt(max(1.0 - self.variance_momentum**self.updates, 0.0)) / self._weight()
+
+    def _weight(self) -> float:
+        """Sum of the weights that the mean gradient gives to all gradients; a momentum of 1 forgets none and has no mean."""
+        return 1.0 - self.momentum**self.updates or math.nan
+
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        fresh = complement(self.variance_momentum, dtype)
+        return self.momentum, gain, self.variance_momentum, fresh, positive(self._epsilon, dtype), self.corrected_rate
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (mean, variance), t = states, work[0]
+        momentum, gain, decay, fresh, epsilon, rate = self.coefficients(w.dtype)
         xp.multiply(g, g, out=t)
-        xp.multiply(t, complement(self.variance_momentum, w.dtype), out=t)
-        xp.multiply(variance, self.variance_momentum, out=variance)
+        xp.multiply(t, fresh, out=t)
+        xp.multiply(variance, decay, out=variance)
         xp.add(variance, t, out=variance)
-        self.update_mean(xp, mean, g)
-        xp.sqrt(variance, out=t)
-        self.move(xp, w, mean, t)
-
-    def update_mean(self, xp: Any, mean: Any, g: Any) -> None:
-        """Let the mean gradient decay, and add the new one to it."""
-        if self._unit_gain:
-            xp.multiply(g, complement(self.momentum, g.dtype), out=g)
-        xp.multiply(mean, self.momentum, out=mean)
+        xp.multiply(g, gain, out=g)
+        xp.multiply(mean, momentum, out=mean)
         xp.add(mean, g, out=mean)
-
-    def move(self, xp: Any, w: Any, mean: Any, size: Any) -> None:
-        """Move *w* by the mean gradient over *size*, which is overwritten."""
-        xp.add(size, positive(self._epsilon, w.dtype), out=size)
-        xp.divide(mean, size, out=size)
-        xp.multiply(size, self.corrected_rate, out=size)
-        xp.subtract(w, size, out=w)
+        xp.sqrt(variance, out=t)
+        xp.add(t, epsilon, out=t)
+        xp.divide(mean, t, out=t)
+        xp.multiply(t, rate, out=t)
+        xp.subtract(w, t, out=w)
 
 
 class Adamax(Adam):
     """Adam with the decaying maximum of the gradients' absolute values in place of the root of their mean square."""
 
     def correction(self) -> float:
-        return 1.0 / (1.0 - self.momentum**self.updates)
+        return 1.0 / self._weight()
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (mean, largest), t = states, work[0]
+        momentum, gain, decay, _, epsilon, rate = self.coefficients(w.dtype)
         xp.absolute(g, out=t)
-        xp.multiply(largest, self.variance_momentum, out=largest)
+        xp.multiply(largest, decay, out=largest)
         xp.maximum(largest, t, out=largest)
-        self.update_mean(xp, mean, g)
-        t[...] = largest
-        self.move(xp, w, mean, t)
+        xp.multiply(g, gain, out=g)
+        xp.multiply(mean, momentum, out=mean)
+        xp.add(mean, g, out=mean)
+        xp.add(largest, epsilon, out=t)
+        xp.divide(mean, t, out=t)
+        xp.multiply(t, rate, out=t)
+        xp.subtract(w, t, out=w)
 
 
 def adam(

@@ -47,21 +47,26 @@ class FSAdaGrad(Learner):
         decay = self.variance_momentum = self.momentum_of(self._variance_momentum_schedule, count)
         self.smoothed_count = decay * self.smoothed_count + (1.0 - decay) * count
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        fresh = complement(self.variance_momentum, dtype)
+        return self.momentum, gain, self.variance_momentum, fresh, math.sqrt(self.smoothed_count), LARGEST_SCALE, self.rate
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (mean_square, v), t = states, work[0]
+        momentum, gain, decay, fresh, size, largest_scale, rate = self.coefficients(w.dtype)
         xp.multiply(g, g, out=t)
-        xp.multiply(t, complement(self.variance_momentum, w.dtype), out=t)
-        xp.multiply(mean_square, self.variance_momentum, out=mean_square)
+        xp.multiply(t, fresh, out=t)
+        xp.multiply(mean_square, decay, out=mean_square)
         xp.add(mean_square, t, out=mean_square)
         xp.sqrt(mean_square, out=t)
-        xp.divide(math.sqrt(self.smoothed_count), t, out=t)
-        xp.minimum(t, LARGEST_SCALE, out=t)
+        xp.divide(size, t, out=t)
+        xp.minimum(t, largest_scale, out=t)
         xp.multiply(g, t, out=g)
-        if self._unit_gain:
-            xp.multiply(g, complement(self.momentum, w.dtype), out=g)
-        xp.multiply(v, self.momentum, out=v)
+        xp.multiply(g, gain, out=g)
+        xp.multiply(v, momentum, out=v)
         xp.add(v, g, out=v)
-        xp.multiply(v, self.rate, out=t)
+        xp.multiply(v, rate, out=t)
         xp.subtract(w, t, out=w)
 
 

@@ -6,66 +6,38 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ..core import random
-from ..core.sparse import RowSparse
-from .options import LearnerOptions
+from .arguments import checked_gradient, checked_parameters
+from .checkpoint import require, restore_states, saved_states
+from .kernels import kernel_of
+from .options import UNPREPARED, LearnerOptions, prepare
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule
+from .slot import Part, Slot
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
 
 
-class Slot:
-    """What a learner holds for one parameter.
-
-    Attributes:
-        parameter: the parameter.
-        dtype: the type to compute in: the parameter's, but float32 for float16, in which squares of gradients vanish.
-        states: the smoothed gradients, in the order of the learner's ``state_names``.
-        work: temporary arrays of the parameter's shape.
-        wide: space for parameter and gradient in *dtype*, if that is not their own.
-    """
-
-    __slots__ = ("_dense", "dtype", "parameter", "states", "wide", "work")
-
-    def __init__(self, parameter: Parameter, states: int, work: int) -> None:
-        backend, shape = parameter.backend, parameter.shape
-        widens = parameter.dtype == np.float16
-        self.dtype = dtype = np.float32 if widens else parameter.dtype
-        self.parameter = parameter
-        self.states = [backend.empty(shape, dtype) for _ in range(states)]
-        self.work = [backend.empty(shape, dtype) for _ in range(work)]
-        self.wide = [backend.empty(shape, dtype) for _ in range(2)] if widens else []
-        self._dense: Any = None
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all gradients."""
-        for state in self.states:
-            state[...] = 0
-
-    def widened(self, gradient: Any) -> Sequence[Any]:
-        """Parameter and gradient in the type to compute in."""
-        for wide, array in zip(self.wide, (self.parameter.array, gradient), strict=True):
-            wide[...] = array
-        return self.wide
-
-    def densify(self, gradient: RowSparse) -> Any:
-        """The whole of a row-sparse gradient, in an array that is kept for it."""
-        if self._dense is None:
-            self._dense = self.parameter.backend.empty(self.parameter.shape, self.parameter.dtype)
-        self._dense[...] = 0
-        self._dense[gradient.rows] = gradient.values
-        return self._dense
+CHECKPOINT_KEYS = (
+    "samples",
+    "minibatches",
+    "sweeps",
+    "minibatch_size",
+    "mean",
+    "noise_seed",
+    "learning_rate_schedule",
+    "learning_rate_start",
+    "counters",
+    "smoothed_gradients",
+)
+"""What a checkpoint must have."""
 
 
 class Learner:
     """Base class of the learners, for ``isinstance`` and for writing further ones.
 
     A learner says in class attributes what it keeps for a parameter and writes :meth:`step`; one with momenta or counts of its
-    own also extends :meth:`begin`.
+    own also extends :meth:`begin`.  Where its parameters are large, a kernel that a plugin has registered for the class does the step.
 
     Attributes:
         state_names: names of the arrays kept per parameter from update to update; they start at 0.
@@ -83,13 +55,16 @@ class Learner:
         ValueError: *parameters* is empty, repeats one or has one of unknown shape; or *lr* is of another type.
     """
 
+    ignored_minibatch_size = IGNORE
+    _MINIBATCH_SIZE = "MinibatchSize"  # under which the options of CNTK's engine have it
+
     state_names: ClassVar[tuple[str, ...]] = ()
     work_arrays: ClassVar[int] = 0
     counter_names: ClassVar[tuple[str, ...]] = ()
     lazy: ClassVar[bool] = False
 
     def __init__(self, parameters: Iterable[Parameter], lr: ScheduleLike, options: LearnerOptions) -> None:
-        self._parameters = _checked(parameters)
+        self._parameters = checked_parameters(parameters)
         self._options = options
         self._learning_rate_schedule = options.rate_schedule(lr)
         self._learning_rate_start = 0
@@ -101,8 +76,11 @@ class Learner:
         self._announced: dict[str, float] = {}
         self.announcements: dict[str, float] = {}
         self.rate = 0.0
-        work = max(self.work_arrays, int(options.needs_work_array))
-        self._slots = [Slot(parameter, len(self.state_names), work) for parameter in self._parameters]
+        self._kernel = kernel_of(type(self), self._parameters)
+        steps = max(self.work_arrays, options.needs_work_array, bool(options.l2_regularization_weight))
+        work = steps if self._kernel is None else max(self._kernel.work_arrays, options.needs_work_array)
+        self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
+        self._slots = [Slot(p, len(self.state_names), work, steps, self._kernel is not None) for p in self._parameters]
         for name in self.counter_names:
             setattr(self, name, 0)
 
@@ -119,8 +97,12 @@ class Learner:
         else:
             self.rate = rate / (reference or count)
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        """The numbers of this update's formula for parameters of a type: those that :meth:`step` uses and a kernel is given."""
+        return ()
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
-        """Update *w*, a parameter or some of its rows, in place from its gradient *g*, which may be overwritten.
+        """Update *w*, a parameter, in place from its gradient *g*, which may be overwritten.
 
         Args:
             xp: array namespace.
@@ -129,6 +111,10 @@ class Learner:
             work: ``work_arrays`` uninitialised arrays.
         """
         raise TypeError(f"{type(self).__name__}: a learner must define step(xp, w, g, states, work)")
+
+    def step_rows(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        """As :meth:`step`, for those rows of a parameter that a row-sparse gradient has, if the learner is ``lazy``."""
+        self.step(xp, w, g, states, work)
 
     # For the learners that are written -----------------------------------------------------------------------------------------
 
@@ -182,6 +168,8 @@ class Learner:
     def reset_learning_rate(self, learning_rate: TrainingParameterSchedule[float]) -> None:
         """Follow another schedule, from its start.
 
+        As in CNTK 2.7 it is the values that change: they refer to as many samples as those before, whatever *learning_rate* says.
+
         Raises:
             ValueError: *learning_rate* is not a schedule.
         """
@@ -191,8 +179,7 @@ class Learner:
                 "make one with learning_parameter_schedule(...)"
             )
         schedule = learning_rate.copy()
-        if self._minibatch_size != IGNORE and not schedule.is_minibatch_size_explicitly_specified:
-            schedule.minibatch_size = self._minibatch_size
+        schedule.minibatch_size = self._learning_rate_schedule.minibatch_size
         self._learning_rate_schedule = schedule
         self._learning_rate_start = self._sweeps if schedule.is_sweep_based else self._samples
 
@@ -233,7 +220,7 @@ class Learner:
         count = operator.index(training_sample_count)
         if count < 1:
             raise ValueError(f"update: expected the gradients of at least one sample, got {training_sample_count}")
-        gradients = [self._gradient_of(parameter, gradient_values) for parameter in self._parameters]
+        gradients = [checked_gradient(parameter, gradient_values) for parameter in self._parameters]
         with self._parameters[0].backend.guard():
             return self.update_arrays(gradients, count, is_sweep_end)
 
@@ -246,13 +233,14 @@ class Learner:
             is_sweep_end: whether the minibatch ends a sweep through the data.
         """
         self.begin(count)
-        for slot, gradient in zip(self._slots, gradients, strict=True):
-            self._update_parameter(slot, gradient, count)
-        if self._options.needs_work_array:
+        lazily = self.lazy and not self._options.l2_regularization_weight
+        parts = [slot.part(gradient, lazily) for slot, gradient in zip(self._slots, gradients, strict=True)]
+        self._step(parts, count)
+        for slot, part in zip(self._slots, parts, strict=True):
+            slot.take_back(part)
+        if self._changes_parameters:
             self._finish(count)
-        self._samples += count
-        self._minibatches += 1
-        self._sweeps += is_sweep_end
+        self._count(count, is_sweep_end)
         return True
 
     def create_checkpoint(self) -> dict[str, Any]:
@@ -268,29 +256,30 @@ class Learner:
             "learning_rate_schedule": self._learning_rate_schedule.create_checkpoint(),
             "learning_rate_start": self._learning_rate_start,
             "counters": {name: getattr(self, name) for name in self.counter_names},
-            "smoothed_gradients": [
-                {name: slot.parameter.backend.to_numpy(state) for name, state in zip(self.state_names, slot.states, strict=True)}
-                for slot in self._slots
-            ],
+            "smoothed_gradients": saved_states(self._slots, self.state_names),
         }
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Go on from a state that :meth:`create_checkpoint` returned.
 
         Raises:
-            RuntimeError: the state is of another type of learner, or of one for other parameters.
+            RuntimeError: the state is of another type of learner, or of one for other parameters, or something is missing in it.
         """
-        self._check_checkpoint(checkpoint)
-        self._samples, self._minibatches, self._sweeps = (int(checkpoint[name]) for name in ("samples", "minibatches", "sweeps"))
+        name = type(self).__name__
+        require(checkpoint, ("type",), name)
+        if checkpoint["type"] != name:
+            raise RuntimeError(f"checkpoint of a learner of type {checkpoint['type']!r} given to one of type {name!r}")
+        require(checkpoint, CHECKPOINT_KEYS, name)
+        require(checkpoint["counters"], self.counter_names, f"the counters of {name}")
+        schedule: TrainingParameterSchedule[float] = TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
+        restore_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
+        self._samples, self._minibatches, self._sweeps = (int(checkpoint[key]) for key in ("samples", "minibatches", "sweeps"))
         self._minibatch_size, self._mean = int(checkpoint["minibatch_size"]), bool(checkpoint["mean"])
         self._noise_seed = int(checkpoint["noise_seed"])
-        self._learning_rate_schedule = TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
+        self._learning_rate_schedule = schedule
         self._learning_rate_start = int(checkpoint["learning_rate_start"])
-        for name in self.counter_names:
-            setattr(self, name, checkpoint["counters"][name])
-        for slot, saved in zip(self._slots, checkpoint["smoothed_gradients"], strict=True):
-            for name, state in zip(self.state_names, slot.states, strict=True):
-                state[...] = slot.parameter.backend.asarray(saved[name], slot.dtype)
+        for counter in self.counter_names:
+            setattr(self, counter, checkpoint["counters"][counter])
 
     def __repr__(self) -> str:
         schedule = self._learning_rate_schedule
@@ -298,36 +287,25 @@ class Learner:
 
     # Inside --------------------------------------------------------------------------------------------------------------------
 
-    def _update_parameter(self, slot: Slot, gradient: Any, count: int) -> None:
-        parameter, options = slot.parameter, self._options
-        xp, w = parameter.backend.xp, parameter.array
-        if type(gradient) is RowSparse:
-            if self.lazy and not options.l2_regularization_weight:
-                self._update_rows(slot, gradient, count)
-                return
-            gradient = slot.densify(gradient)
-        if slot.wide:
-            w, gradient = slot.widened(gradient)
-        work = slot.work
-        if work or self._mean:
-            options.prepare(xp, w, gradient, work[0] if work else None, count, self._mean)
-        self.step(xp, w, gradient, slot.states, work)
-        if slot.wide:
-            parameter.array[...] = w
-
-    def _update_rows(self, slot: Slot, gradient: RowSparse, count: int) -> None:
-        parameter, rows = slot.parameter, gradient.rows
-        if len(rows) == 0:
-            return
-        xp, w = parameter.backend.xp, parameter.array
-        part, g = w[rows].astype(slot.dtype, copy=False), gradient.values.astype(slot.dtype, copy=False)
-        states = [state[rows] for state in slot.states]
-        work = [xp.empty_like(part) for _ in slot.work]
-        self._options.prepare(xp, part, g, work[0] if work else None, count, self._mean)
-        self.step(xp, part, g, states, work)
-        w[rows] = part
-        for state, changed in zip(slot.states, states, strict=True):
-            state[rows] = changed
+    def _step(self, parts: Sequence[Part], count: int) -> None:
+        """Prepare the gradients and update parameters, or rows of them: whole parameters all at once where there is a kernel."""
+        kernel, prepares = self._kernel, self._prepares or self._mean
+        for part in parts:
+            if part.rows is not None and not len(part.rows):
+                continue
+            xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
+            preparation = self._options.preparation(xp, g, work, count, self._mean) if prepares else UNPREPARED
+            if kernel is not None and part.rows is None:
+                part.preparation, part.coefficients = preparation, self.coefficients(w.dtype)
+                continue
+            if prepares:
+                prepare(xp, w, g, work, preparation)
+            if part.rows is None:
+                self.step(xp, w, g, states, work)
+            else:
+                self.step_rows(xp, w, g, states, work)
+        if kernel is not None:
+            kernel.update([part for part in parts if part.rows is None])
 
     def _finish(self, count: int) -> None:
         options = self._options
@@ -337,46 +315,7 @@ class Learner:
         for draw, slot in enumerate(self._slots, first):
             options.finish(slot.parameter.backend, slot.parameter.array, slot.work[0], shrinkage, deviation, self._noise_seed, draw)
 
-    def _gradient_of(self, parameter: Parameter, gradient_values: Mapping[Parameter, Any]) -> Any:
-        if parameter not in gradient_values:
-            raise ValueError(f"update: the gradient of {parameter!r} is missing; expected one for each parameter of the learner")
-        gradient = gradient_values[parameter]
-        if isinstance(gradient, RowSparse):
-            own = RowSparse(gradient.shape, parameter.dtype)
-            own.set(gradient.rows, parameter.backend.asarray(gradient.values, parameter.dtype))
-            return own
-        array = parameter.backend.asarray(gradient, parameter.dtype)
-        given = tuple(array.shape)
-        while len(given) > len(parameter.shape) and given[0] == 1:
-            given = given[1:]
-        if given != tuple(parameter.shape):
-            raise ValueError(f"update: the gradient of {parameter!r} has shape {tuple(array.shape)}; expected {tuple(parameter.shape)}")
-        return array.reshape(given)
-
-    def _check_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
-        if checkpoint.get("type") != type(self).__name__:
-            raise RuntimeError(f"checkpoint of a learner of type {checkpoint.get('type')!r} given to one of type {type(self).__name__!r}")
-        saved = checkpoint["smoothed_gradients"]
-        if len(saved) != len(self._slots):
-            raise RuntimeError(f"checkpoint of a learner with {len(saved)} parameters given to one with {len(self._slots)}")
-        for slot, arrays in zip(self._slots, saved, strict=True):
-            for name, array in arrays.items():
-                if tuple(array.shape) != tuple(slot.parameter.shape):
-                    raise RuntimeError(f"checkpoint: {name} has shape {tuple(array.shape)}, but {slot.parameter!r} is to be restored")
-
-
-def _checked(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    if hasattr(parameters, "shape"):
-        raise TypeError(f"parameters: expected a list of parameters, got {parameters!r}; put it in a list")
-    found = tuple(parameters)
-    if not found:
-        raise ValueError("parameters: expected at least one parameter, got none")
-    for parameter in found:
-        if not getattr(parameter, "is_parameter", False):
-            raise TypeError(f"parameters: expected Parameters, such as model.parameters, got {type(parameter).__name__} {parameter!r:.80}")
-    if len({id(parameter) for parameter in found}) < len(found):
-        raise ValueError(f"parameters: expected distinct parameters, got one twice in {found!r}")
-    for parameter in found:
-        if any(dim < 0 for dim in parameter.shape):
-            raise ValueError(f"parameters: the shape of {parameter!r} is not known yet; create the learner after the model has its input")
-    return found
+    def _count(self, samples: int, is_sweep_end: bool) -> None:
+        self._samples += samples
+        self._minibatches += 1
+        self._sweeps += is_sweep_end

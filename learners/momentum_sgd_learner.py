@@ -34,13 +34,26 @@ class MomentumSGD(Learner):
         self.announce("Momentum", self._momentum_schedule, self.current(self._momentum_schedule))
         self.momentum = self.momentum_of(self._momentum_schedule, count)
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        return self.momentum, gain * self.rate
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (v,) = states
-        gain = complement(self.momentum, w.dtype) if self._unit_gain else 1.0
-        xp.multiply(g, gain * self.rate, out=g)
-        xp.multiply(v, self.momentum, out=v)
+        momentum, rate = self.coefficients(w.dtype)
+        xp.multiply(g, rate, out=g)
+        xp.multiply(v, momentum, out=v)
         xp.add(v, g, out=v)
         xp.subtract(w, v, out=w)
+
+    def step_rows(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
+        (v,) = states
+        if self._unit_gain:
+            xp.multiply(g, complement(self.momentum, w.dtype), out=g)
+        xp.multiply(v, self.momentum, out=v)
+        xp.add(v, g, out=v)
+        xp.multiply(v, self.rate, out=g)
+        xp.subtract(w, g, out=w)
 
 
 def momentum_sgd(
@@ -60,7 +73,7 @@ def momentum_sgd(
     """Stochastic gradient descent with momentum: ``v = momentum * v + gain * lr * g; w -= v``.
 
     The learning rate is inside the velocity *v*: a new rate holds for new gradients only.  Of a row-sparse gradient only the rows
-    that are present move.
+    that are present move, and there, as in CNTK, the rate is outside: ``v = momentum * v + gain * g; w -= lr * v``.
 
     Args:
         momentum: a number, a list or a schedule; of each minibatch, or of the number of samples its schedule refers to.

@@ -34,13 +34,17 @@ class Nesterov(Learner):
         super().begin(count)
         self.momentum = self.momentum_of(self._momentum_schedule, count)
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        return self.momentum, gain * self.rate
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (v,), ahead = states, work[0]
-        gain = complement(self.momentum, w.dtype) if self._unit_gain else 1.0
-        xp.multiply(g, gain * self.rate, out=g)
-        xp.multiply(v, self.momentum, out=v)
+        momentum, rate = self.coefficients(w.dtype)
+        xp.multiply(g, rate, out=g)
+        xp.multiply(v, momentum, out=v)
         xp.add(v, g, out=v)
-        xp.multiply(v, self.momentum, out=ahead)
+        xp.multiply(v, momentum, out=ahead)
         xp.subtract(w, ahead, out=w)
         xp.subtract(w, g, out=w)
 

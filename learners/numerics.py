@@ -1,11 +1,14 @@
-"""Constants of the update rules as they are in a parameter's type."""
+"""Numbers of the update rules: constants as they are in a parameter's type, and norms."""
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from ..core.threads import total
 
 
 @lru_cache(maxsize=1024)
@@ -19,3 +22,17 @@ def complement(number: float, dtype: Any) -> float:
 def positive(number: float, dtype: Any) -> float:
     """*number*, or the smallest positive number of *dtype* where it would round to 0 and no longer guard a division."""
     return max(number, float(np.finfo(dtype).smallest_subnormal))
+
+
+def norm(xp: Any, array: Any, work: Any) -> float:
+    """The Frobenius norm of an array; *work* is a temporary array of its shape."""
+    xp.multiply(array, array, out=work)
+    squares = total(xp, work)
+    if np.finfo(array.dtype).tiny < squares < math.inf:
+        return math.sqrt(squares)
+    peak = max(float(xp.max(array)), -float(xp.min(array)))
+    if peak == 0 or not math.isfinite(peak):
+        return peak
+    xp.divide(array, peak, out=work)  # the squares of what is at most 1 do not overflow
+    xp.multiply(work, work, out=work)
+    return peak * math.sqrt(total(xp, work))

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .numerics import norm
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule, learning_parameter_schedule, training_parameter_schedule
+
+Preparation = tuple[float, float, float]
+"""Factor of a gradient, then bound on its elements, then weight with which the parameter is added to it."""
+
+UNPREPARED: Preparation = (1.0, math.inf, 0.0)
+"""What leaves a gradient as it is."""
 
 _default_unit_gain = True
 
@@ -79,9 +87,14 @@ class LearnerOptions:
         return self.minibatch_size
 
     @property
-    def clips(self) -> bool:
-        """Whether gradients are clipped."""
-        return self.gradient_clipping_threshold_per_sample != math.inf
+    def prepares(self) -> bool:
+        """Whether gradients are clipped or parameters are added to them."""
+        return bool(self.gradient_clipping_threshold_per_sample != math.inf or self.l2_regularization_weight)
+
+    @property
+    def clips_norm(self) -> bool:
+        """Whether gradients are scaled to a norm."""
+        return self.gradient_clipping_threshold_per_sample != math.inf and not self.gradient_clipping_with_truncation
 
     @property
     def has_noise(self) -> bool:
@@ -89,9 +102,14 @@ class LearnerOptions:
         return any(self.gaussian_noise_injection_std_dev.values)
 
     @property
+    def changes_parameters(self) -> bool:
+        """Whether :meth:`finish` does anything."""
+        return bool(self.l1_regularization_weight or self.has_noise)
+
+    @property
     def needs_work_array(self) -> bool:
-        """Whether :meth:`prepare` or :meth:`finish` needs a temporary array."""
-        return bool(self.l1_regularization_weight or self.l2_regularization_weight or self.clips or self.has_noise)
+        """Whether :meth:`preparation` or :meth:`finish` needs a temporary array."""
+        return self.changes_parameters or self.clips_norm
 
     def rate_schedule(self, lr: ScheduleLike) -> TrainingParameterSchedule[float]:
         """The learning rate's schedule, with this learner's minibatch size where it has none of its own."""
@@ -117,16 +135,15 @@ class LearnerOptions:
         epoch_size = self.epoch_size if isinstance(value, list) else None
         return learning_parameter_schedule(value, reference or IGNORE, epoch_size)
 
-    def prepare(self, xp: Any, w: Any, g: Any, work: Any, count: int, mean: bool) -> None:
-        """Turn the minibatch's summed gradient *g* into the one the update sees, in place; *w* is the parameter."""
-        if mean and count != 1:
-            xp.multiply(g, 1.0 / count, out=g)
+    def preparation(self, xp: Any, g: Any, work: Sequence[Any], count: int, mean: bool) -> Preparation:
+        """What makes of the summed gradient *g* of *count* samples the one that the update sees."""
         samples = 1 if mean else count
-        if self.clips:
-            self._clip(xp, g, work, self.gradient_clipping_threshold_per_sample * samples)
-        if self.l2_regularization_weight:
-            xp.multiply(w, self.l2_regularization_weight * samples, out=work)
-            xp.add(g, work, out=g)
+        scale = 1.0 / count if mean else 1.0
+        threshold = self.gradient_clipping_threshold_per_sample * samples
+        if self.clips_norm:
+            size = norm(xp, g, work[0])
+            scale, threshold = threshold / size if size * scale > threshold else scale, math.inf
+        return scale, threshold, self.l2_regularization_weight * samples
 
     def finish(self, backend: Any, w: Any, work: Any, shrinkage: float, deviation: float, seed: int, draw: int) -> None:
         """Add noise to the updated parameter *w*, then move it by *shrinkage* towards 0 (L1), in place."""
@@ -139,15 +156,14 @@ class LearnerOptions:
             xp.clip(w, -shrinkage, shrinkage, out=work)
             xp.subtract(w, work, out=w)
 
-    def _clip(self, xp: Any, g: Any, work: Any, threshold: float) -> None:
-        if self.gradient_clipping_with_truncation:
-            xp.clip(g, -threshold, threshold, out=g)
-            return
-        peak = max(float(xp.max(g)), -float(xp.min(g)))
-        if peak == 0:
-            return
-        xp.multiply(g, 1.0 / peak, out=work)  # the squares of what is at most 1 do not overflow
-        xp.multiply(work, work, out=work)
-        norm = peak * math.sqrt(float(xp.sum(work, dtype=xp.float64)))
-        if norm > threshold:
-            xp.multiply(g, threshold / norm, out=g)
+
+def prepare(xp: Any, w: Any, g: Any, work: Sequence[Any], preparation: Preparation) -> None:
+    """Turn the minibatch's summed gradient *g* into the one the update sees, in place; *w* is the parameter."""
+    scale, threshold, weight = preparation
+    if scale != 1:
+        xp.multiply(g, scale, out=g)
+    if threshold != math.inf:
+        xp.clip(g, -threshold, threshold, out=g)
+    if weight:
+        xp.multiply(w, weight, out=work[0])
+        xp.add(g, work[0], out=g)

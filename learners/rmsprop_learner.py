@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.threads import mean
 from .learner import Learner
 from .numerics import complement, positive
 from .options import LearnerOptions
@@ -24,7 +25,7 @@ class RMSProp(Learner):
     """Move by the gradient over the root of its mean square, times a step size that follows the agreement of signs."""
 
     state_names = ("mean_square", "sign", "step_size")
-    work_arrays = 2
+    work_arrays = 1
     counter_names = ("updates",)
     updates: int
 
@@ -40,44 +41,65 @@ class RMSProp(Learner):
         need_ave_multiplier: bool,
         options: LearnerOptions,
     ) -> None:
+        _check(gamma, inc, dec, max, min)
         super().__init__(parameters, lr, options)
         self._gamma, self._inc, self._dec, self._max, self._min = gamma, inc, dec, max, min
         self._need_ave_multiplier = need_ave_multiplier
+        self._agree: dict[tuple[int, ...], Any] = {}  # space to compare in
 
     def begin(self, count: int) -> None:
         super().begin(count)
         self.updates += 1
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        first_step = FIRST_STEP if self.updates == 1 else 0.0
+        averages = self._gamma, complement(self._gamma, dtype), positive(FLOOR, dtype)
+        return first_step, *averages, self._inc, self._dec, self._max, self._min, self.rate, self._need_ave_multiplier
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
-        (squares, sign, size), (t, new_sign) = states, work
+        (squares, sign, size), t = states, work[0]
+        first_step, gamma, fresh, floor, inc, dec, largest, smallest, rate, averaged = self.coefficients(w.dtype)
         xp.multiply(g, g, out=t)
-        if self.updates == 1:
+        if first_step:
             squares[...] = t
-            size[...] = FIRST_STEP
-        xp.multiply(t, complement(self._gamma, w.dtype), out=t)
-        xp.multiply(squares, self._gamma, out=squares)
+            size[...] = first_step
+        xp.multiply(t, fresh, out=t)
+        xp.multiply(squares, gamma, out=squares)
         xp.add(squares, t, out=squares)
-        xp.sign(g, out=new_sign)
-        self._adapt(xp, size, sign, new_sign, t)
-        sign[...] = new_sign
-        xp.add(squares, positive(FLOOR, w.dtype), out=t)
+        xp.sign(g, out=t)
+        xp.multiply(sign, t, out=sign)
+        if w.shape not in self._agree:
+            self._agree[w.shape] = xp.empty(w.shape, bool)
+        agree = xp.greater(sign, 0, out=self._agree[w.shape])
+        sign[...] = t
+        xp.multiply(size, inc, out=t)
+        xp.minimum(t, largest, out=t)
+        xp.multiply(size, dec, out=size)
+        xp.maximum(size, smallest, out=size)
+        xp.copyto(size, t, where=agree)
+        xp.add(squares, floor, out=t)
         xp.sqrt(t, out=t)
         xp.divide(size, t, out=t)
-        average = float(xp.mean(t)) if self._need_ave_multiplier else 1.0
-        rate = self.rate / average
+        if averaged:
+            rate /= mean(xp, t) or math.nan  # 0 where all squares have overflowed
         if rate == 0:  # a step size that has overflowed makes the average infinite: nothing moves
             return
         xp.multiply(g, t, out=g)
         xp.multiply(g, rate, out=g)
         xp.subtract(w, g, out=w)
 
-    def _adapt(self, xp: Any, size: Any, sign: Any, new_sign: Any, grown: Any) -> None:
-        xp.multiply(sign, new_sign, out=sign)
-        xp.multiply(size, self._inc, out=grown)
-        xp.minimum(grown, self._max, out=grown)
-        xp.multiply(size, self._dec, out=size)
-        xp.maximum(size, self._min, out=size)
-        xp.copyto(size, grown, where=sign > 0)
+
+def _check(gamma: float, inc: float, dec: float, max: float, min: float) -> None:
+    rules = (
+        (0 < gamma < 1, "gamma", "between 0 and 1", gamma),
+        (inc > 1, "inc", "more than 1", inc),
+        (0 < dec < 1, "dec", "between 0 and 1", dec),
+        (min > 0, "min", "more than 0", min),
+        (max > min, "max", f"more than min, {min!r}", max),
+    )
+    for holds, name, expected, given in rules:
+        if not holds:
+            raise ValueError(f"rmsprop: {name} must be {expected}, got {given!r}")
 
 
 def rmsprop(
@@ -106,7 +128,7 @@ def rmsprop(
     Args:
         gamma: decay of the mean square, at each update.
         inc, dec: factors of a step size that grows, and shrinks.
-        max, min: bounds of a step size that grows, and shrinks.
+        max, min: bounds of a step size that grows, and shrinks; *max* may be infinite.
         need_ave_multiplier: True divides by the *average* of ``s / sqrt(a)`` over the parameter; False does not.
 
     The other arguments, and the errors, are those of :func:`sgd`.

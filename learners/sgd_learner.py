@@ -19,8 +19,12 @@ class SGD(Learner):
 
     lazy = True
 
+    def coefficients(self, dtype: Any) -> tuple[float, ...]:
+        return (self.rate,)
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
-        xp.multiply(g, self.rate, out=g)
+        (rate,) = self.coefficients(w.dtype)
+        xp.multiply(g, rate, out=g)
         xp.subtract(w, g, out=w)
 
 

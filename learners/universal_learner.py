@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..core.evaluate import feeds_for, program_for
 from ..core.function import Function
+from ..core.graph import depth_first_search
 from ..core.sparse import RowSparse
-from ..core.variable import Constant
+from ..core.variable import Constant, Variable
+from .checkpoint import require
 from .learner import Learner
 from .options import LearnerOptions
 
@@ -36,10 +40,11 @@ class Universal(Learner):
         if update.arguments:
             raise ValueError(f"universal: the update {update} needs data for {list(update.arguments)}; it must depend on no inputs")
         self._gradients, self._update = tuple(gradients), update
+        self._kept = [variable for variable in _assigned(update) if variable not in self.parameters]
 
     def update_arrays(self, gradients: Sequence[Any], count: int, is_sweep_end: bool = False) -> bool:
-        for slot, held, gradient in zip(self._slots, self._gradients, gradients, strict=True):
-            held.array[...] = slot.densify(gradient) if isinstance(gradient, RowSparse) else gradient
+        for parameter, held, gradient in zip(self.parameters, self._gradients, gradients, strict=True):
+            held.array[...] = gradient.to_dense(parameter.backend.xp) if isinstance(gradient, RowSparse) else gradient
         program = program_for(self._update, self._update.outputs, self.parameters[0].device)
         run = program.start(feeds_for(program, {}))
         try:
@@ -47,10 +52,31 @@ class Universal(Learner):
             run.finish()
         finally:
             run.close()
-        self._samples += count
-        self._minibatches += 1
-        self._sweeps += is_sweep_end
+        self._count(count, is_sweep_end)
         return True
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """As every learner's; what the graph keeps from update to update, the values of constants it assigns to, is in it."""
+        return {**super().create_checkpoint(), "kept": [variable.backend.to_numpy(variable.array) for variable in self._kept]}
+
+    def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
+        require(checkpoint, ("kept",), type(self).__name__)
+        kept = [np.asarray(value) for value in checkpoint["kept"]]
+        shapes = [tuple(variable.shape) for variable in self._kept]
+        if [value.shape for value in kept] != shapes:
+            raise RuntimeError(
+                f"checkpoint of a universal learner that assigns to shapes {[value.shape for value in kept]} beside its parameters "
+                f"given to one that assigns to {shapes}"
+            )
+        super().restore_from_checkpoint(checkpoint)
+        for variable, value in zip(self._kept, kept, strict=True):
+            variable.array[...] = variable.backend.asarray(value, variable.dtype)
+
+
+def _assigned(update: Function) -> list[Any]:
+    """The variables that a graph assigns to, each once."""
+    found = depth_first_search(update, lambda node: not isinstance(node, Variable) and node.op_name == "Assign", -1)
+    return list(dict.fromkeys(node.inputs[0] for node in found))
 
 
 def universal(update_func: Callable[[Sequence[Parameter], Sequence[Constant]], Function], parameters: Iterable[Parameter]) -> Learner:

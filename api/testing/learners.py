@@ -14,7 +14,8 @@ STEPS = 60
 
 
 def check_learner(factory: Callable[[Any, Any], Any], rate: float = 0.02) -> None:
-    """Check a learner: it tells its parameters and learning rate, and a Trainer minimises a simple loss with it.
+    """Check a learner: it tells its parameters and learning rate, a Trainer minimises a simple loss with it, and training that goes
+    on from its checkpoint is the training that never stopped, bit for bit.
 
     Args:
         factory: called with a list of parameters and a schedule of learning rates, returns the learner.
@@ -28,6 +29,7 @@ def check_learner(factory: Callable[[Any, Any], Any], rate: float = 0.02) -> Non
     """
     for dtype in (np.float32, np.float64):
         _check_type(factory, rate, dtype)
+        _check_checkpoint(factory, rate, dtype)
 
 
 def _check_type(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> None:
@@ -49,6 +51,27 @@ def _check_type(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> 
     _require(parameter.value.dtype == dtype, f"the {kind} parameter became {parameter.value.dtype}")
     _require(bool(np.isfinite(parameter.value).all()), f"the {kind} parameter became {parameter.value}")
     _require(losses[-1] < losses[0] / 2, f"after {STEPS} steps at rate {rate} the loss went from {losses[0]:.4g} to {losses[-1]:.4g} only")
+
+
+def _check_checkpoint(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> None:
+    def make(init: Any) -> tuple[Any, Any, Any]:
+        parameter = C.parameter(init=init)
+        learner = factory([parameter], C.learning_parameter_schedule([rate, rate / 2], epoch_size=10))
+        data = C.input_variable(len(TARGET), dtype)
+        loss = C.squared_error(parameter * data, data)
+        return parameter, learner, lambda values: C.Trainer(None, (loss, None), [learner]).train_minibatch({data: values})
+
+    minibatches = np.random.default_rng(0).normal(size=(6, 3, len(TARGET))).astype(dtype)
+    parameter, learner, step = make(np.zeros(len(TARGET), dtype))
+    for values in minibatches[:3]:
+        step(values)
+    other, restored, other_step = make(parameter.value)
+    restored.restore_from_checkpoint(learner.create_checkpoint())
+    for values in minibatches[3:]:
+        step(values)
+        other_step(values)
+    same = np.array_equal(parameter.value, other.value)
+    _require(same, f"training that goes on from its checkpoint gives {other.value}, that without a stop {parameter.value}")
 
 
 def _require(holds: bool, message: str) -> None:

@@ -69,14 +69,28 @@ def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
         found = read_dictionary(_bytes_of(where))
     except DamagedFile as error:
         raise DamagedFile(f"{where} is no checkpoint, or damaged: {error}") from None
-    if found.get("kind") != KIND:
+    if not isinstance(kind := found.get("kind"), str) or kind != KIND:
         raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {path}, can be loaded")
-    if found.get("version") != VERSION:
-        raise DamagedFile(f"{where} is a checkpoint of version {found.get('version')!r}; this is opencntk for version {VERSION}")
+    if not isinstance(version := found.get("version"), int) or version != VERSION:
+        raise DamagedFile(f"{where} is a checkpoint of version {version!r:.80}; this is opencntk for version {VERSION}")
     digest, state = found.get("model"), found.get("state")
     if not isinstance(digest, str) or not isinstance(state, dict):
         raise DamagedFile(f"{where}: expected the digest of a model and a state, got {digest!r:.80} and {type(state).__name__}")
     return _model_with(digest, path), _natural(state, where)
+
+
+def to_bytes(state: Mapping[str, Any]) -> bytes:
+    """A state as :func:`write_checkpoint` takes it, for another process.
+
+    Raises:
+        TypeError: it holds something else.
+    """
+    return b"".join(write_dictionary(_plain(state, "")))
+
+
+def from_bytes(data: bytes) -> Any:
+    """What :func:`to_bytes` was given."""
+    return _natural(read_dictionary(data), "the state of a worker")
 
 
 def has_checkpoint(filename: Any) -> bool:

@@ -349,7 +349,10 @@ class OptimizedRNNStack(Op):
             yield (gates,)
 
     def _size(self, width: int) -> int:
-        return sum(map(size_of, self._shapes(width)))
+        """Number of weights, without a look at each layer: a file may claim any number of them."""
+        gates = CELLS[self.recurrent_op].vectors * self.hidden_size
+        inputs = width + (self.num_layers - 1) * self._width
+        return self._directions * gates * (inputs + self.num_layers * (self.hidden_size + 2))
 
     def _parts(self, weights: Any, width: int) -> list[Weights]:
         """Weights of each layer and direction, layer by layer, as parts of an array of all."""

@@ -12,7 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER = ROOT / "benchmarks" / "worker.py"
 
 
-@pytest.mark.parametrize("workload", ["logistic_regression", "mlp", "convolution", "inference", "tagger", "bidirectional", "bag_of_words"])
+WORKLOADS = ["logistic_regression", "mlp", "convolution", "inference", "tagger", "bidirectional", "bag_of_words", "learners:adam"]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
 def test_every_workload_takes_a_step(workload: str) -> None:
     done = subprocess.run([sys.executable, str(WORKER), "first_call", workload, "cntk"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import pytest
 import cntk as C
 from cntk.core import plugins
 from cntk.core.sparse import RowSparse
-from cntk.learners import IGNORE, UnitType
+from cntk.learners import IGNORE, UnitType, engine
 from cntk.testing import assert_close
 
 SIZES = (3, 5, 7, 2, 4, 4, 11, 1)
@@ -305,6 +305,15 @@ def test_announcements() -> None:
     assert told == [rates[0], momenta[0], rates[1], momenta[1], rates[2], momenta[2], rates[3]]
 
 
+def test_a_reset_learning_rate_refers_to_as_many_samples_as_the_one_before() -> None:
+    per_sample, per_16 = C.learning_parameter_schedule_per_sample(1), C.learning_parameter_schedule(1, minibatch_size=16)
+    for lr, divisor in ((per_sample, 1), (per_16, 16), (1.0, 4)):
+        for schedule in (C.learning_parameter_schedule(3), C.learning_parameter_schedule(3, minibatch_size=8)):
+            learner = C.sgd([parameter(0.0)], lr)
+            learner.reset_learning_rate(schedule)
+            assert train(learner, [1.0], [4]) == -3 / divisor
+
+
 # Sparse gradients --------------------------------------------------------------------------------------------------------------
 
 
@@ -351,23 +360,66 @@ def test_lazy_learners_touch_only_the_rows_present(rule: str) -> None:
     assert_close(value, w)
 
 
+def test_the_rate_of_sparse_momentum_is_outside_the_velocity() -> None:
+    learner = C.momentum_sgd([parameter(np.zeros((3, 1)))], C.learning_parameter_schedule([1.0, 0.5, 0.25], 1, epoch_size=1), 0.5)
+    (w,) = learner.parameters
+    values = []
+    for rows, gradient, count in (([0], [1], 1), ([0], [0], 1), ([0], [0], 1), ([0], [1], 1), ([0, 1], [1, 1], 2), ([1], [0], 1)):
+        sparse = RowSparse((3, 1), np.float64)
+        sparse.set(np.array(rows), np.array(gradient, np.float64)[:, None])
+        learner.update({w: sparse}, count)
+        values.append(w.value[:2, 0].tolist())
+    expected = [[-0.5, 0], [-0.625, 0], [-0.65625, 0], [-0.796875, 0], [-0.9921875, -0.125], [-0.9921875, -0.1875]]  # as CNTK 2.7 has them
+    assert values == expected
+
+
 # Life of a learner -------------------------------------------------------------------------------------------------------------
 
 
 @all_rules
-def test_resuming_is_as_never_having_stopped(rule: str) -> None:
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_resuming_is_as_never_having_stopped(rule: str, dtype: Any, sparse: bool) -> None:
     def make(lr: float) -> Any:
-        options = {"gaussian_noise_injection_std_dev": 0.1}
-        return RULES[rule][0]([parameter()], C.learning_parameter_schedule([lr, lr / 2], epoch_size=20), **options)
+        options = {"gaussian_noise_injection_std_dev": 0.1, "l1_regularization_weight": 0.01}
+        return RULES[rule][0]([parameter(dtype=dtype)], C.learning_parameter_schedule([lr, lr / 2], epoch_size=20), **options)
 
+    gradients: Any = sparse_gradients() if sparse else GRADIENTS
     straight, stopped, resumed = make(0.3), make(0.3), make(0.1)
     stopped.restore_from_checkpoint(straight.create_checkpoint())
-    train(stopped, GRADIENTS[:4], SIZES[:4])
-    resumed.restore_from_checkpoint(stopped.create_checkpoint())
+    train(stopped, gradients[:4], SIZES[:4])
+    resumed.restore_from_checkpoint(plain(stopped.create_checkpoint()))
     resumed.parameters[0].value = stopped.parameters[0].value
-    np.testing.assert_array_equal(train(resumed, GRADIENTS[4:], SIZES[4:]), train(straight))
+    np.testing.assert_array_equal(train(resumed, gradients[4:], SIZES[4:]), train(straight, gradients))
     assert resumed.total_number_of_samples_seen() == sum(SIZES)
     assert resumed.learning_rate() == 0.15
+
+
+def plain(value: Any) -> Any:
+    """A copy of what files can hold: numbers, strings, lists, dictionaries with strings as keys and arrays; nothing else."""
+    if isinstance(value, dict):
+        assert all(type(key) is str for key in value)
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    assert type(value) in (bool, int, float, str, np.ndarray)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+@pytest.mark.parametrize("key", ["type", "samples", "learning_rate_schedule", "counters", "smoothed_gradients"])
+def test_checkpoints_in_which_something_is_missing_are_refused(key: str) -> None:
+    learner = C.adam([parameter()], 0.1, 0.9)
+    train(learner)
+    before, broken = learner.create_checkpoint(), learner.create_checkpoint()
+    del broken[key]
+    with pytest.raises(RuntimeError, match=f"checkpoint of Adam lacks '{key}'"):
+        learner.restore_from_checkpoint(broken)
+    assert learner.total_number_of_samples_seen() == before["samples"]
+    with pytest.raises(RuntimeError, match="expected a dictionary, got list"):
+        learner.restore_from_checkpoint([])
+    del before["smoothed_gradients"][0]["mean"]
+    with pytest.raises(RuntimeError, match="lacks 'mean'"):
+        learner.restore_from_checkpoint(before)
 
 
 def test_checkpoints_of_other_learners_are_refused() -> None:
@@ -460,6 +512,34 @@ def test_options_that_are_refused(option: str) -> None:
         C.sgd([parameter()], 0.1, **{option: -1.0})
 
 
+@pytest.mark.parametrize(
+    ("numbers", "name"),
+    [
+        ((1, 1.2, 0.5, 9, 1), "gamma"),
+        ((0.9, 1, 0.5, 9, 1), "inc"),
+        ((0.9, 1.2, 1, 9, 1), "dec"),
+        ((0.9, 1.2, 0.5, 1, 1), "max"),
+        ((0.9, 1.2, 0.5, 9, 0), "min"),
+    ],
+)
+def test_numbers_of_rmsprop_that_are_refused(numbers: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"rmsprop: {name} must be"):
+        C.rmsprop([parameter()], 0.1, *numbers)
+
+
+def test_epsilon_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        C.adam([parameter()], 0.1, 0.9, epsilon=-1.0)
+
+
+@pytest.mark.parametrize("rule", ["adagrad", "rmsprop", "adam"])
+def test_squares_that_overflow_do_not_stop_training(rule: str) -> None:
+    learner = RULES[rule][0]([parameter(1.0, np.float32)], 0.1)
+    for _ in range(2):
+        learner.update({learner.parameters[0]: np.float32(1e25)}, 1)
+    assert learner.total_number_of_samples_seen() == 2
+
+
 # CNTK's own how-to on learners -------------------------------------------------------------------------------------------------
 
 
@@ -525,3 +605,40 @@ def test_half_precision_parameters_move_as_single_precision_ones_do(make: Any) -
     learners[0].reset_smoothed_gradients()
     learners[0].restore_from_checkpoint(state)
     assert learners[0].create_checkpoint()["smoothed_gradients"][0].keys() == state["smoothed_gradients"][0].keys()
+
+
+# The engine's way to make learners -------------------------------------------------------------------------------------------------
+
+
+def test_the_engine_s_functions_make_the_same_learners() -> None:
+    lr, momentum = C.learning_parameter_schedule(0.3), C.momentum_schedule(0.9)
+    made: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+        "sgd": (lambda p, o: engine.sgd_learner(p, lr, o), lambda p, **k: C.sgd(p, lr, **k)),
+        "momentum": (
+            lambda p, o: engine.momentum_sgd_learner(p, lr, momentum, False, o),
+            lambda p, **k: C.momentum_sgd(p, lr, momentum, False, **k),
+        ),
+        "nesterov": (lambda p, o: engine.nesterov_learner(p, lr, momentum, True, o), lambda p, **k: C.nesterov(p, lr, momentum, True, **k)),
+        "adadelta": (lambda p, o: engine.ada_delta_learner(p, lr, 0.9, 1e-3, o), lambda p, **k: C.adadelta(p, lr, 0.9, 1e-3, **k)),
+        "adagrad": (lambda p, o: engine.ada_grad_learner(p, lr, False, o), lambda p, **k: C.adagrad(p, lr, False, **k)),
+        "fsadagrad": (
+            lambda p, o: engine.fsada_grad_learner(p, lr, momentum, True, momentum, o),
+            lambda p, **k: C.fsadagrad(p, lr, momentum, True, momentum, **k),
+        ),
+        "adam": (
+            lambda p, o: engine.adam_learner(p, lr, momentum, True, momentum, 0.1, True, o),
+            lambda p, **k: C.adam(p, lr, momentum, True, momentum, epsilon=0.1, adamax=True, **k),
+        ),
+        "rmsprop": (
+            lambda p, o: engine.rmsprop_learner(p, lr, 0.9, 1.2, 0.7, 0.03, 0.01, True, o),
+            lambda p, **k: C.rmsprop(p, lr, 0.9, 1.2, 0.7, 0.03, 0.01, **k),
+        ),
+    }
+    options = engine.AdditionalLearningOptions()
+    options.l2_regularization_weight = 0.1
+    options.gradient_clipping_threshold_per_sample = 0.2
+    options.dict_options[C.learners.Learner._MINIBATCH_SIZE] = engine.SizeTWrapper(6)
+    for of_engine, public in made.values():
+        expected = train(public([parameter()], l2_regularization_weight=0.1, gradient_clipping_threshold_per_sample=0.2, minibatch_size=6))
+        np.testing.assert_array_equal(train(of_engine([parameter()], options)), expected)
+        np.testing.assert_array_equal(train(of_engine([parameter()], None)), train(public([parameter()])))

@@ -99,3 +99,27 @@ def test_rmsprop_as_the_guide_to_learners_writes_it() -> None:
         learner.update({p: np.ones(p.shape, np.float32) for p in parameters}, 10)
     for p in parameters:
         assert_array_equal(p.value.round(4), np.full(p.shape, -0.5397, np.float32))  # what the guide prints
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_the_graph_keeps_is_in_the_checkpoint(dtype: Any) -> None:
+    def make() -> tuple[Any, Any]:
+        w = C.parameter(init=np.array([1, -2], dtype))
+        return w, C.universal(momentum, [w])
+
+    def train(learner: Any, gradients: Any) -> None:
+        for gradient in gradients:
+            learner.update({learner.parameters[0]: np.array(gradient, dtype)}, 3)
+
+    gradients = np.random.default_rng(0).normal(size=(6, 2))
+    (straight, learner), (stopped, first), (resumed, second) = make(), make(), make()
+    train(learner, gradients)
+    train(first, gradients[:3])
+    resumed.value = stopped.value
+    second.restore_from_checkpoint(first.create_checkpoint())
+    train(second, gradients[3:])
+    assert_array_equal(resumed.value, straight.value)
+    assert second.total_number_of_samples_seen() == 18
+    with pytest.raises(RuntimeError, match="checkpoint of a universal learner that assigns to shapes"):
+        C.universal(descent, [w := C.parameter(2)]).restore_from_checkpoint(first.create_checkpoint())
+    assert_array_equal(w.value, [0, 0])

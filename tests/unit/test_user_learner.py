@@ -168,3 +168,32 @@ def test_gradient_descent_as_the_guide_to_learners_writes_it() -> None:
         learner.update({p: p.value * 0 + 1 for p in parameters}, np.float32(64), sweep_end=False)
     for p in parameters:
         assert_array_equal(p.value, np.full(p.shape, -0.15625, np.float32))  # the guide prints -0.1562
+
+
+def test_a_learner_s_own_state_goes_into_its_checkpoint() -> None:
+    class Momentum(C.UserLearner):
+        def __init__(self, parameters: Any, lr_schedule: Any) -> None:
+            super().__init__(parameters, lr_schedule)
+            self.velocities = [np.zeros(p.shape, p.dtype) for p in parameters]
+
+        def update(self, gradient_values: Any, training_sample_count: int, sweep_end: bool) -> bool:
+            for p, velocity in zip(self.parameters(), self.velocities, strict=True):
+                velocity += gradient_values[p].asarray() - velocity / 2
+                p.value = p.value - self.learning_rate() * velocity
+            return True
+
+        def create_checkpoint(self) -> dict[str, Any]:
+            return {**super().create_checkpoint(), "velocities": [v.copy() for v in self.velocities]}
+
+        def restore_from_checkpoint(self, checkpoint: Any) -> None:
+            super().restore_from_checkpoint(checkpoint)
+            self.velocities = [np.array(v) for v in checkpoint["velocities"]]
+
+    check_learner(Momentum)
+
+
+def test_the_schedule_goes_into_the_checkpoint() -> None:
+    learner, other = Recording([C.parameter(1)], RATE), Recording([C.parameter(1)], RATE)
+    learner.reset_learning_rate(C.learning_parameter_schedule(0.5))
+    other.restore_from_checkpoint(learner.create_checkpoint())
+    assert other.learning_rate() == 0.5

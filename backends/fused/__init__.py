@@ -1,0 +1,26 @@
+"""Learners' steps on NumPy arrays, compiled by Numba: one pass over parameter, gradient and state, on several threads."""
+
+from importlib.util import find_spec
+
+from ...core.hookspecs import RegisterKernel, hookimpl
+
+KERNELS = {
+    "sgd_learner.SGD": "sgd:SGD",
+    "momentum_sgd_learner.MomentumSGD": "momentum_sgd:MomentumSGD",
+    "nesterov_learner.Nesterov": "nesterov:Nesterov",
+    "adagrad_learner.AdaGrad": "adagrad:AdaGrad",
+    "adadelta_learner.AdaDelta": "adadelta:AdaDelta",
+    "rmsprop_learner.RMSProp": "rmsprop:RMSProp",
+    "fsadagrad_learner.FSAdaGrad": "fsadagrad:FSAdaGrad",
+    "adam_learner.Adam": "adam:Adam",
+    "adam_learner.Adamax": "adamax:Adamax",
+}
+"""The kernel of each learner, in a file of its own."""
+
+
+@hookimpl
+def cntk_register_kernels(register: RegisterKernel) -> None:
+    if find_spec("numba") is None:
+        return
+    for learner, kernel in KERNELS.items():
+        register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.{kernel}")

@@ -1,0 +1,26 @@
+"""AdaDelta."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .kernel import Elementwise, compiled, prepared
+
+
+@compiled
+def descend(
+    w: Any, g: Any, squares: Any, steps: Any,
+    rho: Any, fresh: Any, epsilon: Any, rate: Any,
+    scale: Any, threshold: Any, weight: Any,
+) -> None:  # fmt: skip
+    for i in range(w.size):
+        x = prepared(g[i], w[i], scale, threshold, weight)
+        a = squares[i] * rho + x * x * fresh
+        step = x / math.sqrt(a + epsilon) * math.sqrt(steps[i] + epsilon)
+        squares[i] = a
+        steps[i] = steps[i] * rho + step * step * fresh
+        w[i] -= step * rate
+
+
+AdaDelta = Elementwise(descend)

@@ -1,0 +1,48 @@
+"""AdaGrad: one pass, or two where the steps are divided by the mean of their multipliers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .kernel import Part, compiled, prepared, run, run_and_average
+
+
+@compiled
+def gather(w: Any, g: Any, squares: Any, multiplier: Any, floor: Any, scale: Any, threshold: Any, weight: Any) -> None:
+    one = w.dtype.type(1)
+    for i in range(w.size):
+        x = prepared(g[i], w[i], scale, threshold, weight)
+        squares[i] += x * x
+        multiplier[i] = one / math.sqrt(squares[i] + floor)
+
+
+@compiled
+def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
+    for i in range(w.size):
+        w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
+
+
+@compiled
+def descend(w: Any, g: Any, squares: Any, floor: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
+    one = w.dtype.type(1)
+    for i in range(w.size):
+        x = prepared(g[i], w[i], scale, threshold, weight)
+        squares[i] += x * x
+        w[i] -= x * (one / math.sqrt(squares[i] + floor)) * rate
+
+
+class AdaGrad:
+    """The kernel of AdaGrad."""
+
+    work_arrays = 1
+
+    @staticmethod
+    def update(parts: Sequence[Part]) -> None:
+        if not all(p.coefficients[-1] for p in parts):
+            run(descend, [((p.w, p.g, *p.states), (*p.coefficients[:2], *p.preparation)) for p in parts])
+            return
+        means = run_and_average(gather, [((p.w, p.g, *p.states, p.work[0]), (p.coefficients[0], *p.preparation)) for p in parts])
+        rates = [p.coefficients[1] / (mean or math.nan) for p, mean in zip(parts, means, strict=True)]
+        run(move, [((p.w, p.g, p.work[0]), (rate, *p.preparation)) for p, rate in zip(parts, rates, strict=True)])

@@ -1,0 +1,32 @@
+"""Kernels: what plugins have registered to do the steps of learners."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core import plugins
+from ..core.shape import size_of
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+FUSED_FROM = 2**20
+"""Elements of a learner's parameters from which on kernels save more time than it takes to load them."""
+
+
+def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
+    """What does a learner's steps where its parameters are; None if they are small, or there is nothing.
+
+    Kernels are registered under a learner's module and class, so that none is taken for a class that only has the same name.
+    """
+    name = f"{learner.__module__}.{learner.__qualname__}", *{parameter.backend.name for parameter in parameters}
+    if name not in plugins.kernels or sum(size_of(parameter.shape) for parameter in parameters) < FUSED_FROM:
+        return None
+    try:
+        return plugins.kernels.get(name)
+    except ImportError as error:
+        message = f"{learner.__name__} is slower than it could be: its kernel cannot be imported, {error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        return None

@@ -1,0 +1,111 @@
+"""What a learner holds for one parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.sparse import RowSparse
+from .options import Preparation
+
+if TYPE_CHECKING:
+    from ..core.variable import Parameter
+
+
+class Part:
+    """A parameter, or some of its rows, with all that an update needs.
+
+    Attributes:
+        xp: array namespace.
+        w, g: parameter and gradient, of one shape.
+        states: the smoothed gradients.
+        work: temporary arrays.
+        rows: numbers of the rows, None where it is the whole parameter.
+        coefficients, preparation: what the learner says for a kernel.
+    """
+
+    coefficients: Sequence[float]
+    preparation: Preparation
+
+    __slots__ = ("coefficients", "g", "preparation", "rows", "states", "w", "work", "xp")
+
+    def __init__(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], rows: Any = None) -> None:
+        self.xp, self.w, self.g, self.states, self.work, self.rows = xp, w, g, states, work, rows
+
+
+class Slot:
+    """What a learner holds for one parameter.
+
+    Attributes:
+        parameter: the parameter.
+        dtype: the type to compute in: the parameter's, but float32 for float16, in which squares of gradients vanish.
+        states: the smoothed gradients, in the order of the learner's ``state_names``.
+        work: temporary arrays of the parameter's shape.
+
+    Args:
+        states, work: how many there are.
+        row_work: how many temporary arrays an update of some rows needs.
+        keeps_gradients: whether updates leave gradients as they are.
+    """
+
+    __slots__ = ("_dense", "_filled", "_keeps_gradients", "_row_work", "_whole", "_wide", "dtype", "parameter", "states", "work")
+
+    def __init__(self, parameter: Parameter, states: int, work: int, row_work: int, keeps_gradients: bool) -> None:
+        widens = parameter.dtype == np.float16
+        self.dtype = np.float32 if widens else parameter.dtype
+        self.parameter, self._row_work, self._keeps_gradients = parameter, row_work, keeps_gradients
+        self.states, self.work, self._wide = self._arrays(states), self._arrays(work), self._arrays(2 if widens else 0)
+        self._whole = Part(parameter.backend.xp, None, None, self.states, self.work)
+        self._dense: Any = None
+        self._filled: Any = None
+        self.reset()
+
+    def _arrays(self, count: int) -> list[Any]:
+        return [self.parameter.backend.empty(self.parameter.shape, self.dtype) for _ in range(count)]
+
+    def reset(self) -> None:
+        """Forget all gradients."""
+        for state in self.states:
+            state[...] = 0
+
+    def part(self, gradient: Any, lazily: bool) -> Part:
+        """What an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""
+        parameter = self.parameter
+        if type(gradient) is RowSparse:
+            if lazily:
+                return self._rows(gradient)
+            gradient = self._densified(gradient)
+        whole = self._whole
+        whole.w, whole.g = parameter.array, gradient
+        if self._wide:
+            for wide, array in zip(self._wide, (whole.w, whole.g), strict=True):
+                wide[...] = array
+            whole.w, whole.g = self._wide
+        return whole
+
+    def take_back(self, part: Part) -> None:
+        """Store what an update has done to a :meth:`part` that is not the parameter itself."""
+        if part is not self._whole:
+            self.parameter.array[part.rows] = part.w
+            for state, changed in zip(self.states, part.states, strict=True):
+                state[part.rows] = changed
+        elif self._wide:
+            self.parameter.array[...] = part.w
+
+    def _rows(self, gradient: RowSparse) -> Part:
+        xp, rows = self.parameter.backend.xp, gradient.rows
+        w = self.parameter.array[rows].astype(self.dtype, copy=False)
+        g = gradient.values.astype(self.dtype, copy=False)
+        return Part(xp, w, g, [state[rows] for state in self.states], [xp.empty_like(w) for _ in range(self._row_work)], rows)
+
+    def _densified(self, gradient: RowSparse) -> Any:
+        """The whole of a row-sparse gradient, in an array that is kept for it."""
+        if self._dense is None:
+            self._dense = self.parameter.backend.empty(self.parameter.shape, self.parameter.dtype)
+        changed = self._filled if self._keeps_gradients and self._filled is not None else ...
+        self._dense[changed] = 0
+        self._dense[gradient.rows] = gradient.values
+        self._filled = gradient.rows.copy()
+        return self._dense
