@@ -11,7 +11,7 @@ JOBS   ?= 2
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test smoke lint types contract docs wheel bench clean help
+.PHONY: demo test smoke lint types contract docs wheel bench cross fuzz clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -23,6 +23,8 @@ help:
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make smoke     install that wheel in an environment of its own and try it"
 	@echo "make bench     run the benchmarks"
+	@echo "make cross     model files from here to CNTK 2.7, which CNTK27 names, and from there"
+	@echo "make fuzz      damaged files for all readers of models and checkpoints"
 	@echo "make clean     remove everything that was made, the environment included"
 
 # ---- environment ----
@@ -50,6 +52,12 @@ docs: $(VENV)/dev.installed
 
 bench: $(VENV)/dev.installed
 	$(PYTHON) benchmarks/run.py
+
+cross: $(VENV)/dev.installed
+	$(PYTHON) tests/crossing/run.py
+
+fuzz: $(VENV)/dev.installed
+	$(PYTHON) tests/fuzz/run.py
 
 # ---- checks ----
 

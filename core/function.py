@@ -452,7 +452,7 @@ class Function(TensorOps, metaclass=_FunctionType):
     # ---- files: see core/model_files.py ----
 
     def save(
-        self, filename: Any, format: ModelFormat = ModelFormat.CNTKv2, use_external_files_to_store_parameters: bool = False
+        self, filename: Any, format: ModelFormat | str = ModelFormat.CNTKv2, use_external_files_to_store_parameters: bool = False
     ) -> None:
         """Save the graph with its names, uids, custom attributes, and the values of parameters and constants.
 
@@ -460,7 +460,8 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Args:
             filename: path of the file.
-            format: format of the file; a plugin provides it.
+            format: format of the file, which a plugin provides: a :class:`ModelFormat` or the plugin's name for it, such as
+                ``'safetensors'`` for parameters alone.
             use_external_files_to_store_parameters: concerns ``ModelFormat.ONNX`` only.
 
         Raises:
@@ -482,7 +483,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         save(self, filename, format)
 
     def restore(self, filename: Any) -> None:
-        """Take the values of parameters and constants from a file saved with :meth:`save`, in place.
+        """Take the values of parameters and constants from a file saved with :meth:`save`, in any format, in place.
 
         Raises:
             ValueError: there is no such file, or the function in it is not the same but for these values.
@@ -493,13 +494,13 @@ class Function(TensorOps, metaclass=_FunctionType):
         restore(self, filename)
 
     @staticmethod
-    def load(model: Any, device: Any = None, format: ModelFormat = ModelFormat.CNTKv2) -> Function:
+    def load(model: Any, device: Any = None, format: ModelFormat | str = ModelFormat.CNTKv2) -> Function:
         """Load a function that was saved, here or by CNTK.
 
         Args:
             model: path of the file, or its content as bytes or bytearray.
             device: where parameters and constants are to live; the default device where None.
-            format: format of the file.
+            format: format of the file, where it does not tell itself.
 
         Raises:
             ValueError: there is no such file.

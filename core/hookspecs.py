@@ -74,7 +74,7 @@ def cntk_register_progress_writers(register: Register) -> None:
 
 @hookspec
 def cntk_register_model_formats(register: Register) -> None:
-    """Register formats of model files, by the names of ``cntk.ModelFormat``: objects that write, read and compare functions."""
+    """Register formats of model files by name, such as those of ``cntk.ModelFormat``: objects that recognise, write and read files."""
 
 
 @hookspec

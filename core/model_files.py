@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from . import plugins
@@ -28,26 +29,29 @@ class ModelFormat(Enum):
     """Open Neural Network Exchange."""
 
 
-def save(function: Function, filename: Any, model_format: ModelFormat) -> None:
+def save(function: Function, filename: Any, model_format: ModelFormat | str) -> None:
     """See :meth:`Function.save`."""
     write_file(filename, format_of(model_format).write(function))
 
 
-def load(model: Any, device: Any, model_format: ModelFormat) -> Function:
+def load(model: Any, device: Any, model_format: ModelFormat | str) -> Function:
     """See :meth:`Function.load`."""
     known = format_of(model_format)
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return known.read(model, device, f"<{len(model)} bytes>")
-    if not isinstance(model, (str, os.PathLike)) or not os.path.isfile(model):
-        raise ValueError(f"load: cannot load {model!r:.200}; expected the path of a file, or its content as bytes or bytearray")
-    with open(model, "rb") as file:
-        data = file.read()
-    return known.read(data, device, os.fspath(model))
+    data, source = content_of(model, "load")
+    if not known.recognises(data):
+        known = format_in(data, known)
+    made: Function = known.read(data, device, source)
+    return made
 
 
 def restore(function: Function, filename: Any) -> None:
     """See :meth:`Function.restore`."""
-    restore_values(function, load(filename, None, ModelFormat.CNTKv2), os.fspath(filename))
+    data, source = content_of(filename, "restore")
+    known = format_in(data, format_of(ModelFormat.CNTKv2))
+    if hasattr(known, "restore"):
+        known.restore(function, data, source)
+    else:
+        restore_values(function, known.read(data, None, source), source)
 
 
 def restore_values(function: Function, loaded: Function, source: str) -> None:
@@ -67,19 +71,63 @@ def restore_values(function: Function, loaded: Function, source: str) -> None:
             mine.value = saved.value
 
 
-def format_of(model_format: ModelFormat) -> Any:
-    """What reads and writes a format.
+def content_of(model: Any, asked: str) -> tuple[Any, str]:
+    """The bytes of a file, which may be given themselves, and what errors call them.
+
+    Args:
+        model: path of the file, or its content.
+        asked: what was called, for errors.
 
     Raises:
-        TypeError: *model_format* is no :class:`ModelFormat`.
+        ValueError: there is no such file.
+    """
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return model, f"<{len(model)} bytes>"
+    if not isinstance(model, (str, os.PathLike)):
+        expected = "expected the path of a file, or its content as bytes or bytearray"
+        raise ValueError(f"{asked}: cannot load {type(model).__name__} {model!r:.200}; {expected}")
+    path = os.fspath(model)
+    if os.path.isdir(path):
+        raise ValueError(f"{asked}: {path!r} is a directory; expected the path of a file in it")
+    try:
+        with open(path, "rb") as file:
+            return file.read(), str(path)
+    except OSError as error:
+        raise ValueError(f"{asked}: cannot read the file {path!r}: {error.strerror}") from error
+
+
+def format_in(data: Any, default: Any) -> Any:
+    """The format that recognises the bytes of a file as its own; *default* where none does."""
+    formats = (plugins.model_formats.get(name) for name in plugins.model_formats)
+    return next((known for known in chain((default,), formats) if hasattr(known, "recognises") and known.recognises(data)), default)
+
+
+def format_of(model_format: ModelFormat | str) -> Any:
+    """What reads and writes a format.
+
+    Args:
+        model_format: a member of :class:`ModelFormat`, or the name that a plugin has registered a format under.
+
+    Raises:
+        TypeError: *model_format* is neither.
         NotImplementedError: no plugin provides it.
     """
-    if not isinstance(model_format, ModelFormat):
-        raise TypeError(f"format must be one of {', '.join(map(str, ModelFormat))}, got {model_format!r:.80}")
-    if model_format.name not in plugins.model_formats:
-        known = ", ".join(sorted(plugins.model_formats)) or "none"
-        raise NotImplementedError(f"no plugin reads and writes {model_format}; there are plugins for: {known}")
-    return plugins.model_formats.get(model_format.name)
+    if not isinstance(model_format, (ModelFormat, str)):
+        raise TypeError(
+            f"format must be {', '.join(map(str, ModelFormat))} or a name of {_registered()}, "
+            f"got {type(model_format).__name__} {model_format!r:.80}"
+        )
+    name = model_format.name if isinstance(model_format, ModelFormat) else model_format
+    if name not in plugins.model_formats:
+        raise NotImplementedError(
+            f"no plugin reads and writes the format {name!r}; there are plugins for {_registered()}. Others come with packages that "
+            "pip installs; 'cntk doctor' shows the plugins that are there, and what is wrong with those that are broken"
+        )
+    return plugins.model_formats.get(name)
+
+
+def _registered() -> str:
+    return ", ".join(sorted(plugins.model_formats)) or "none"
 
 
 def write_file(filename: Any, pieces: Iterable[Any]) -> None:
@@ -108,14 +156,14 @@ def register_udf_deserialize_callback(op_name: str, callback: Callback) -> None:
 
 
 def make_user_function(module: str, class_name: str, op_name: str, inputs: Sequence[Variable], name: str, state: Any) -> Function:
-    """Make a user function anew: by the callback registered for it, else by ``deserialize`` of its class.
+    """Make a user function anew: by the callback registered for it, else by ``deserialize`` of its class, if that has been imported.
 
     Raises:
         RuntimeError: there is neither, or what it gives is no function.
     """
     from .function import Function
 
-    callback = _callbacks.get(op_name) or _deserializer(module, class_name, op_name)
+    callback = _callbacks.get(op_name) or _deserializer_of(module, class_name, op_name)
     made = callback(inputs, name, state)
     if not isinstance(made, Function):
         raise RuntimeError(f"the user function '{op_name}' was made anew as {type(made).__name__}; expected a Function")
@@ -124,12 +172,19 @@ def make_user_function(module: str, class_name: str, op_name: str, inputs: Seque
     return made
 
 
-def _deserializer(module: str, class_name: str, op_name: str) -> Callback:
-    try:
-        found: Callback = getattr(importlib.import_module(module), class_name).deserialize
-    except (ImportError, AttributeError, ValueError) as error:
-        raise RuntimeError(
-            f"the user function '{op_name}' cannot be made anew: {error}; put its module on the path, or register "
-            "a callback with Function.register_udf_deserialize_callback"
-        ) from error
-    return found
+def _deserializer_of(module: str, class_name: str, op_name: str) -> Callback:
+    """``deserialize`` of a class that the program has imported: a file has nothing imported."""
+    from .user_function import UserFunction
+
+    def missing(reason: str) -> RuntimeError:
+        return RuntimeError(
+            f"the user function '{op_name}' cannot be made anew: {reason}. Loading a file imports nothing: import the module that defines "
+            f"the class first, or register a callback with Function.register_udf_deserialize_callback({op_name!r}, ...)"
+        )
+
+    if sys.modules.get(module) is None:
+        raise missing(f"the module '{module}' has not been imported")
+    found = vars(sys.modules[module]).get(class_name)
+    if not isinstance(found, type) or not issubclass(found, UserFunction):
+        raise missing(f"'{module}' has no subclass of UserFunction called '{class_name}'")
+    return found.deserialize

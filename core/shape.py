@@ -18,13 +18,16 @@ FreeDimension = -3
 """A dimension of an input that each minibatch decides; prints as ``*``."""
 
 
-def as_shape(shape: int | Iterable[int]) -> Shape:
-    """Return *shape* as a tuple of ints; an int is a shape of one axis."""
+def as_shape(shape: float | Iterable[float]) -> Shape:
+    """Return *shape* as a tuple of ints; a number is a shape of one axis, and whole floats will do."""
     try:
-        dims = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(dim) for dim in shape)
-    except (TypeError, ValueError):
+        given = (shape,) if isinstance(shape, (int, float, np.integer, np.floating)) else tuple(shape)
+        dims = tuple(int(dim) for dim in given)
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r}") from None
-    for dim in dims:
+    for dim, number in zip(dims, given, strict=True):
+        if dim != number:
+            raise TypeError(f"a shape is made of whole numbers, got {number!r} in {shape!r}; use // where sizes are divided")
         if dim < 0 and dim not in (InferredDimension, FreeDimension):
             raise ValueError(f"shape {dims}: {dim} is no dimension; use a size, InferredDimension (-1) or FreeDimension (-3)")
     return dims

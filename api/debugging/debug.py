@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk.core import graph
+from cntk.core import graph, model_files
 from cntk.core.block import Combine, combine
 from cntk.core.evaluate import set_checked_mode
 from cntk.core.function import Composite, Function, Primitive
@@ -188,15 +188,27 @@ def set_computation_network_trace_level(level: int) -> None:
 
 
 def save_as_legacy_model(root_op: Function, filename: str) -> None:
-    """CNTK's function for the model format of its first version, which this package does not write.
+    """Save a function in the format of CNTK's first version, for programs that know no other; ``Function.load`` reads both.
+
+    That format has fewer operators, one element type in a file, no custom attributes and no blocks, of which the content is saved.
+    A dropout has no rate there, and does nothing once it is loaded.
+
+    Args:
+        root_op: the function.
+        filename: the path of the file.
 
     Raises:
-        NotImplementedError: always.
+        ValueError: the format does not have something in the function.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'model.dnn')
+    >>> C.debugging.save_as_legacy_model(C.tanh(C.input_variable(2, name='x'), name='y'), path)
+    >>> print(C.Function.load(path))
+    y: Tanh(x: Tensor[2]) -> Tensor[2]
+    >>> folder.cleanup()
     """
-    raise NotImplementedError(
-        f"save_as_legacy_model: {root_op} cannot be written to '{filename}' in the format of CNTK 1; "
-        "that format is not supported, use Function.save for the current one"
-    )
+    model_files.save(root_op, filename, "CNTKv1")
 
 
 __all__ = [

@@ -6,3 +6,5 @@ from ...core.hookspecs import Register, hookimpl
 @hookimpl
 def cntk_register_model_formats(register: Register) -> None:
     register("CNTKv2", "cntk.plugins.formats.cntk_v2:CNTKv2")
+    register("safetensors", "cntk.plugins.formats.safetensors:SafeTensors")
+    register("CNTKv1", "cntk.plugins.formats.v1:CNTKv1")

@@ -107,8 +107,8 @@ def _number(value: Any) -> int:
 
 
 def _seed(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"expected a whole number, found {value!r:.60}")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= int(value) < 2**64:
+        raise ValueError(f"expected a whole number from 0 to 2**64 - 1, found {value!r:.60}")
     return int(value)
 
 
@@ -171,7 +171,9 @@ ANY_AXIS = Kind(lambda axis, x: file_axis(axis if isinstance(axis, Axis) else Ax
 ANY_AXES = list_of(ANY_AXIS)
 DTYPE = Kind(lambda dtype, x: np.int32(file_type(dtype)), python_type)
 STREAM = "rngOffset"
-"""Attribute that tells where a random operator stands."""
+"""Attribute that tells how many numbers a random operator has drawn."""
+WORDS = "rngWords"
+"""Attribute, which CNTK passes over, that tells how many words of a generator it has drawn them from."""
 
 
 def operand_of(node: Primitive) -> Spec:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ...core.file_kinds import kind_of
 from ...core.function import Function
 from .reader import alike, read_function
-from .wire import DamagedFile, read_dictionary, write_dictionary
+from .wire import MARK, DamagedFile, view_dictionary, write_file
 from .writer import write_function
 
 
@@ -15,17 +16,24 @@ class CNTKv2:
     """What ``Function.save`` and ``Function.load`` use for ``ModelFormat.CNTKv2``."""
 
     @staticmethod
+    def recognises(data: Any) -> bool:
+        """Whether bytes begin as a file of this format: with the version of a dictionary, and an entry, or as a large file."""
+        return bytes(data[:3]) == b"\x08\x02\x12" or bytes(data[:4]) == MARK
+
+    @staticmethod
     def write(function: Function) -> Iterable[Any]:
         """The bytes of the file, in pieces."""
-        return write_dictionary(write_function(function))
+        return write_file(write_function(function))
 
     @staticmethod
     def read(data: Any, device: Any, source: str) -> Function:
         """The function that the bytes of a file describe."""
         try:
-            found = read_dictionary(data)
+            found = view_dictionary(data)
         except DamagedFile as error:
-            raise DamagedFile(f"{source} is no model file of CNTK 2, or damaged: {error}") from None
+            kind = "" if CNTKv2.recognises(data) else kind_of(data)
+            seems = f"; it seems to be {kind}" if kind else ""
+            raise DamagedFile(f"{source} is no model file of CNTK 2, or damaged: {error}{seems}") from None
         return read_function(found, device, source)
 
     @staticmethod

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.axis import Axis
+from ...core.block import combine
 from ...core.op import Op
 from ...core.shape import size_of
 from ...core.variable import Constant, Variable
@@ -34,10 +35,10 @@ from ..ops import (
     sequence_reduction,
     sequence_slicing,
     sequence_softmax,
-    sequence_windows,
     shaping,
     slicing,
     softmax,
+    sorting,
     spatial,
 )
 from ..ops.activation import ELU
@@ -48,17 +49,17 @@ from ..ops.convolution import convolution as convolve
 from ..ops.convolution import convolution_transpose
 from ..ops.delay import future_value, past_value
 from ..ops.elementary import exp, floor, log, sqrt
-from ..ops.extremum import argmax, reduce_max
+from ..ops.extremum import ArgMax, ArgMin, ReduceMax, ReduceMin, argmax, reduce_max
 from ..ops.identity import alias, cast
 from ..ops.maximum import log_add_exp
 from ..ops.product import times, times_transpose
-from ..ops.reduction import reduce_log_sum_exp, reduce_mean, reduce_sum
+from ..ops.reduction import ReduceLogSum, ReduceMean, ReduceProd, ReduceSum, reduce_log_sum_exp, reduce_mean, reduce_sum
 from ..ops.sequence_broadcast import broadcast_as, reconcile_dynamic_axes
 from ..ops.sequence_gathering import Gather as SequenceGather
 from ..ops.sequence_gathering import Where
 from ..ops.sequence_unpacking import UnpackSequence
 from ..ops.shaping import reshape, transpose
-from ..ops.slicing import gather, splice
+from ..ops.slicing import gather
 from .attributes import ANY_AXES, AXIS, BOOL, DOUBLE, FLOAT, INT, NEW_AXIS, SIZE, Kind, list_of
 
 
@@ -71,12 +72,14 @@ class Expansion:
         kinds: kinds of the attributes that the block shows, by our names.
         names: their names in the file where they are not ours in camel case.
         recognised: whether a reader can tell the operator from the block.
+        constants: for the same arguments as *graph*, how many numbers its constants have where that depends on shapes.
     """
 
     graph: Callable[..., Any]
     kinds: dict[str, Kind] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     recognised: bool = True
+    constants: Callable[..., int] = lambda op, *operands: 0
 
 
 def _number(value: float, like: Variable) -> Constant:
@@ -160,6 +163,18 @@ def _image(op: Any, x: Any, biases: Any) -> Any:
 
 def _reduced(op: Any, x: Any) -> Any:
     return reduce_sum(x, op.axis_vec if len(op.axis_vec) > 1 else op.axis_vec[0], keepdims=op.reduction_keep_dimensions)
+
+
+def _reduction(op: Any, x: Any) -> Any:
+    """Over static axes first, which stay as axes of length 1, then over the batch; then the axes of length 1 are taken away."""
+    parts = [[axis for axis in op.axis_vec if axis.is_static_axis is static] for static in (True, False)]
+    for axes in filter(None, parts):
+        x = type(op)(axis_vec=tuple(axes), reduction_keep_dimensions=True)(x)
+    if op.reduction_keep_dimensions:
+        return x
+    for place in sorted({shaping.index_of(axis) % x.spec.rank for axis in parts[0]}, reverse=True):
+        x = reshape(x, (), place, place + 1)
+    return x
 
 
 def _l1(op: Any, x: Any) -> Any:
@@ -314,8 +329,8 @@ def _space_to_depth(op: Any, x: Any) -> Any:
 def _convolution(op: Any, filters: Any, x: Any) -> Any:
     rank = x.spec.rank
     settings = {"strides": op.strides, "auto_padding": op.auto_padding, "dilation": op.dilation}
-    settings = {name: _with_channel(value, rank) for name, value in settings.items()}
-    kernels = reshape(filters, (1,), filters.spec.rank - rank, filters.spec.rank - rank)
+    settings = {name: with_channel(value, rank) for name, value in settings.items()}
+    kernels = filters_with_channel(filters, rank)
     if isinstance(op, convolution.ConvolutionTranspose):
         shape = None if op.output_shape == (0,) else op.output_shape
         return convolution_transpose(_maps(kernels, rank), reshape(x, (1, *x.shape)), output_shape=shape, **settings)
@@ -327,9 +342,21 @@ def _maps(kernels: Any, rank: int) -> Any:
     return kernels if len(shape) > rank + 1 else reshape(kernels, (1,) * (rank + 2 - len(shape)) + shape)
 
 
-def _with_channel(values: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+def filters_with_channel(filters: Any, rank: int) -> Any:
+    """Filters with an axis for one channel in front of the last *rank* axes."""
+    place = filters.spec.rank - rank
+    return reshape(filters, (1,), place, place)
+
+
+def with_channel(values: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    """Strides, dilation or padding of the last *rank* axes, with that of the channel in front."""
     filled = values[:1] * (rank - len(values)) + tuple(values)
     return (type(filled[0])(not isinstance(filled[0], bool)), *filled[-rank:])
+
+
+def _top(op: Any, x: Any) -> Any:
+    values, places = sorting.top_k(shaping.swapaxes(x, -1, op.axis), op.num_items).outputs
+    return combine([shaping.swapaxes(one, -1, op.axis) for one in (values, places)])
 
 
 # ---- along sequences -----------------------------------------------------------------------------
@@ -387,19 +414,7 @@ def _sequence_softmax(op: Any, x: Any) -> Any:
     return element_divide(powers, broadcast_as(sequence_reduction.reduce_sum(powers), x))
 
 
-def _windows(op: Any, filters: Any, x: Any) -> Any:
-    kernel, stride, dilation, padded = op._in_time(filters.shape, x.spec.rank)
-    if stride != 1 or not padded:
-        raise ValueError("a convolution along sequences can be saved with CNTK's format where it is padded and has stride 1 there")
-    before = (kernel - 1) * dilation // 2
-    taps = []
-    for tap in range(kernel):
-        ahead = tap * dilation - before
-        shifted = x if ahead == 0 else past_value(x, time_step=-ahead) if ahead < 0 else future_value(x, time_step=ahead)
-        taps.append(reshape(shifted, (*x.shape[: op.reduction_rank], 1, *x.shape[op.reduction_rank :])))
-    return splice(*taps, axis=Axis(op.reduction_rank)) if kernel > 1 else taps[0]
-
-
+REDUCTIONS: tuple[type[Op], ...] = (ReduceSum, ReduceMean, ReduceProd, ReduceLogSum, ReduceMax, ReduceMin, ArgMax, ArgMin)
 _AXIS = {"axis": AXIS}
 _REDUCED = {"axis_vec": ANY_AXES, "reduction_keep_dimensions": BOOL}
 _LRN = {"depth_radius": SIZE, "bias": DOUBLE, "alpha": DOUBLE, "beta": DOUBLE}
@@ -427,6 +442,7 @@ EXPANSIONS: dict[type[Op], Expansion] = {
     activation.HardSigmoid: Expansion(_hard_sigmoid, {"alpha": FLOAT, "beta": FLOAT}),
     scaling.PerDimMeanVarianceNormalize: Expansion(lambda op, x, mean, scale: element_times(minus(x, mean), scale)),
     scaling.ImageScaler: Expansion(_image, {"scaler": FLOAT, "biases": list_of(FLOAT)}, {"scaler": "Scaler", "biases": "Biases"}, False),
+    **dict.fromkeys(REDUCTIONS, Expansion(_reduction, _REDUCED)),
     norm.ReduceL1: Expansion(_l1, _REDUCED),
     norm.ReduceL2: Expansion(_l2, _REDUCED),
     norm.ReduceSumSquare: Expansion(_sum_square, _REDUCED),
@@ -435,14 +451,15 @@ EXPANSIONS: dict[type[Op], Expansion] = {
     loss.CrossEntropyWithSoftmax: Expansion(_cross_entropy, _AXIS),
     loss.SquaredError: Expansion(_squared_error),
     loss.BinaryCrossEntropy: Expansion(_binary_cross_entropy),
-    metric.ClassificationError: Expansion(_classification_error),
+    metric.ClassificationError: Expansion(_classification_error, constants=lambda op, z, y: z.shape[-1] if z.spec.rank > 1 else 0),
     metric.MeanClassificationError: Expansion(_mean_classification_error, _AXIS),
-    normalization.LocalResponseNormalization: Expansion(_lrn, _LRN),
+    normalization.LocalResponseNormalization: Expansion(_lrn, _LRN, constants=lambda op, x: x.shape[0] ** 2),
     normalization.MeanVarianceNormalization: Expansion(_mvn, _MVN),
     noise_contrastive.NoiseContrastiveEstimation: Expansion(_nce, recognised=False),
     shaping.ExpandDims: Expansion(_expand_dims, {"axis": NEW_AXIS}),
     shaping.Flatten: Expansion(_flatten, {"axis": NEW_AXIS}),
     slicing.Gather: Expansion(_gather, _AXIS),
+    sorting.TopK: Expansion(_top, {"num_items": SIZE, "axis": AXIS}),
     spatial.DepthToSpace: Expansion(_depth_to_space, {"block_size": SIZE}),
     spatial.SpaceToDepth: Expansion(_space_to_depth, {"block_size": SIZE}),
     convolution.Convolution: Expansion(_convolution, recognised=False),
@@ -454,5 +471,4 @@ EXPANSIONS: dict[type[Op], Expansion] = {
     sequence_reduction.SequenceReduceSum: Expansion(_sequence_sum),
     sequence_reduction.SequenceReduceMax: Expansion(_sequence_max),
     sequence_softmax.SequenceSoftmax: Expansion(_sequence_softmax),
-    sequence_windows.SequenceWindows: Expansion(_windows, recognised=False),
 }

@@ -5,7 +5,7 @@ A row of :data:`ROWS` is an operator that the file has as well.  Operators that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,7 @@ from .attributes import (
     SIZES,
     STREAM,
     TEXT,
+    WORDS,
     Kind,
     file_axes,
     list_of,
@@ -84,10 +85,7 @@ from .attributes import (
 from .wire import FileAxis
 
 COMBINE, BLOCK, PACKED_INDEX, GATHER_PACKED, SCATTER_PACKED, WHERE = 44, 57, 28, 29, 30, 13
-MOST_DRAWS = 2**26
-"""Numbers of a sequential generator that a reader passes over to go on where a model stood."""
-
-Attributes = Mapping[str, Any]
+TRANSPOSE, FILTER, STOP_GRADIENT, TO_SEQUENCE, TO_SEQUENCE_LIKE, UNPACK, SEQUENCE_SHAPE = 12, 33, 64, 70, 71, 72, 97
 
 
 class Given(dict[str, Any]):
@@ -136,8 +134,7 @@ class Row:
     def write(self, node: Primitive) -> dict[str, Any]:
         """Attributes in the file."""
         found = {self.file_name(name): kind.write(getattr(node.op, name), operand_of(node)) for name, kind in self.kinds.items()}
-        stream = getattr(node.op, "_stream", None)
-        return found if stream is None else {**found, STREAM: np.uint64(stream.draws)}
+        return {**found, **progress_of(node.op)}
 
     def reads(self, given: Given, inputs: Sequence[Variable]) -> bool:
         """Whether what a file has under this number is this operator."""
@@ -165,23 +162,22 @@ class Row:
         return operands[::-1] if self.backwards else operands
 
 
-def go_on(op: Op, given: Given) -> Op:
-    """Bring a random operator to where it stood.
-
-    Raises:
-        ValueError: a sequential generator would take too long to get there.
-    """
-    draws = given.read(STREAM, SEED, 0)
+def progress_of(op: Op) -> dict[str, Any]:
+    """Where a random operator stands: the numbers it has drawn and, for a sequential generator, the words that it made them of."""
     stream = getattr(op, "_stream", None)
-    if not draws or stream is None:
-        return op
-    if hasattr(stream, "uniform"):
-        if draws > MOST_DRAWS:
-            raise ValueError(f"attribute '{STREAM}': expected at most {MOST_DRAWS} numbers that were drawn, found {draws}")
-        while stream.draws < draws:
-            stream.uniform(min(2**16, draws - stream.draws))
-    else:
-        stream.draws = draws
+    if stream is None:
+        return {}
+    words = {WORDS: np.uint64(stream.words)} if hasattr(stream, "words") else {}
+    return {STREAM: np.uint64(stream.draws), **words}
+
+
+def go_on(op: Op, given: Given) -> Op:
+    """Bring a random operator to where it stood; files of CNTK take it that a number is made of one word."""
+    stream = getattr(op, "_stream", None)
+    if stream is not None:
+        stream.draws = given.read(STREAM, SEED, 0)
+        if hasattr(stream, "words"):
+            stream.skip(given.read(WORDS, SEED, stream.draws))
     return op
 
 
@@ -189,10 +185,18 @@ def go_on(op: Op, given: Given) -> Op:
 
 
 class ReductionRow(Row):
-    """ReduceElements: one number for all reductions; 'axis' for one axis, 'axisVec' for several."""
+    """ReduceElements: one number for all reductions; 'axis' for one axis, 'axisVec' for several.
+
+    CNTK computes with static axes that are kept, or with others; what is both, or takes axes away, is made of several.
+    """
 
     def handles(self, node: Primitive) -> bool:
-        return type(node.op) is self.cls
+        op: Any = node.op
+        if type(op) is not self.cls:
+            return False
+        static_ones = [axis for axis in op.axis_vec if axis.is_static_axis]
+        kept = op.reduction_keep_dimensions and len(static_ones) == len(op.axis_vec)
+        return not static_ones or kept or operand_of(node).shape is None
 
     def write(self, node: Primitive) -> dict[str, Any]:
         axes = ANY_AXES.write(node.op.axis_vec, operand_of(node))
@@ -288,10 +292,7 @@ class FilterRow(Row):
 
     def write(self, node: Primitive) -> dict[str, Any]:
         x = operand_of(node)
-        shown = dict(node.op.attributes)
-        if shown["sequential"]:  # the windows along the sequence are an operand already
-            time = {"strides": 1, "dilation": 1, "autoPadding": False}
-            shown |= {name: (*shown[name][:1], value, *shown[name][2:]) for name, value in time.items()} | {"sequential": False}
+        shown = node.op.attributes
         kinds = {**dict.fromkeys(_FILTER_SHAPES, SHAPE), "sharing": FLAGS, "autoPadding": FLAGS, "transpose": BOOL, "sequential": BOOL}
         kinds |= {"maxTempMemSizeInSamples": SIZE, "groups": SIZE}
         return {name: kind.write(shown[name], x) for name, kind in kinds.items()}
@@ -339,7 +340,7 @@ class RandomRow(Row):
         op, x = node.op, operand_of(node)
         own = {} if op.new_shape is None else {"newShape": SHAPE.write(op.new_shape, x), "newDataType": DTYPE.write(op.new_data_type, x)}
         common = {"randomDistributionType": op.kind, "randomDistributionArgs": list(map(float, op.arguments))}
-        return {**common, "rngSeed": SEED.write(op.rng_seed, x), STREAM: np.uint64(op._stream.draws), **own}
+        return {**common, "rngSeed": SEED.write(op.rng_seed, x), **progress_of(op), **own}
 
     def reads(self, given: Given, inputs: Sequence[Variable]) -> bool:
         return given.read("randomDistributionType", TEXT) == self.cls.kind  # type: ignore[attr-defined]
@@ -532,7 +533,11 @@ class NoAxisRow(Row):
         return type(node.op) is self.cls and getattr(node.op, "axis", None) in (None, self.defaults.get("axis"))
 
 
-Make = Callable[..., Row]
+class LastAxisRow(Row):
+    """An operator that the file has along the last axis only."""
+
+    def handles(self, node: Primitive) -> bool:
+        return type(node.op) is self.cls and AXIS.write(node.op.axis, operand_of(node)).number == 0
 
 
 def _plain(pairs: dict[int, type[Op]]) -> list[Row]:
@@ -622,7 +627,7 @@ ROWS: list[Row] = [
         {"padding_mode": SIZE, "padding_head": SIZES, "padding_foot": SIZES, "padding_constant_value": DOUBLE},
     ),
     CropRow(84, cropping.Crop, {"offset": list_of(SIZE)}),
-    Row(87, sorting.TopK, {"num_items": SIZE, "axis": AXIS}),
+    LastAxisRow(87, sorting.TopK, {"num_items": SIZE, "axis": AXIS}),
     SqueezeRow(88, shaping.Squeeze, {"axis_vec": list_of(AXIS)}),
     Row(89, identity.ConstantOp, {"fill_value": DOUBLE}),
     Row(91, identity.Cast, {"new_data_type": DTYPE}),

@@ -18,7 +18,7 @@ from ...core.op import Op
 from ...core.shape import UnknownDimension, is_concrete
 from ...core.spec import Spec
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable
-from .attributes import BOOL, SHAPE, SIZE, TEXT, Kind, list_of, python_axes, python_type
+from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, Kind, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
 from .operators import (
     BLOCK,
@@ -86,6 +86,12 @@ class _Reader:
     def function(self) -> Function:
         """The function of the whole file."""
         found = self.found
+        if "type" not in found:
+            keys = ", ".join(map(repr, sorted(found)[:8])) or "nothing"
+            raise DamagedFile(
+                f"{self.source} holds no function, but a dictionary with {keys}; the file of a checkpoint that ends in '.ckp' belongs to "
+                "the model beside it, and is read by Trainer.restore_from_checkpoint"
+            )
         self.guarded("the model", lambda: self.check(found, "CompositeFunction", COMPOSITE_VERSION))
         for record in self.guarded("the model", lambda: found.read("inputs", _RECORDS)):
             uid = self.guarded("a variable", partial(record.read, "uid", TEXT))
@@ -316,6 +322,7 @@ def recognised(
     op_name: str, given: Given, inside: Composite, mapping: list[tuple[Variable, Variable]], name: str, source: str
 ) -> Primitive | None:
     """The operator of ours that a block with this content stands for; None where it is none."""
+    held = sum(leaf.array.size for leaf in graph.leaves_of(inside.root_function) if isinstance(leaf, Constant))
     for cls, expansion in EXPANSIONS.items():
         if cls.op_name != op_name or not expansion.recognised:
             continue
@@ -323,6 +330,8 @@ def recognised(
         try:
             op = names.make(given, [])
             inner = [Placeholder(outer.spec) for _, outer in mapping]
+            if expansion.constants(op, *inner) > held:
+                continue
             copy = Composite(expansion.graph(op, *inner).root_function)
             if alike(copy.root_function, inside.root_function, dict(zip(inner, (own for own, _ in mapping), strict=True))):
                 return Primitive(op, [outer for _, outer in mapping], name, source)
@@ -375,7 +384,7 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
 
 def _lasting(attributes: dict[str, Any]) -> str:
     """Attributes without where the random numbers stand."""
-    return str({name: value for name, value in attributes.items() if name not in ("rngSeed", "rngOffset")})
+    return str({name: value for name, value in attributes.items() if name not in ("rngSeed", STREAM, WORDS)})
 
 
 def _same_leaf(a: Variable, b: Variable, values: bool) -> bool:

@@ -14,6 +14,9 @@ Vector, Dictionary  ``list``, ``dict``
 NDArrayView         a dense array of float16/32/64, int8 or int16
 ==================  ==============================================================
 
+A message of protobuf has less than 2 GiB.  A larger file begins with :data:`MARK` and the length of the message (4 bytes, little-endian);
+behind the message are the values of its arrays, one after the other.
+
 Source: Protocol Buffers, "Encoding", https://protobuf.dev/programming-guides/encoding.
 """
 
@@ -26,10 +29,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+MARK = b"ktnc"
+LARGEST_MESSAGE = 2**31 - 1
 DICTIONARY_VERSION = 2
 VALUE_VERSION = 2
 DEEPEST = 100
 """How many dictionaries and vectors may be nested."""
+MOST_AXES = 64
+"""Axes of an array, as NumPy has it."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _NONE, _BOOL, _INT, _SIZE, _FLOAT, _DOUBLE, _STRING, _SHAPE, _AXIS, _VECTOR, _DICTIONARY, _ARRAY = range(12)
@@ -87,8 +94,30 @@ class Chunks(list[Any]):
         self.add(piece)
 
 
-def write_dictionary(entries: dict[str, Any]) -> Chunks:
+def write_file(entries: dict[str, Any], largest: int = LARGEST_MESSAGE) -> Chunks:
+    """The bytes of a file with a dictionary, in pieces; the values of arrays behind the rest where a message would be too large.
+
+    Raises:
+        TypeError: an entry is of a type that files do not have.
+    """
+    made = write_dictionary(entries)
+    if made.size <= largest:
+        return made
+    values = Chunks()
+    message = write_dictionary(entries, values)
+    made = Chunks()
+    made.add(MARK + struct.pack("<I", message.size))
+    made.extend([*message, *values])
+    made.size += message.size + values.size
+    return made
+
+
+def write_dictionary(entries: dict[str, Any], values: Chunks | None = None) -> Chunks:
     """The bytes of a dictionary, in pieces.
+
+    Args:
+        entries: what it holds.
+        values: where the values of arrays go; into the dictionary where None.
 
     Raises:
         TypeError: an entry is of a type that files do not have.
@@ -100,13 +129,13 @@ def write_dictionary(entries: dict[str, Any]) -> Chunks:
             raise TypeError(f"a file's dictionary has strings as keys, got {type(key).__name__} {key!r:.80}")
         entry = Chunks()
         entry.add_bytes(1, key.encode())
-        entry.add_message(2, write_value(value))
+        entry.add_message(2, write_value(value, values))
         made.add_message(2, entry)
     return made
 
 
-def write_value(value: Any) -> Chunks:
-    """The bytes of a value, in pieces.
+def write_value(value: Any, values: Chunks | None = None) -> Chunks:
+    """The bytes of a value, in pieces; *values* as for :func:`write_dictionary`.
 
     Raises:
         TypeError: it is of a type that files do not have.
@@ -135,12 +164,12 @@ def write_value(value: Any) -> Chunks:
     elif kind == _VECTOR:
         vector = Chunks()
         for item in value:
-            vector.add_message(1, write_value(item))
+            vector.add_message(1, write_value(item, values))
         made.add_message(field, vector)
     elif kind == _DICTIONARY:
-        made.add_message(field, write_dictionary(value))
+        made.add_message(field, write_dictionary(value, values))
     elif kind == _ARRAY:
-        made.add_message(field, _write_array(value))
+        made.add_message(field, _write_array(value, values))
     return made
 
 
@@ -187,13 +216,16 @@ def _write_axis(axis: FileAxis) -> Chunks:
     return made
 
 
-def _write_array(array: Any) -> Chunks:
+def _write_array(array: Any, apart: Chunks | None) -> Chunks:
     if array.dtype not in _CODES:
         held = ", ".join(np.dtype(kind).name for kind in _TYPES.values())
         raise TypeError(f"a model file holds arrays of {held}, got one of {array.dtype}; convert it with .astype")
     made, values = Chunks(), Chunks()
     made.add_number(1, _CODES[array.dtype])
     made.add_message(3, _write_shape(array.shape))
+    if apart is not None:
+        apart.add(memoryview(_behind(array).view(np.uint8)))
+        return made
     if array.dtype == np.int16:
         field = _SIGNED
         values.add_bytes(1, b"".join(_varint(2 * n if n >= 0 else -2 * n - 1) for n in array.reshape(-1).tolist()))
@@ -203,6 +235,16 @@ def _write_array(array: Any) -> Chunks:
         values.add_bytes(1, memoryview(contiguous).cast("B"))
     made.add_message(field, values)
     return made
+
+
+def _behind(array: Any) -> Any:
+    """The values of an array as they are behind the message."""
+    return np.ascontiguousarray(array, _form_behind(array.dtype)).reshape(-1)
+
+
+def _form_behind(dtype: Any) -> Any:
+    """Element type of an array's values behind the message; CNTK takes float32 for float16 there."""
+    return np.dtype("<f4") if dtype == np.float16 else np.dtype(dtype).newbyteorder("<")
 
 
 def _varint(number: int) -> bytes:
@@ -220,8 +262,10 @@ def _varint(number: int) -> bytes:
 class Piece:
     """A stretch of a file's bytes, which knows where it lies for what errors say."""
 
-    def __init__(self, data: Any, begin: int, end: int) -> None:
+    def __init__(self, data: Any, begin: int, end: int, apart: Piece | None = None) -> None:
         self.data, self.at, self.end = data, begin, end
+        self.apart = apart
+        """Where the values of arrays are; in the arrays themselves where None."""
 
     def damaged(self, expected: str, at: int | None = None) -> DamagedFile:
         """The error for bytes that are not what is expected."""
@@ -244,7 +288,7 @@ class Piece:
         """The next *size* bytes."""
         if size > self.end - self.at:
             raise self.damaged(f"{size} bytes of {what}, found {self.end - self.at}")
-        taken = Piece(self.data, self.at, self.at + size)
+        taken = Piece(self.data, self.at, self.at + size, self.apart)
         self.at += size
         return taken
 
@@ -303,8 +347,27 @@ def read_dictionary(data: Any) -> dict[str, Any]:
     Raises:
         DamagedFile: they are none; the message names the place.
     """
+    found: dict[str, Any] = _owned(view_dictionary(data))
+    return found
+
+
+def view_dictionary(data: Any) -> dict[str, Any]:
+    """What the bytes of a dictionary say; arrays are views of these bytes where they have the same form there.
+
+    Raises:
+        DamagedFile: they are none; the message names the place.
+    """
     view = memoryview(data).cast("B")
-    return _read_dictionary(Piece(view, 0, len(view)), 0)
+    if bytes(view[:4]) != MARK or len(view) < 8:
+        return _read_dictionary(Piece(view, 0, len(view)), 0)
+    size = int.from_bytes(view[4:8], "little")
+    whole = Piece(view, 8, len(view))
+    message = whole.take(size, "a dictionary")
+    message.apart = whole
+    found = _read_dictionary(message, 0)
+    if whole.at != whole.end:
+        raise whole.damaged(f"the end of the file, found {whole.end - whole.at} bytes more")
+    return found
 
 
 def read_value(data: Any) -> Any:
@@ -314,7 +377,7 @@ def read_value(data: Any) -> Any:
         DamagedFile: they are none; the message names the place.
     """
     view = memoryview(data).cast("B")
-    return _read_value(Piece(view, 0, len(view)), 0)
+    return _owned(_read_value(Piece(view, 0, len(view)), 0))
 
 
 def _read_dictionary(piece: Piece, depth: int) -> dict[str, Any]:
@@ -377,6 +440,8 @@ def _read_shape(piece: Piece) -> NDShape:
         else:
             while value.at < value.end:
                 dims.append(value.varint())
+        if len(dims) > MOST_AXES:
+            raise piece.damaged(f"a shape of at most {MOST_AXES} axes")
     return NDShape(dim - 2**64 if dim >= 2**63 else dim for dim in reversed(dims))
 
 
@@ -406,18 +471,20 @@ def _read_array(piece: Piece) -> Any:
         raise piece.damaged(f"a dense array, found storage format {fields['format']}", begin)
     shape = _read_shape(piece.inside(fields["shape"], "the shape of an array")) if "shape" in fields else NDShape()
     dtype = np.dtype(_TYPES[code])
-    if any(dim < 0 for dim in shape):
-        raise piece.damaged(f"an array of known shape, found {tuple(shape)}", begin)
+    if any(dim < 0 for dim in shape) or len(shape) > MOST_AXES:
+        raise piece.damaged(f"an array of known shape, of at most {MOST_AXES} axes, found {tuple(shape)!s:.80}", begin)
+    wanted = math.prod(shape)
+    if piece.apart is not None:
+        kind = _form_behind(dtype)
+        found = np.frombuffer(piece.apart.take(wanted * kind.itemsize, "an array").bytes, kind)
+        with np.errstate(over="ignore"):
+            return found.astype(dtype, copy=False).reshape(shape)
     name, kind = ("integers", "") if dtype == np.int16 else (_NAMES[_FIELDS[dtype.type][0]], _FIELDS[dtype.type][1])
     message = piece.inside(fields.get(name, Piece(piece.data, begin, begin)), "the values of an array")
     values = message.message("the values of an array", values=1).get("values", Piece(piece.data, begin, begin))
     values = piece.inside(values, "the values of an array")
-    wanted = math.prod(shape)
     if dtype == np.int16:
-        numbers = _read_signed(values)
-        if any(not -(2**15) <= number < 2**15 for number in numbers):
-            raise piece.damaged("integers of 16 bits", begin)
-        found = np.array(numbers, dtype)
+        found = _read_signed(values)
     elif len(values.bytes) % np.dtype(kind).itemsize:
         raise piece.damaged(f"values of {np.dtype(kind).itemsize} bytes each", values.at)
     else:
@@ -425,18 +492,27 @@ def _read_array(piece: Piece) -> Any:
     if len(found) != wanted:
         raise piece.damaged(f"{wanted} values for an array of shape {tuple(shape)}, found {len(found)}", begin)
     with np.errstate(over="ignore"):
-        return found.astype(dtype).reshape(shape)
+        return found.astype(dtype, copy=False).reshape(shape)
 
 
 _NAMES = {4: "floats", 5: "doubles", 6: "bytes"}
 
 
-def _read_signed(piece: Piece) -> list[int]:
-    numbers = []
-    while piece.at < piece.end:
-        number = piece.varint()
-        numbers.append(number >> 1 if number % 2 == 0 else -(number >> 1) - 1)
-    return numbers
+def _read_signed(piece: Piece) -> Any:
+    """Integers of 16 bits: numbers of one to three bytes, the sign in the lowest bit."""
+    data = np.frombuffer(piece.bytes, np.uint8)
+    ends = np.flatnonzero(data < 128)
+    begins = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
+    lengths = ends - begins + 1
+    if (ends[-1] + 1 if len(ends) else 0) != len(data) or lengths.max(initial=0) > 3:
+        raise piece.damaged("integers of 16 bits")
+    numbers = np.zeros(len(ends), np.int32)
+    for place in range(3):
+        there = lengths > place
+        numbers[there] |= (data[begins[there] + place] & 127).astype(np.int32) << 7 * place
+    if numbers.max(initial=0) >= 2**16:
+        raise piece.damaged("integers of 16 bits")
+    return ((numbers >> 1) ^ -(numbers & 1)).astype(np.int16)
 
 
 _READERS: dict[int, Any] = {
@@ -454,10 +530,21 @@ _READERS: dict[int, Any] = {
 }
 
 
+def _owned(value: Any) -> Any:
+    """The same value, with arrays of its own."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.owndata and value.flags.writeable else value.copy()
+    if isinstance(value, dict):
+        return {key: _owned(one) for key, one in value.items()}
+    return [_owned(one) for one in value] if isinstance(value, list) else value
+
+
 def plain(value: Any) -> Any:
-    """The same value in Python's own types, as users see it."""
+    """The same value in Python's own types, as users see it, with arrays of its own."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.ndarray):
+        return _owned(value)
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     return [plain(one) for one in value] if isinstance(value, list) else value

@@ -14,9 +14,26 @@ from ...core.native import NativeOp, provider_of
 from ...core.shape import is_concrete
 from ...core.user_function import UserFunction
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
-from .attributes import file_axes, file_type, operand_of
+from .attributes import file_axes, file_type, operand_of, static
 from .expansions import EXPANSIONS
-from .operators import BLOCK, COMBINE, GATHER_PACKED, PACKED_INDEX, SCATTER_PACKED, Row, row_for, sequence_gathering
+from .operators import (
+    BLOCK,
+    COMBINE,
+    FILTER,
+    GATHER_PACKED,
+    PACKED_INDEX,
+    SCATTER_PACKED,
+    SEQUENCE_SHAPE,
+    STOP_GRADIENT,
+    TO_SEQUENCE,
+    TO_SEQUENCE_LIKE,
+    TRANSPOSE,
+    UNPACK,
+    Row,
+    row_for,
+    sequence_gathering,
+)
+from .sequential import convolution_ended_by, is_part, keeps_steps, with_channels
 from .wire import NDShape
 
 COMPOSITE_VERSION, FUNCTION_VERSION, VARIABLE_VERSION, USER_FUNCTION_VERSION = 3, 24, 1, 0
@@ -98,6 +115,10 @@ class _Writer:
             self.native_function(node)
         elif type(node.op) in _PACKED:
             self.picked(node)
+        elif is_part(node.outputs[0]):
+            return  # written with what ends it
+        elif (product := convolution_ended_by(node)) is not None:
+            self.sequential(node, product)
         elif row is not None:
             self.operator(node, row)
         elif type(node.op) in EXPANSIONS:
@@ -138,14 +159,42 @@ class _Writer:
     def picked(self, node: Primitive) -> None:
         """Write the steps of a sequence that a condition picks, or puts back: by way of their numbers in the minibatch."""
         x, condition, positions = node.inputs
-        uid = new_uid("PackedIndex")
         gathers = type(node.op) is sequence_gathering.Gather
         index = [x if gathers else condition, positions]
-        self.records.append(self.described(uid, "", PACKED_INDEX, [self.operand(v) for v in index], {}))
-        operands = [self.operand(x), f"{uid}_Output_0"]
+        operands = [self.operand(x), self.step("PackedIndex", PACKED_INDEX, [self.operand(v) for v in index], {})]
         if not gathers:
             operands.append(self.operand(condition))
         self.record(node, GATHER_PACKED if gathers else SCATTER_PACKED, operands, {})
+
+    def sequential(self, node: Primitive, product: Primitive) -> None:
+        """Write a convolution along sequences: they are unpacked, convolved along the axis of steps, and made sequences again."""
+        filters, x = product.inputs[0], product.inputs[1].owner.inputs[1]
+        op: Any = product.op
+        if not op.reduction_rank:
+            inner = [Placeholder(v.spec, v.name) for v in (filters, x)]
+            made = Composite(with_channels(op, *inner).root_function)
+            self.block(node, made, list(zip(inner, (filters, x), strict=True)), {})
+            return
+        slides = row_for(product).write(product)  # type: ignore[union-attr]
+        names = self.operand(filters), self.operand(x)
+        swap = {"axis1": static(x.spec.rank), "axis2": static(x.spec.rank - 1)}
+        unpack = {"sequenceUnpackPaddingValue": 0.0, "sequenceUnpackSuppressMaskOutput": True}
+        steps = self.step("TransposeAxes", TRANSPOSE, [self.step("UnpackSequenceOp", UNPACK, [names[1]], unpack)], swap)
+        moved = self.step("Convolution", FILTER, [names[0], steps], {**slides, "sequential": False})
+        values = self.step("TransposeAxes", TRANSPOSE, [moved], swap)
+        if keeps_steps(product.inputs[1].owner.op, filters, x):
+            self.record(node, TO_SEQUENCE_LIKE, [values, names[1]], {})
+            return
+        shape = self.step("ConvolutionSequenceShape", SEQUENCE_SHAPE, names, slides)
+        lengths = self.step("StopGradient", STOP_GRADIENT, [shape], {})
+        axes = {"sequenceAxis": "ConvOverSequenceAxisPrefix", "newDynamicAxes": file_axes(node.outputs[0].spec.axes)}
+        self.record(node, TO_SEQUENCE, [values, lengths], axes)
+
+    def step(self, op_name: str, number: int, inputs: Sequence[str], attributes: dict[str, Any]) -> str:
+        """Write an operator that is no node here; returns the uid of its result."""
+        uid = new_uid(op_name)
+        self.records.append(self.described(uid, "", number, list(inputs), attributes))
+        return f"{uid}_Output_0"
 
     def block(self, node: Primitive, inside: Composite, mapping: Sequence[tuple[Variable, Variable]], attributes: dict[str, Any]) -> None:
         """Write a graph that shows as one node."""
@@ -216,6 +265,8 @@ class _Writer:
 
     def operand(self, variable: Variable) -> str:
         """Uid of an operand; what comes later in the file is announced as a placeholder of that uid."""
+        if is_part(variable):
+            raise ValueError(f"{variable!r} lies within a convolution along sequences, and can be saved as a part of that only")
         uid = self.uid(variable)
         announced = isinstance(variable, Output) and variable.owner not in self.written
         if (announced or not isinstance(variable, Output)) and uid not in self.variables:

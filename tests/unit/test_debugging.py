@@ -166,9 +166,3 @@ def test_force_deterministic_fixes_seeds_and_algorithms() -> None:
         assert C.cntk_py.should_force_deterministic_algorithms()
     finally:
         C.cntk_py.reset_random_seed(0)
-
-
-def test_the_format_of_cntk_1_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(NotImplementedError, match="format of CNTK 1"):
-        C.debugging.save_as_legacy_model(C.relu(C.input_variable(2)), str(tmp_path / "model"))
-    assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.extra import numpy as arrays
 
 import cntk as C
 from cntk.core import plugins
@@ -51,8 +53,8 @@ def test_bytes_are_those_of_cntk(value: Any, expected: str) -> None:
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 3, 4)])
 def test_arrays_of_every_shape_and_type(dtype: Any, shape: tuple[int, ...]) -> None:
     array = np.asarray(np.random.default_rng(1).normal(size=shape) * 100).astype(dtype)
-    for given in (array, array.T.copy().T):
-        read = wire.read_value(written(given))
+    for one in (array, array.T.copy().T):
+        read = wire.read_value(written(one))
         assert read.dtype == dtype
         assert read.shape == shape
         assert np.array_equal(read, array)
@@ -100,6 +102,37 @@ def test_changed_bytes_never_do_anything_else_than_raise() -> None:
             damaged[chance.randrange(len(damaged))] = chance.randrange(256)
         with contextlib.suppress(wire.DamagedFile):
             wire.read_dictionary(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int16])
+def test_files_too_large_for_a_message_have_the_values_behind_it(dtype: Any) -> None:
+    value = {"a": np.arange(6).astype(dtype).reshape(2, 3), "b": [{"c": np.zeros((), dtype)}, np.zeros((0, 2), dtype)], "d": "text"}
+    whole = b"".join(wire.write_file(value, largest=0))
+    size = int.from_bytes(whole[4:8], "little")
+    assert whole[:4] == b"ktnc"
+    assert len(whole) == 8 + size + 7 * (4 if dtype is np.float16 else np.dtype(dtype).itemsize)
+    for read in (wire.read_dictionary, wire.view_dictionary):
+        found = read(whole)
+        assert found["d"] == "text"
+        for mine, right in ((found["a"], value["a"]), (found["b"][0]["c"], value["b"][0]["c"]), (found["b"][1], value["b"][1])):
+            assert mine.dtype == dtype
+            assert np.array_equal(mine, right)
+    for damaged in (whole[:-1], whole + b"x", whole[:6], whole[: size // 2]):
+        with pytest.raises(wire.DamagedFile, match=r"byte \d+"):
+            wire.read_dictionary(damaged)
+
+
+def test_arrays_are_read_without_copies_where_a_model_takes_them_over() -> None:
+    whole = b"".join(wire.write_dictionary({"array": np.arange(4, dtype=np.float32)}))
+    assert not wire.view_dictionary(whole)["array"].flags.owndata
+    own = wire.read_dictionary(whole)["array"]
+    own[0] = 7
+    assert wire.read_dictionary(whole)["array"][0] == 0
+
+
+@given(arrays.arrays(np.int16, arrays.array_shapes(max_dims=2, max_side=50)))
+def test_integers_of_16_bits(array: Any) -> None:
+    assert np.array_equal(wire.read_value(written(array)), array)
 
 
 def test_dictionaries_of_cntk_py(tmp_path: Any) -> None:

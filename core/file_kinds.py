@@ -1,0 +1,64 @@
+"""What a file seems to be, by its first bytes: for errors about files that are something else than was expected."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+_BEGINNINGS = (
+    (b"\x89PNG\r\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF-", "a PDF document"),
+    (b"\x1f\x8b", "compressed with gzip; unpack it first"),
+    (b"BZh", "compressed with bzip2; unpack it first"),
+    (b"\xfd7zXZ\x00", "compressed with xz; unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard; unpack it first"),
+    (b"\x89HDF\r\n", "an HDF5 file, such as Keras writes"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"B\x00C\x00N\x00", "a model of CNTK 1"),
+    (b"\x7fELF", "a program or library"),
+    (b"MZ", "a program or library"),
+)
+_PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
+_ONNX_VERSIONS = range(1, 32)
+
+
+def kind_of(data: Any) -> str:
+    """What bytes seem to be, for the sentence *it seems to be ...*; empty where nothing is known of them."""
+    view = memoryview(data).cast("B")
+    begin = bytes(view[:512])
+    if not len(view):
+        return "an empty file"
+    for beginning, kind in _BEGINNINGS:
+        if begin.startswith(beginning):
+            return kind
+    if begin.startswith(b"PK\x03\x04"):
+        return "a PyTorch file" if b"data.pkl" in begin else "a zip archive, such as NumPy and others write"
+    if begin.startswith(_PICKLES) and bytes(view[-1:]) == b".":
+        return "a Python pickle, which can run any program when it is read and is refused for that"
+    if is_safetensors(view):
+        return "a safetensors file"
+    if len(begin) > 3 and begin[0] == 8 and begin[1] in _ONNX_VERSIONS and begin[2] == 18 and begin[4 : 4 + begin[3]].isascii():
+        return "an ONNX model"
+    if not begin.strip(b"\0"):
+        return "nothing but zeros"
+    return _kind_of_text(begin)
+
+
+def is_safetensors(data: Any) -> bool:
+    """Whether bytes begin as a safetensors file does: with the length of a header, and a header in JSON."""
+    view = memoryview(data).cast("B")
+    if len(view) < 10 or view[8] != ord("{"):
+        return False
+    return int.from_bytes(view[:8], "little") < 2**32
+
+
+def _kind_of_text(begin: bytes) -> str:
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(begin)
+    except UnicodeDecodeError:
+        return ""
+    if not all(letter.isprintable() or letter.isspace() for letter in text):
+        return ""
+    return f"text, which begins with {text.strip().splitlines()[0][:40]!r}" if text.strip() else "blank text"
