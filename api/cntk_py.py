@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-import os
 from typing import Any
 
 import numpy as np
 
+from cntk.core import threads
 from cntk.core.axis import Axis
 from cntk.core.device import DeviceDescriptor, DeviceKind, always_allow_setting_default_device
 from cntk.core.dtypes import DataType
@@ -28,6 +28,18 @@ from cntk.core.variable import Constant as _Constant
 from cntk.core.variable import Parameter as _Parameter
 from cntk.core.variable import Variable
 from cntk.learners import Learner
+from cntk.learners.engine import (
+    AdditionalLearningOptions,
+    SizeTWrapper,
+    ada_delta_learner,
+    ada_grad_learner,
+    adam_learner,
+    fsada_grad_learner,
+    momentum_sgd_learner,
+    nesterov_learner,
+    rmsprop_learner,
+    sgd_learner,
+)
 from cntk.learners.universal_learner import Universal as universal_learner
 from cntk.plugins.formats import wire
 
@@ -189,18 +201,18 @@ def should_force_deterministic_algorithms() -> bool:
     return _deterministic
 
 
-_threads = os.cpu_count() or 1
-
-
 def set_max_num_cputhreads(num_cpu_threads: int) -> None:
-    """Say how many threads to use, which :func:`get_max_num_cputhreads` tells; the libraries below go by their own settings."""
-    global _threads
-    _threads = operator.index(num_cpu_threads)
+    """Let at most so many threads share the work of an update; the libraries below go by their own settings.
+
+    Raises:
+        ValueError: the number is less than 1.
+    """
+    threads.set_max_threads(operator.index(num_cpu_threads))
 
 
 def get_max_num_cputhreads() -> int:
-    """The number last set; without one, that of the processors."""
-    return _threads
+    """The number last set; without one, that of the processors this process may run on."""
+    return threads.max_threads()
 
 
 def _accepted(*args: Any) -> None:
@@ -220,6 +232,7 @@ enable_gradient_accumulation_optimization = _accepted
 disable_gradient_accumulation_optimization = _accepted
 
 __all__ = [
+    "AdditionalLearningOptions",
     "Axis",
     "Constant",
     "DataType_Double",
@@ -238,22 +251,36 @@ __all__ = [
     "Function",
     "InferredDimension",
     "Learner",
+    "MinibatchSourceConfig",
     "NDArrayView",
     "Parameter",
     "ProgressWriter",
+    "SizeTWrapper",
     "Value",
     "Variable",
+    "ada_delta_learner",
+    "ada_grad_learner",
+    "adam_learner",
     "allow_renaming_functions",
     "always_allow_setting_default_device",
     "force_deterministic_algorithms",
+    "fsada_grad_learner",
     "generate_random_seed",
     "get_max_num_cputhreads",
     "get_random_seed",
     "is_native_user_function_registered",
     "is_random_seed_fixed",
+    "momentum_sgd_learner",
+    "nesterov_learner",
     "reset_random_seed",
+    "rmsprop_learner",
     "set_fixed_random_seed",
     "set_max_num_cputhreads",
+    "sgd_learner",
     "should_force_deterministic_algorithms",
+    "to_dictionary",
     "universal_learner",
 ]
+
+
+from cntk.io.config import MinibatchSourceConfig, to_dictionary  # noqa: E402  (cntk.io needs Dictionary)

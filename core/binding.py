@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from . import memory, profiling
@@ -23,6 +24,7 @@ from .sparse import RowSparse, SparseRows
 if TYPE_CHECKING:
     from .function import Primitive
     from .slots import Instruction, Loop
+    from .variable import Variable
     from .workspace import Workspace
 
 Step = tuple[Callable[..., None], tuple[Any, ...], "Primitive"]
@@ -56,6 +58,7 @@ class Binding:
         self.forward_steps: list[Step | Sweep] = []
         self.backward_steps: list[Step | Sweep] = []
         self.finish_steps: list[Step | Sweep] = []
+        self._backward_ends: list[tuple[int, list[Instruction]]] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
         self._bind_instructions()
 
@@ -158,6 +161,7 @@ class Binding:
             for instruction in group:
                 targets = (instruction.grads, instruction.sums) if loop is None else (instruction.late_grads, instruction.late_sums)
                 self.backward_steps.extend(self.backward_step(instruction, *targets))
+            self._backward_ends.append((len(self.backward_steps), group))
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
@@ -247,11 +251,22 @@ class Binding:
             return array
         return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
 
-    def run(self, steps: Sequence[Step | Sweep]) -> None:
+    def final_gradients(self) -> list[tuple[int, list[Variable]]]:
+        """Variables whose gradients are final after so many of the backward steps, in this order; all steps are covered."""
+        slots = self.program.slots
+        last: dict[int, int] = {}
+        for end, group in self._backward_ends:
+            last.update((slots[index].base, end) for instruction in group for index in instruction.written_gradients())
+        found: dict[int, list[Variable]] = {len(self.backward_steps): []}
+        for variable, index in self.program.gradient_slots.items():
+            found.setdefault(last.get(slots[index].base, 0), []).append(variable)
+        return sorted(found.items(), key=itemgetter(0))
+
+    def run(self, steps: Sequence[Step | Sweep], pass_name: str = profiling.FORWARD) -> None:
         """Call the steps; an error names the operator at fault."""
         calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
         if profiling.recorders:
-            calls = profiling.timed(calls, profiling.BACKWARD if steps is self.backward_steps else profiling.FORWARD)
+            calls = profiling.timed(calls, pass_name)
         step: Any = None
         try:
             for step in calls:

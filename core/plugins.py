@@ -29,6 +29,7 @@ kernels = Registry("kernel")
 native_functions = Registry("native function")
 backends = Registry("backend")
 learners = Registry("learner")
+distributed_strategies = Registry("distributed strategy")
 deserializers = Registry("deserializer")
 progress_writers = Registry("progress writer")
 model_formats = Registry("model format")
@@ -40,6 +41,7 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_native_functions": native_functions,
     "cntk_register_backends": backends,
     "cntk_register_learners": learners,
+    "cntk_register_distributed_strategies": distributed_strategies,
     "cntk_register_deserializers": deserializers,
     "cntk_register_progress_writers": progress_writers,
     "cntk_register_model_formats": model_formats,

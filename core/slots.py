@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,17 @@ class Instruction:
     late_sums: tuple[tuple[int, int], ...] = ()
     carried: int | None = None
     memory: dict[str, Any] = field(default_factory=dict)
+
+    def written_gradients(self) -> Iterator[int]:
+        """Slots of gradients that its backward step writes or adds to."""
+        zeros = () if self.loop is None else self.loop.zeros
+        for index in (*self.grads, *self.late_grads, self.carried, *zeros):
+            if index is not None:
+                yield index
+        for total, _ in (*self.sums, *self.late_sums):
+            yield total
+        for _, index in self.passed:
+            yield index
 
 
 @dataclass(eq=False, slots=True)

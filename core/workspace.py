@@ -7,10 +7,11 @@ allocates nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
+from . import profiling
 from .axis import Axes
 from .binding import Binding
 from .feed import Feed
@@ -96,17 +97,29 @@ class Run:
             self.binding = self.workspace.advance(self.binding)
             self.binding.run(self.binding.forward_steps)
 
-    def backward(self, seeds: dict[Variable, Any] | None = None) -> None:
+    def backward(
+        self, seeds: dict[Variable, Any] | None = None, on_final: Mapping[Variable, Callable[[Any], None]] | None = None
+    ) -> None:
         """Compute the gradients.
 
         Args:
             seeds: gradients of the roots, zero for those not named; None starts each root from ones.
+            on_final: whom to tell the gradients of variables as soon as nothing more will be added to them.
         """
         binding, slot_of = self.binding, self.program.seed_slots
         given = None if seeds is None else {slot_of[root]: seed for root, seed in seeds.items() if root in slot_of}
         for slot in slot_of.values():
             binding.arrays[slot][...] = 1 if given is None else given.get(slot, 0)
-        binding.run(binding.backward_steps)
+        if not on_final:
+            binding.run(binding.backward_steps, profiling.BACKWARD)
+            return
+        start = 0
+        for stop, variables in binding.final_gradients():
+            binding.run(binding.backward_steps[start:stop], profiling.BACKWARD)
+            for variable in variables:
+                if variable in on_final:
+                    on_final[variable](self.gradient(variable))
+            start = stop
 
     def finish(self) -> None:
         """Carry out what waits for the end of the pass: assignments."""

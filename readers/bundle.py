@@ -2,102 +2,185 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
+from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData, estimated_bytes
+from .rows import Picks, take_rows
 from .streams import StreamInformation
+
+KEPT = 64 << 20
+"""Bytes of chunks of the others that are kept, for the next chunk of the leading one may need them too."""
 
 
 class Bundle(Deserializer):
-    """Follows the first deserializer's sequences and adds those of the others with the same keys; a sequence that one of them lacks is
-    left out.  A minibatch counts the samples of the longest, or of the one with the stream that defines its size.
+    """Follows the sequences of one deserializer, the primary or else the first, and adds those of the others with the same keys; a
+    sequence that one of them lacks is left out.  A minibatch counts the samples of the longest, or of the one with the stream that
+    defines its size.
 
     Args:
         deserializers: two or more.
 
     Raises:
-        RuntimeError: no sequence is in all of them.
+        RuntimeError: no sequence is in all of them, several are primary, or sizes are known only when chunks are read.
     """
 
     def __init__(self, deserializers: Sequence[Deserializer]) -> None:
-        self._first, *self._others = deserializers
+        primary = [part for part in deserializers if part.is_primary]
+        if len(primary) > 1:
+            raise RuntimeError(f"one deserializer at most may be primary, got {len(primary)} of {len(deserializers)}")
+        self._all = list(deserializers)
+        self._leading = primary[0] if primary else deserializers[0]
+        if self._leading.broadcast:
+            streams = sorted(self._leading.broadcast)
+            raise RuntimeError(f"{type(self._leading).__name__} leads, so its streams {streams} cannot be broadcast")
+        self._others = [_Index(part) for part in deserializers if part is not self._leading]
         infos = [info for part in deserializers for info in part.stream_infos()]
         self._streams = [
             StreamInformation(info.name, i, info.storage_format, info.dtype, info.sample_shape, info.m_defines_mb_size)
             for i, info in enumerate(infos)
         ]
-        self._kept: list[dict[int, Chunk]] = [{} for _ in self._others]
-        self._match([any(info.m_defines_mb_size for info in part.stream_infos()) for part in deserializers])
+        ordered = [self._leading, *(other.part for other in self._others)]
+        defining = [any(info.m_defines_mb_size for info in part.stream_infos()) for part in ordered]
+        self._defining = defining.index(True) if any(defining) else None
+        self._match()
 
-    def _match(self, defining: list[bool]) -> None:
-        """For each chunk: the numbers of the sequences that are everywhere, where they lie in the others, and their lengths."""
-        places = [_places(other) for other in self._others]
-        self._chunks: list[int] = []  # of the first deserializer, those with a sequence that is everywhere
-        self._numbers: list[list[int]] = []
-        self._places: list[list[Any]] = []
-        self._infos: list[SequenceInfos] = []
+    def _match(self) -> None:
+        """Find the chunks of the leading deserializer that have a sequence that is everywhere, and what is in them."""
+        self._chunks: list[int] = []
+        self._infos: list[ChunkInfo] = []
         missing = 0
-        for chunk in range(len(self._first.chunk_infos())):
-            infos = self._first.sequence_infos(chunk)
-            found = [[place.get(key) for place in places] for key in infos.keys.tolist()]
-            numbers = [i for i, row in enumerate(found) if None not in row]
-            missing += len(found) - len(numbers)
-            if not numbers:
-                continue
-            where = np.array([found[i] for i in numbers], np.int64).reshape(len(numbers), len(places), 3)
-            lengths = np.stack([infos.lengths[numbers], *where[:, :, 2].T])
-            counted = lengths[defining.index(True)] if any(defining) else lengths.max(0)
-            self._chunks.append(chunk)
-            self._numbers.append(numbers)
-            self._places.append([where[:, i, :2] for i in range(len(places))])
-            self._infos.append(SequenceInfos(counted, infos.keys[numbers]))
+        for chunk, info in enumerate(self._leading.chunk_infos()):
+            if info.samples == UNKNOWN:
+                raise RuntimeError(f"{type(self._leading).__name__} cannot be read together with others: it does not know sizes of chunks")
+            numbers, lengths, _, _ = self._found(chunk)
+            missing += info.sequences - len(numbers)
+            if len(numbers):
+                nbytes = estimated_bytes(info, self._leading.stream_infos()) * len(numbers) / info.sequences
+                nbytes += sum(other.bytes_of_sequence for other in self._others) * len(numbers)
+                self._chunks.append(chunk)
+                self._infos.append(ChunkInfo(len(numbers), int(lengths.sum()), int(nbytes)))
         if not self._chunks:
-            raise RuntimeError("the deserializers have no sequence in common: no key (sequence id) of the first is in all others")
+            raise RuntimeError("the deserializers have no sequence in common: no key (sequence id) of the leading one is in all others")
         if missing:
-            warnings.warn(f"{missing} sequences of the first deserializer are left out: the others lack them", UserWarning, stacklevel=4)
+            warnings.warn(f"{missing} sequences of the leading deserializer are left out: the others lack them", UserWarning, stacklevel=4)
+
+    def _found(self, chunk: int) -> tuple[Any, Any, Any, list[Any]]:
+        """Of a leading chunk the sequences that are everywhere: numbers, lengths, keys, and where they are in each of the others."""
+        infos = self._leading.sequence_infos(chunk)
+        keys = np.asarray(infos.keys)
+        places = [other.places(keys) for other in self._others]
+        numbers = np.flatnonzero(np.min(places, axis=0) >= 0)
+        places = [place[numbers] for place in places]
+        lengths = [np.asarray(infos.lengths)[numbers], *(other.lengths[place] for other, place in zip(self._others, places, strict=True))]
+        counted = np.max(lengths, axis=0) if self._defining is None else lengths[self._defining]
+        return numbers, counted, keys[numbers], places
 
     def stream_infos(self) -> list[StreamInformation]:
         return self._streams
 
     def chunk_infos(self) -> list[ChunkInfo]:
-        return [ChunkInfo(len(infos.lengths), int(infos.lengths.sum())) for infos in self._infos]
+        return self._infos
 
     def sequence_infos(self, chunk: int) -> SequenceInfos:
-        return self._infos[chunk]
+        _, lengths, keys, _ = self._found(self._chunks[chunk])
+        return SequenceInfos(lengths, keys)
 
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
-        numbers, first = self._numbers[chunk], self._first.get_chunk(self._chunks[chunk], errors)
-        found = {name: _joined([(data, i) for i in numbers]) for name, data in first.items()}
-        for i, other in enumerate(self._others):
-            places = self._places[chunk][i].tolist()
-            needed = {part for part, _ in places}
-            self._kept[i] = {part: self._kept[i].get(part) or other.get_chunk(part, errors) for part in needed}
-            for info in other.stream_infos():
-                found[info.name] = _joined([(self._kept[i][part][info.name], number) for part, number in places])
-        return found
+        numbers, _, _, places = self._found(self._chunks[chunk])
+        found = {name: data.take(numbers) for name, data in self._leading.get_chunk(self._chunks[chunk], errors).items()}
+        lengths = np.max([data.lengths for data in found.values()], axis=0)
+        for other, place in zip(self._others, places, strict=True):
+            more = other.get(place, errors)
+            found |= more | {name: _repeated(name, more[name], lengths) for name in other.part.broadcast}
+        return _readable({info.name: found[info.name] for info in self._streams})
+
+    @property
+    def transforms(self) -> bool:
+        return any(part.transforms for part in self._all)
+
+    def transform(self, sequence: dict[str, Any], key: int, seed: int) -> dict[str, Any]:
+        for part in self._all:
+            if part.transforms:
+                sequence = sequence | part.transform({info.name: sequence[info.name] for info in part.stream_infos()}, key, seed)
+        return sequence
+
+    def describe(self) -> dict[str, Any]:
+        return {"deserializers": [part.describe() for part in self._all]}
 
 
-def _places(deserializer: Deserializer) -> dict[int, tuple[int, int, int]]:
-    """By key the chunk, number and length of a sequence; the first one where a key comes again."""
-    found: dict[int, tuple[int, int, int]] = {}
-    for chunk in range(len(deserializer.chunk_infos())):
-        infos = deserializer.sequence_infos(chunk)
-        for number, (key, length) in enumerate(zip(infos.keys.tolist(), infos.lengths.tolist(), strict=True)):
-            found.setdefault(key, (chunk, number, length))
-    return found
+def _repeated(name: str, data: StreamData, lengths: Any) -> StreamData:
+    """The one sample of each sequence so many times; none where it could not be read."""
+    if data.lengths.max(initial=0) > 1:
+        raise RuntimeError(f"stream '{name}' is broadcast: expected one sample in each sequence, got {data.lengths.max()}")
+    times = np.where(data.lengths > 0, lengths, 0)
+    return StreamData.of_lengths(take_rows(data.rows, np.repeat(data.starts[:-1], times)), times)
 
 
-def _joined(places: list[tuple[StreamData, int]]) -> StreamData:
-    """Sequences from anywhere, one after another."""
-    parts = [data.sequence(number) for data, number in places]
-    if hasattr(parts[0], "tocsr"):
-        from scipy.sparse import vstack
+class _Index:
+    """Finds the sequences of a deserializer by their keys; the first one where a key comes again.
 
-        rows = vstack(parts, format="csr")
-    else:
-        rows = np.concatenate(parts)
-    return StreamData.of_lengths(rows, [part.shape[0] for part in parts])
+    Attributes:
+        part: the deserializer.
+        lengths: samples of its sequences, in the order of the data.
+        bytes_of_sequence: bytes that one takes in memory, on average.
+    """
+
+    def __init__(self, part: Deserializer) -> None:
+        infos = part.chunk_infos()
+        if any(info.samples == UNKNOWN for info in infos):
+            raise RuntimeError(f"{type(part).__name__} cannot be read together with others: it does not know sizes of chunks")
+        sequences = [part.sequence_infos(chunk) for chunk in range(len(infos))]
+        self.part = part
+        self.lengths = np.concatenate([one.lengths for one in sequences])
+        self._bounds = np.cumsum([0, *(info.sequences for info in infos)])
+        self._keys, self._first = np.unique(_comparable(np.concatenate([one.keys for one in sequences])), return_index=True)
+        self.bytes_of_sequence = sum(estimated_bytes(info, part.stream_infos()) for info in infos) / max(int(self._bounds[-1]), 1)
+        self._kept: OrderedDict[int, Chunk] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def places(self, keys: Any) -> Any:
+        """By key the number of a sequence in all the data, -1 where there is none."""
+        wanted = _comparable(keys)
+        at = np.minimum(self._keys.searchsorted(wanted), len(self._keys) - 1)
+        return np.where(self._keys[at] == wanted, self._first[at], -1)
+
+    def get(self, places: Any, errors: Errors) -> Chunk:
+        """The sequences at these places."""
+        chunks = self._bounds.searchsorted(places, side="right") - 1
+        picks = Picks(chunks, places - self._bounds[chunks])
+        held = [self._chunk(chunk, errors) for chunk in picks.parts]
+        return {info.name: picks.of([data[info.name] for data in held]) for info in self.part.stream_infos()}
+
+    def _chunk(self, chunk: int, errors: Errors) -> Chunk:
+        with self._lock:
+            data = self._kept.get(chunk)
+            if data is not None:
+                self._kept.move_to_end(chunk)
+                return data
+        data = self.part.get_chunk(chunk, errors)
+        with self._lock:
+            self._kept[chunk] = data
+            while len(self._kept) > 1 and sum(one.nbytes for kept in self._kept.values() for one in kept.values()) > KEPT:
+                self._kept.popitem(last=False)
+        return data
+
+
+def _comparable(keys: Any) -> Any:
+    """Keys of one type: whole numbers of 64 bits, or text."""
+    keys = np.asarray(keys)
+    return keys.astype(np.uint64) if keys.dtype.kind in "iub" else keys.astype(str)
+
+
+def _readable(chunk: Chunk) -> Chunk:
+    """A chunk in which a sequence that one stream lacks is in none."""
+    there = np.min([data.lengths for data in chunk.values()], axis=0) > 0
+    if there.all():
+        return chunk
+    numbers = np.flatnonzero(there)
+    return {name: StreamData.of_lengths(data.take(numbers).rows, np.where(there, data.lengths, 0)) for name, data in chunk.items()}

@@ -1,25 +1,37 @@
 """What a format offers: streams, and sequences that lie in chunks.
 
 A chunk is what is read in one go, so that a file may be larger than the memory.  How many sequences it has and how long they are is
-known without reading it; that is all that is needed to put them in order.
+best known without reading it; that is all that is needed to put them in order.
 """
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from .rows import StreamData
 from .streams import StreamInformation
+
+__all__ = ["UNKNOWN", "Chunk", "ChunkInfo", "Deserializer", "Errors", "SequenceInfos", "StreamData"]
+
+BYTES_OF_SEQUENCE = 32
+"""Bytes that say where a sequence starts in each of a few streams, how long it is, and its place in the order."""
+
+UNKNOWN = -1
+"""Number of sequences and samples of a chunk that must be read to know them."""
 
 
 class ChunkInfo(NamedTuple):
-    """Size of a chunk: number of sequences, and of samples in all of them."""
+    """Size of a chunk: number of sequences, of samples in all of them, and of bytes that it takes in memory.
+
+    Without the last it is estimated from the streams.  Sequences and samples are :data:`UNKNOWN` where only reading tells.
+    """
 
     sequences: int
     samples: int
+    nbytes: int = 0
 
 
 class SequenceInfos(NamedTuple):
@@ -29,40 +41,12 @@ class SequenceInfos(NamedTuple):
     keys: Any
 
 
-class StreamData:
-    """What a chunk holds of one stream: samples one after another, and where each sequence starts.
-
-    Attributes:
-        rows: array ``(samples, *sample shape)`` or CSR matrix ``(samples, elements)``.
-        starts: for each sequence its first sample, and the number of all samples at the end.
-    """
-
-    __slots__ = ("rows", "starts")
-
-    def __init__(self, rows: Any, starts: Any) -> None:
-        self.rows, self.starts = rows, starts
-
-    @classmethod
-    def of_lengths(cls, rows: Any, lengths: Any) -> StreamData:
-        """Samples *rows* that make sequences of these *lengths*."""
-        return cls(rows, np.concatenate([[0], np.cumsum(lengths)]))
-
-    @property
-    def lengths(self) -> Any:
-        """Samples of each sequence; one that could not be read has none."""
-        return np.diff(self.starts)
-
-    def sequence(self, number: int) -> Any:
-        """The samples of one sequence."""
-        return self.rows[self.starts[number] : self.starts[number + 1]]
-
-
 Chunk = dict[str, StreamData]
 """The data of a chunk, by the stream's name; a sequence that could not be read has no samples in any stream."""
 
 
 class Errors:
-    """Counts what could not be read, and says when it is too much.
+    """Counts what could not be read, and says when it is too much; chunks are read in several threads.
 
     Args:
         limit: how many sequences may be left out.
@@ -71,6 +55,7 @@ class Errors:
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self._seen: set[str] = set()
+        self._lock = threading.Lock()
 
     def leave_out(self, error: Exception) -> None:
         """Leave a sequence out because of *error*; the same error, met again in another sweep, counts once.
@@ -78,14 +63,24 @@ class Errors:
         Raises:
             RuntimeError: more sequences than the limit have been left out.
         """
-        self._seen.add(str(error))
-        if len(self._seen) > self.limit:
+        with self._lock:
+            self._seen.add(str(error))
+            too_many = len(self._seen) > self.limit
+        if too_many:
             allowed = f" (max_errors={self.limit} sequences were left out before)" if self.limit else ""
             raise RuntimeError(f"{error}{allowed}") from None
 
 
 class Deserializer(ABC):
-    """Base class of formats.  It keeps no position: several minibatch sources may read from one."""
+    """Base class of formats.  It keeps no position: several minibatch sources may read from one.
+
+    Attributes:
+        broadcast: names of streams with one sample a sequence that stands for as many as the leading deserializer has.
+        is_primary: whether it leads where several are read together; without one that says so, the first does.
+    """
+
+    is_primary: bool = False
+    broadcast: frozenset[str] = frozenset()
 
     @abstractmethod
     def stream_infos(self) -> list[StreamInformation]:
@@ -101,8 +96,43 @@ class Deserializer(ABC):
 
     @abstractmethod
     def sequence_infos(self, chunk: int) -> SequenceInfos:
-        """The sequences of a chunk, in the order of the data."""
+        """The sequences of a chunk, in the order of the data; of one whose size is unknown, once it has been read."""
 
     @abstractmethod
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
-        """Read a chunk; *errors* is told of each sequence that cannot be read, and raises when it has had enough."""
+        """Read a chunk; *errors* is told of each sequence that cannot be read, and raises when it has had enough.
+
+        Several threads read at once.
+        """
+
+    def transform(self, sequence: dict[str, Any], key: int, seed: int) -> dict[str, Any]:
+        """Make of a sequence of a chunk what is served, just before it goes into a minibatch.
+
+        A chunk may hold images as they are in their files, as an array of objects.  Several threads call this at once.  What it draws
+        at random must depend on *key* and *seed* alone.
+
+        Args:
+            sequence: by stream its samples, as ``StreamData.sequence`` gives them.
+            key: the sequence's key.
+            seed: the source's seed and the number of the sweep, added.
+
+        Raises:
+            ValueError: it cannot be read, and is left out.
+        """
+        return sequence
+
+    @property
+    def transforms(self) -> bool:
+        """Whether :meth:`transform` does anything."""
+        return type(self).transform is not Deserializer.transform
+
+    def describe(self) -> dict[str, Any]:
+        """How a configuration lists it: its ``type``, and what belongs to it, such as ``file`` and ``input``."""
+        return {"type": type(self).__name__}
+
+
+def estimated_bytes(info: ChunkInfo, streams: Sequence[StreamInformation]) -> int:
+    """Bytes that a chunk takes in memory, with what is kept to find its sequences."""
+    if info.nbytes or info.samples == UNKNOWN:
+        return info.nbytes
+    return info.samples * sum(stream.bytes_of_sample for stream in streams) + info.sequences * BYTES_OF_SEQUENCE

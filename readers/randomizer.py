@@ -3,32 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .deserializer import ChunkInfo, Deserializer
+FIRST_WINDOW = 32 << 20
+"""Bytes of the first window of a sweep.  Each next one may be as large as all before, so that minibatches need not wait for a full one."""
 
 
-class Window(NamedTuple):
-    """Chunks that are in memory together: the sequences of all of them, in the order in which they are served.
+class Extent(NamedTuple):
+    """Chunks that are in memory together.
 
     Attributes:
-        chunks: the chunk of each sequence.
-        numbers: its number in that chunk.
-        ends: samples up to and with it, counted from the start of the window.
+        sweep: which sweep over the data.
+        first: place of the first chunk in the order of the sweep's chunks.
+        chunks: the chunks, in the order in which they lie in the window.
     """
 
-    chunks: Any
-    numbers: Any
-    ends: Any
+    sweep: int
+    first: int
+    chunks: tuple[int, ...]
+
+    @property
+    def next(self) -> int:
+        """Place of the chunk that comes after them."""
+        return self.first + len(self.chunks)
+
+
+class Window:
+    """The sequences of chunks that are in memory together, in the order in which they are served.
+
+    Args:
+        extent: which chunks.
+        lengths: of each chunk the samples of its sequences.
+        random: shuffles, None if nothing is to be.
+    """
+
+    def __init__(self, extent: Extent, lengths: Sequence[Any], random: np.random.Generator | None) -> None:
+        self.extent = extent
+        self._chunks = np.array(extent.chunks)
+        self._bounds = np.cumsum([0, *map(len, lengths)])
+        count = int(self._bounds[-1])
+        self._order = None
+        if random is not None:
+            self._order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+            random.shuffle(self._order)
+        joined = lengths[0] if len(lengths) == 1 else np.concatenate(lengths)
+        self._ends = None  # where every sequence has one sample
+        if not (joined == 1).all():
+            self._ends = np.cumsum(joined if self._order is None else joined[self._order])
+        self._count = count
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return self._count
 
-    def start_of(self, place: int) -> int:
+    def samples_before(self, place: int) -> int:
         """Samples before the sequence at *place*."""
-        return int(self.ends[place - 1]) if place else 0
+        return place if self._ends is None else int(self._ends[place - 1]) if place else 0
+
+    def place_within(self, samples: int) -> int:
+        """How many sequences have at most so many samples together, counted from the start of the window."""
+        if self._ends is None:
+            return min(samples, self._count)
+        return int(self._ends.searchsorted(samples, side="right"))
+
+    def place_reaching(self, samples: int) -> int:
+        """How many sequences have at least so many samples together, or all."""
+        if self._ends is None:
+            return min(samples, self._count)
+        return min(int(self._ends.searchsorted(samples, side="left")) + 1, self._count)
+
+    def sequences(self, places: Any) -> tuple[Any, Any]:
+        """Where the sequences at *places*, a slice or numbers, are: for each the place of its chunk in the window, and its number there."""
+        index = np.arange(places.start, places.stop) if isinstance(places, slice) else places
+        index = index if self._order is None else self._order[places]
+        if len(self._chunks) == 1:
+            return np.zeros(len(index), np.intp), index
+        parts = self._bounds.searchsorted(index, side="right") - 1
+        return parts, index - self._bounds[parts]
+
+
+class Sizes(Protocol):
+    """Bytes and samples of chunks."""
+
+    count: int
+
+    def before(self, order: Any) -> tuple[Any, Any] | None:
+        """Bytes, and samples, of all chunks before each of *order*, and of all; None if they are not known."""
+
+    def of(self, chunk: int) -> tuple[int, int]:
+        """Bytes and samples of a chunk, which is read if it must be."""
 
 
 class Randomizer:
@@ -38,54 +102,76 @@ class Randomizer:
     entered anywhere: a source with seed 1 begins as one with seed 0 goes on after its first sweep.
 
     Args:
-        deserializer: whose sequences.
+        sizes: bytes and samples of the chunks.
         chunks: chunks in a window; with 0 and no *samples*, nothing is shuffled.
         samples: in place of *chunks*, the samples that a window has at least, where that many are left.
         seed: chooses the orders.
+        limit: bytes that a window has at most, unless one chunk has more.
     """
 
-    def __init__(self, deserializer: Deserializer, chunks: int = 0, samples: int = 0, seed: int = 0) -> None:
-        self._deserializer = deserializer
-        self._infos: Sequence[ChunkInfo] = deserializer.chunk_infos()
-        self._chunks, self._samples, self._seed = chunks, samples, seed
+    def __init__(self, sizes: Sizes, chunks: int = 0, samples: int = 0, seed: int = 0, limit: int = 1 << 62) -> None:
+        self._sizes = sizes
+        self._chunks, self._samples, self.seed, self.limit = chunks, samples, seed, limit
+        self._sweep, self._order = -1, np.arange(0)
+        self._before: tuple[Any, Any] | None = None  # bytes and samples before each chunk of the order
 
     @property
     def is_shuffling(self) -> bool:
         """Whether the order differs from that of the data."""
         return bool(self._chunks or self._samples)
 
-    def windows(self, sweep: int) -> list[list[int]]:
-        """The chunks of each window of a sweep, in order."""
-        if not self.is_shuffling:
-            return [[chunk] for chunk in range(len(self._infos))]
-        order = self._random(sweep, 0).permutation(len(self._infos)).tolist()
-        if self._chunks:
-            return [order[i : i + self._chunks] for i in range(0, len(order), self._chunks)]
-        windows: list[list[int]] = [[]]
-        held = 0
-        for chunk in order:
-            if held >= self._samples:
-                windows.append([])
-                held = 0
-            windows[-1].append(chunk)
-            held += self._infos[chunk].samples
-        return windows
+    def order(self, sweep: int) -> Any:
+        """The chunks of a sweep, in order."""
+        if sweep != self._sweep:
+            order = np.arange(self._sizes.count)
+            if self.is_shuffling:
+                self._random(sweep, 0).shuffle(order)
+            self._sweep, self._order = sweep, order
+            self._before = self._sizes.before(order)
+        return self._order
 
-    def samples_in(self, chunks: Sequence[int]) -> int:
-        """Samples of all sequences of these chunks."""
-        return sum(self._infos[chunk].samples for chunk in chunks)
+    def chunks_after(self, extent: Extent, count: int) -> list[int]:
+        """The next chunks after a window, at most so many: of this sweep, and if it has less the first of the next."""
+        found = self.order(extent.sweep)[extent.next : extent.next + count].tolist()
+        if not found:
+            found = self.order(extent.sweep + 1)[:count].tolist()
+        return found
 
-    def window(self, sweep: int, number: int, chunks: Sequence[int]) -> Window:
-        """The window of this *number* in a sweep, which has these *chunks*."""
-        lengths = [self._deserializer.sequence_infos(chunk).lengths for chunk in chunks]
-        counts = [len(part) for part in lengths]
-        of_chunk = np.repeat(np.asarray(chunks), counts)
-        numbers = np.concatenate([np.arange(count) for count in counts])
-        joined = np.concatenate(lengths)
+    def extent(self, sweep: int, first: int) -> Extent:
+        """The window that begins with the chunk at place *first* of a sweep."""
+        order = self.order(sweep)
+        stop = first + 1
         if self.is_shuffling:
-            order = self._random(sweep, number + 1).permutation(len(joined))
-            of_chunk, numbers, joined = of_chunk[order], numbers[order], joined[order]
-        return Window(of_chunk, numbers, np.cumsum(joined))
+            stop = max(stop, self._stop(first) if self._before is not None else self._stop_found_by_reading(first))
+        return Extent(sweep, first, tuple(order[first:stop].tolist()))
+
+    def _stop(self, first: int) -> int:
+        """Where the window ends that begins at *first*."""
+        assert self._before is not None
+        nbytes, samples = self._before
+        limit = min(self.limit, max(FIRST_WINDOW, int(nbytes[first])))
+        stop = int(nbytes.searchsorted(nbytes[first] + limit, side="right")) - 1
+        by_samples = int(samples.searchsorted(samples[first] + self._samples))
+        return min(stop, first + self._chunks if self._chunks else by_samples, self._sizes.count)
+
+    def _stop_found_by_reading(self, first: int) -> int:
+        """The same where sizes are unknown until a chunk is read; it may be as large as the limit from the beginning."""
+        order = self._order
+        stop, held, samples = first, 0, 0
+        while stop < len(order) and (stop - first < self._chunks if self._chunks else samples < self._samples):
+            nbytes, more = self._sizes.of(int(order[stop]))
+            if held + nbytes > self.limit:
+                break
+            stop, held, samples = stop + 1, held + nbytes, samples + more
+        return stop
+
+    def deals_chunks(self, chunks: int, partitions: int) -> bool:
+        """Whether so many chunks of a window are enough to give each partition some for its own."""
+        return self.is_shuffling and chunks >= 2 * partitions
+
+    def window(self, extent: Extent, lengths: Sequence[Any]) -> Window:
+        """The sequences of a window in the order in which they are served, given the *lengths* of those of each chunk."""
+        return Window(extent, lengths, self._random(extent.sweep, extent.first + 1) if self.is_shuffling else None)
 
     def _random(self, sweep: int, part: int) -> np.random.Generator:
-        return np.random.default_rng([self._seed + sweep, part])
+        return np.random.default_rng([self.seed + sweep, part])

@@ -1,13 +1,12 @@
-"""Cuts the endless order of sequences into minibatches."""
+"""Walks through the endless order of sequences, sweep after sweep, and says which come next."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-import numpy as np
-
-from .deserializer import Chunk, Deserializer, Errors
-from .randomizer import Randomizer
+from .chunks import Chunks
+from .randomizer import Extent, Randomizer, Window
 
 
 class Limits(NamedTuple):
@@ -17,144 +16,148 @@ class Limits(NamedTuple):
     sweeps: int | None = None
 
 
-class Batch(NamedTuple):
-    """One minibatch: by stream the sequences, arrays or CSR matrices, and whether a sweep ends in it."""
+class Position(NamedTuple):
+    """Where a source stands.
 
-    sequences: dict[str, list[Any]]
-    sweep_end: bool
+    Attributes:
+        samples: how many have been served.
+        sweep: how many sweeps have ended.
+        first: place of the window's first chunk in the order of the sweep's chunks.
+        place: place of the next sequence in the window.
+    """
+
+    samples: int = 0
+    sweep: int = 0
+    first: int = 0
+    place: int = 0
+
+
+class Span(NamedTuple):
+    """Sequences of a window that follow each other; *ends_sweep* if they are the last of a sweep."""
+
+    window: Window
+    start: int
+    stop: int
+    ends_sweep: bool
+
+    def __len__(self) -> int:
+        return self.stop - self.start
 
 
 class Sequencer:
     """Serves sequences in the order of a randomizer.
 
-    The position is the number of samples served: minibatches hold whole sequences, so it tells where to go on.
-
     Args:
-        deserializer: where sequences come from.
+        chunks: where sequences are.
         randomizer: their order.
         limits: where it ends.
-        errors: told of sequences that cannot be read, which are left out.
-
-    Raises:
-        RuntimeError: there are no sequences.
     """
 
-    def __init__(self, deserializer: Deserializer, randomizer: Randomizer, limits: Limits, errors: Errors) -> None:
-        self._deserializer, self._randomizer, self._errors = deserializer, randomizer, errors
-        self._samples = sum(info.samples for info in deserializer.chunk_infos())
-        if not self._samples:
-            raise RuntimeError("there are no sequences to read")
-        self._end = limits.samples if limits.sweeps is None else limits.sweeps * self._samples
-        self._loaded: dict[int, Chunk] = {}
-        self.position = 0
+    def __init__(self, chunks: Chunks, randomizer: Randomizer, limits: Limits) -> None:
+        self.chunks, self.randomizer, self._limits = chunks, randomizer, limits
+        self._position = Position()
+        self._share = (1, 0)
+        self._window: Window | None = None  # which is made when a sequence of it is wanted
+
+    # ---- where it stands ----
 
     @property
-    def position(self) -> int:
-        """Samples served so far."""
+    def position(self) -> Position:
+        """Where it stands."""
         return self._position
 
     @position.setter
-    def position(self, position: int) -> None:
-        self._sweep, rest = divmod(position, self._samples)
-        self._windows = self._randomizer.windows(self._sweep)
-        number = 0
-        while rest >= (held := self._randomizer.samples_in(self._windows[number])):
-            rest -= held
-            number += 1
-        self._enter(number)
-        self._place = int(np.searchsorted(self._window.ends, rest, side="right"))
-        if self._window.start_of(self._place) != rest:
-            raise ValueError(f"no sequence of the data starts at position {position}; the checkpoint is of other data")
+    def position(self, position: Position) -> None:
+        if position[1:3] != self._position[1:3]:
+            self._window = None
         self._position = position
 
-    def next(self, size: int, partitions: int = 1, partition: int = 0) -> Batch | None:
-        """The next minibatch, None at the end.
-
-        It gets sequences as long as all their samples are at most *size*, but at least one, and one for each partition.
-
-        Args:
-            size: samples of the minibatch.
-            partitions: into how many parts minibatches are dealt out, sequence by sequence.
-            partition: the part to return.
+    def position_at(self, samples: int) -> Position:
+        """Where it stands after so many samples, which are served in whole sequences; the sizes of all chunks must be known.
 
         Raises:
-            RuntimeError: sequences cannot be read: more than may be left out, or all of a sweep.
+            ValueError: no sequence starts there, so the number belongs to other data.
         """
-        sweep_end, start = False, self._position
-        while not self._has_ended:
-            if self._position - start >= self._samples:
-                raise RuntimeError("none of the sequences can be read; see what max_errors leaves out")
-            chunks, numbers, ended = self._take(max(size, partitions))
-            sweep_end = sweep_end or ended
-            batch = self._read(chunks[partition::partitions], numbers[partition::partitions])
-            self._forget()
-            if any(batch.values()):
-                return Batch(batch, sweep_end)
-            if len(chunks) <= partition:  # it has gone to the other partitions
-                return None
-        return None
+        sweep, rest = divmod(samples, self.chunks.samples)
+        before = self.chunks.before(self.randomizer.order(sweep))
+        assert before is not None
+        extent = self.randomizer.extent(sweep, 0)
+        while before[1][extent.next] <= rest:
+            extent = self.randomizer.extent(sweep, extent.next)
+        window = self._made(extent)
+        inside = rest - int(before[1][extent.first])
+        place = window.place_within(inside)
+        if window.samples_before(place) != inside:
+            raise ValueError(f"no sequence of the data starts at position {samples}; the checkpoint is of other data")
+        return Position(samples, sweep, extent.first, place)
 
     @property
-    def _has_ended(self) -> bool:
-        return self._end is not None and self._position >= self._end
+    def has_ended(self) -> bool:
+        """Whether there is nothing more to serve."""
+        samples, sweeps = self._limits
+        return (samples is not None and self._position.samples >= samples) or (sweeps is not None and self._position.sweep >= sweeps)
 
-    def _take(self, size: int) -> tuple[Any, Any, bool]:
-        """Chunks and numbers of the next sequences, and whether they end a sweep."""
-        taken, sweep_end = 0, False
-        chunks: list[Any] = []
-        numbers: list[Any] = []
-        while not self._has_ended:
-            window, place = self._window, self._place
-            start = window.start_of(place)
-            stop = int(np.searchsorted(window.ends, start + size - taken, side="right"))
-            if not taken:
-                stop = max(stop, place + 1)
-            if self._end is not None:  # the last sequence is the one that reaches the end
-                stop = min(stop, int(np.searchsorted(window.ends, start + self._end - self._position, side="left")) + 1)
-            if stop == place:
+    # ---- what comes next ----
+
+    def spans(self, size: int, partitions: int = 1, partition: int = 0) -> Iterator[Span]:
+        """The next sequences, window by window: as many as have at most *size* samples together, but one for each
+        partition at least.
+
+        What chunks hold of a span is there until the next one is asked for.
+
+        Args:
+            size: samples.
+            partitions: how many share the sequences.
+            partition: which of them reads here; where each has its own chunks, only these are read ahead.
+        """
+        if self._share != (partitions, partition):
+            self._share, self._window = (partitions, partition), None
+        taken = count = 0
+        while not self.has_ended:
+            window, (samples, sweep, first, place) = self._entered(), self._position
+            start = window.samples_before(place)
+            stop = max(window.place_within(start + size - taken), min(place + partitions - count, len(window)))
+            if self._limits.samples is not None:  # the last sequence is the one that reaches the limit
+                stop = min(stop, window.place_reaching(start + self._limits.samples - samples))
+            if stop == place < len(window):
                 break
-            chunks.append(window.chunks[place:stop])
-            numbers.append(window.numbers[place:stop])
-            samples = window.start_of(stop) - start
-            taken += samples
-            self._position += samples
-            self._place = stop
-            if stop < len(window):
+            more = window.samples_before(stop) - start
+            taken, count = taken + more, count + stop - place
+            self._position = Position(samples + more, sweep, first, stop)
+            ends = stop == len(window)
+            ends_sweep = ends and window.extent.next == self.chunks.count
+            if ends_sweep:
+                self._position = Position(samples + more, sweep + 1)
+            elif ends:
+                self._position = Position(samples + more, sweep, window.extent.next)
+            self._window = None if ends else window
+            yield Span(window, place, stop, ends_sweep)
+            if not ends or (taken >= size and count >= partitions):
                 break
-            sweep_end = self._leave_window() or sweep_end
-        return np.concatenate(chunks), np.concatenate(numbers), sweep_end
 
-    def _leave_window(self) -> bool:
-        """Go on to the next window; whether it belongs to the next sweep."""
-        self._place = 0
-        if self._number + 1 < len(self._windows):
-            self._enter(self._number + 1)
-            return False
-        self._sweep += 1
-        self._windows = self._randomizer.windows(self._sweep)
-        self._enter(0)
-        return True
+    def window_at(self, sweep: int, first: int) -> Window:
+        """The window that begins with the chunk at place *first* of a sweep, whose chunks may be given up at any time."""
+        return self._made(self.randomizer.extent(sweep, first))
 
-    def _enter(self, number: int) -> None:
-        self._number = number
-        self._window = self._randomizer.window(self._sweep, number, self._windows[number])
+    def _entered(self) -> Window:
+        if self._window is None:
+            _, sweep, first, _ = self._position
+            if not self.chunks.are_known:
+                self._read_ahead(Extent(sweep, first, ()))
+            extent = self.randomizer.extent(sweep, first)
+            self._window = self._made(extent)
+            self._read_ahead(extent)
+        return self._window
 
-    # ---- data ----
+    def _made(self, extent: Extent) -> Window:
+        return self.randomizer.window(extent, [self.chunks.lengths(chunk) for chunk in extent.chunks])
 
-    def _read(self, chunks: Any, numbers: Any) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {info.name: [] for info in self._deserializer.stream_infos()}
-        for chunk, number in zip(chunks.tolist(), numbers.tolist(), strict=True):
-            if chunk not in self._loaded:
-                self._loaded[chunk] = self._deserializer.get_chunk(chunk, self._errors)
-            data = self._loaded[chunk]
-            sequences = {name: data[name].sequence(number) for name in found}
-            if all(sequence.shape[0] for sequence in sequences.values()):  # else it could not be read
-                for name, sequence in sequences.items():
-                    found[name].append(sequence)
-        return found
+    def _read_ahead(self, extent: Extent) -> None:
+        last_sweep = self._limits.sweeps is not None and extent.sweep + 1 >= self._limits.sweeps
+        next = [] if last_sweep and extent.next >= self.chunks.count else self.randomizer.chunks_after(extent, max(len(extent.chunks), 8))
+        self.chunks.keep(self._own(extent.chunks), self._own(next))
 
-    def _forget(self) -> None:
-        """Give up chunks that the current window does not have."""
-        needed = self._windows[self._number]
-        for chunk in [chunk for chunk in self._loaded if chunk not in needed]:
-            del self._loaded[chunk]
+    def _own(self, chunks: Sequence[int]) -> Sequence[int]:
+        """Those chunks of a window that this partition needs."""
+        partitions, partition = self._share
+        return chunks[partition::partitions] if self.randomizer.deals_chunks(len(chunks), partitions) else chunks

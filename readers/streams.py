@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
 from ..core.dtypes import DataType, as_dtype, data_type_of
-from ..core.shape import Shape, as_shape
+from ..core.shape import Shape, as_shape, size_of
 from ..core.tensor import ArrayMixin
 from ..core.value import Value
 
 STORAGE_FORMATS = ("dense", "sparse")
+
+BYTES_OF_SPARSE_SAMPLE = 64
+"""Five numbers with their indices, and where they start."""
 
 
 class StreamInformation:
@@ -50,6 +56,17 @@ class StreamInformation:
     def is_sparse(self) -> bool:
         """Whether samples come as CSR rows."""
         return self.storage_format == "sparse"
+
+    @property
+    def elements(self) -> int:
+        """How many elements a sample has."""
+        return size_of(self.sample_shape)
+
+    @property
+    def bytes_of_sample(self) -> int:
+        """Bytes that a sample takes in memory, which of a sparse one is a guess."""
+        known = size_of([max(dim, 1) for dim in self.sample_shape])
+        return BYTES_OF_SPARSE_SAMPLE if self.is_sparse else known * np.dtype(self.dtype).itemsize
 
     @property
     def m_storage_format(self) -> int:
@@ -93,8 +110,10 @@ class StreamConfiguration:
     defines_mb_size: bool = False
 
 
-class MinibatchData(ArrayMixin):
+class MinibatchData(ArrayMixin, NDArrayOperatorsMixin):
     """One stream's share of a minibatch.
+
+    It takes part in arithmetic as the array that ``asarray`` gives.
 
     Args:
         value: the data.
@@ -104,7 +123,11 @@ class MinibatchData(ArrayMixin):
 
     >>> C.io.MinibatchData(C.Value(np.ones((2, 1, 3), np.float32)), 2, 2, False)
     MinibatchData(data=Value([2 x 1 x 3], CPU), samples=2, seqs=2)
+    >>> (2 * C.io.MinibatchData(C.Value(np.ones((1, 1, 3), np.float32)), 1, 1, False) + 1).tolist()
+    [[[3.0, 3.0, 3.0]]]
     """
+
+    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__
 
     def __init__(self, value: Value, num_sequences: int, num_samples: int, sweep_end: bool) -> None:
         self.data = value
@@ -149,6 +172,12 @@ class MinibatchData(ArrayMixin):
 
     def _to_array(self) -> Any:
         return self.data._to_array()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*(one.asarray() if isinstance(one, MinibatchData) else one for one in inputs), **options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.asarray(), dtype)
 
     def __len__(self) -> int:
         return self.num_sequences

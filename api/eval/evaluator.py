@@ -10,6 +10,7 @@ from cntk.core.build import as_variable
 from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Variable
+from cntk.train.communicator import world
 from cntk.train.trainer import function_of, measure, timing_of, writers_of
 
 
@@ -42,12 +43,12 @@ class Evaluator:
         Args:
             arguments: data by input variable or name, or one input's data where there is one input.
             device: where to compute; the default device where None.
-            distributed: whether to average over all workers; there is one, so it makes no difference.
+            distributed: whether to average over the samples of all workers, who all call this; ``{}`` stands for no samples then.
 
         Raises:
             ValueError: data that does not fit the inputs.
         """
-        average, samples = measure(self._function, self._metric, arguments, device)
+        average, samples = measure(self._function, self._metric, arguments, device, world() if distributed else None)
         for writer in self._writers:
             writer.update_test(samples, average * samples)
         return average

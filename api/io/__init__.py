@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.core import plugins
+from cntk.io import transforms
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 from cntk.io.minibatch_source import MinibatchSource
 from cntk.io.minibatch_source_from_data import MinibatchSourceFromData
@@ -12,6 +13,7 @@ from cntk.io.stream_def import StreamDef, StreamDefs
 from cntk.io.text_format import _is_tensor, sequence_to_cntk_text_format
 from cntk.io.user_minibatch_source import UserMinibatchSource
 from cntk.readers.streams import MinibatchData, StreamConfiguration, StreamInformation
+from cntk.readers.user import UserDeserializer
 
 __all__ = [
     "DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS",
@@ -24,6 +26,7 @@ __all__ = [
     "StreamDef",
     "StreamDefs",
     "StreamInformation",
+    "UserDeserializer",
     "UserMinibatchSource",
     "sequence_to_cntk_text_format",
     *plugins.deserializers.names(),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cntk.core.value import Value
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 from cntk.logging.report import TraceLevel
 from cntk.readers.bundle import Bundle
-from cntk.readers.deserializer import Deserializer, Errors
-from cntk.readers.randomizer import Randomizer
-from cntk.readers.sequencer import Limits, Sequencer
+from cntk.readers.deserializer import Deserializer
+from cntk.readers.packer import Batch, Request
+from cntk.readers.reader import Kind, Order, Reader
+from cntk.readers.sequencer import Limits
 from cntk.readers.streams import MinibatchData, StreamInformation
+from cntk.readers.user import UserChunks, UserDeserializer
+from cntk.readers.values import SequencesValue
 from cntk.variables import Record
-
-POSITION = "minibatchSourcePosition"
 
 
 class MinibatchSource:
@@ -33,16 +34,18 @@ class MinibatchSource:
         randomization_window_in_samples: the same as a number of samples, in place of chunks, which must be 0 then.
         randomization_seed: chooses the orders.
         trace_level: how much is told; kept for compatibility, warnings go through Python's ``warnings``.
-        multithreaded_deserializer: kept for compatibility.
-        frame_mode, truncation_length: not implemented.
+        multithreaded_deserializer: False for no threads.  By default a few read chunks ahead, and one prepares minibatches that take
+            long to make; True lets several call a ``UserDeserializer`` at once too.  What is served is the same.
+        frame_mode: whether every sequence has one sample; others are refused.
+        truncation_length: serve pieces of sequences of so many steps, for training through time: a minibatch of *n* samples has
+            ``n // truncation_length`` slots, in each of which sequences follow each other, and recurrences go on from the minibatch before.
         randomize: whether to shuffle.
         max_errors: how many sequences that cannot be read are left out before that is an error.
 
     Raises:
-        RuntimeError: limits or windows that exclude each other, streams of one name, data that is missing or of another format.
-        ValueError: no deserializer.
+        RuntimeError: limits, windows or modes that exclude each other, streams of one name, data that is missing or of another format.
+        ValueError: no deserializer, or a user's among others.
         TypeError: something that is no deserializer.
-        NotImplementedError: *frame_mode* or *truncation_length*.
     """
 
     def __init__(
@@ -60,9 +63,10 @@ class MinibatchSource:
         randomize: bool = True,
         max_errors: int = 0,
     ) -> None:
-        for name, given in (("frame_mode", frame_mode), ("truncation_length", truncation_length)):
-            if given:
-                raise NotImplementedError(f"MinibatchSource: {name} is not implemented")
+        if frame_mode and truncation_length:
+            raise RuntimeError("MinibatchSource: frame_mode and truncation_length exclude each other")
+        if truncation_length < 0:
+            raise ValueError(f"MinibatchSource: truncation_length must be a number of steps, got {truncation_length}")
         if max_samples != INFINITELY_REPEAT and max_sweeps != INFINITELY_REPEAT:
             raise RuntimeError(f"MinibatchSource: give max_samples or max_sweeps, not both; got {max_samples} and {max_sweeps}")
         if not randomize:
@@ -72,13 +76,20 @@ class MinibatchSource:
                 "MinibatchSource: the randomization window is given in chunks or in samples, not both; "
                 f"for {randomization_window_in_samples} samples say randomization_window_in_chunks=0 too"
             )
-        deserializer = _one_of(deserializers)
+        deserializer = _one_of(deserializers, multithreaded_deserializer is True)
         self._streams = _checked(deserializer.stream_infos())
-        randomizer = Randomizer(deserializer, randomization_window_in_chunks, randomization_window_in_samples, randomization_seed)
         self._is_infinite = max_samples == max_sweeps == INFINITELY_REPEAT
         sweeps = 1 if max_samples == FULL_DATA_SWEEP else None if max_sweeps == INFINITELY_REPEAT else max_sweeps
         samples = None if sweeps is not None or max_samples == INFINITELY_REPEAT else max_samples
-        self._sequencer = Sequencer(deserializer, randomizer, Limits(samples, sweeps), Errors(max_errors))
+        self._reader = Reader(
+            deserializer,
+            Order(randomization_window_in_chunks, randomization_window_in_samples, randomization_seed),
+            Limits(samples, sweeps),
+            Kind(frame_mode, truncation_length),
+            multithreaded_deserializer is not False,
+            max_errors,
+        )
+        weakref.finalize(self, self._reader.stop)
 
     def stream_infos(self) -> list[StreamInformation]:
         """The streams, in the order of the deserializers."""
@@ -141,15 +152,15 @@ class MinibatchSource:
         for key, info in wanted.items():
             if info not in self._streams:
                 raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is no stream of this source: {self._streams}")
-        batch = self._sequencer.next(size, partitions, partition)
+        batch = self._reader.next(Request(size, partitions, partition))
         if batch is None:
             return {}
-        data = {name: _minibatch_data(parts, batch.sweep_end, device) for name, parts in batch.sequences.items()}
-        return {key: data[info.name] for key, info in wanted.items()}
+        return {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
 
     def get_checkpoint_state(self) -> dict[str, Any]:
-        """Where it stands: the number of samples served."""
-        return {POSITION: self._sequencer.position}
+        """Where it stands: the number of samples served, and with *truncation_length*, or where the sizes of chunks are not known
+        before they are read, what tells the place: lists of numbers."""
+        return self._reader.state
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Go on where a source over the same data, with the same arguments, stood.
@@ -157,10 +168,17 @@ class MinibatchSource:
         Raises:
             ValueError: it is no state of such a source.
         """
-        position = checkpoint.get(POSITION)
-        if not isinstance(position, int) or position < 0:
-            raise ValueError(f"restore_from_checkpoint: expected {{'{POSITION}': samples}}, got {checkpoint!r:.80}")
-        self._sequencer.position = position
+        self._reader.state = checkpoint
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes that data read from files may take, which can be set before the first minibatch: half for what is shuffled together, half
+        for what is read ahead.  A chunk that is larger is in memory all the same."""
+        return self._reader.memory_limit
+
+    @memory_limit.setter
+    def memory_limit(self, limit: int) -> None:
+        self._reader.memory_limit = limit
 
     @property
     def current_position(self) -> dict[str, Any]:
@@ -184,11 +202,18 @@ def stream_called(name: str, infos: Sequence[StreamInformation]) -> StreamInform
     return found[0]
 
 
-def _one_of(deserializers: Any) -> Deserializer:
+def _one_of(deserializers: Any, is_parallel: bool) -> Deserializer:
     listed = list(deserializers) if isinstance(deserializers, (list, tuple)) else [deserializers]
     if not listed:
         raise ValueError("MinibatchSource: no deserializer is given")
     for one in listed:
+        if isinstance(one, UserDeserializer):
+            if len(listed) > 1:
+                raise ValueError(
+                    f"MinibatchSource: {type(one).__name__} is a UserDeserializer, which cannot be read together with others; derive it "
+                    "from cntk.readers.deserializer.Deserializer, which knows keys and lengths"
+                )
+            return UserChunks(one, is_parallel)
         if not isinstance(one, Deserializer):
             raise TypeError(f"MinibatchSource: expected deserializers such as CTFDeserializer(...), got {type(one).__name__} {one!r:.80}")
     _checked([info for one in listed for info in one.stream_infos()])
@@ -206,6 +231,7 @@ def _checked(infos: Sequence[StreamInformation]) -> list[StreamInformation]:
     return list(infos)
 
 
-def _minibatch_data(sequences: list[Any], sweep_end: bool, device: Any) -> MinibatchData:
-    value = Value._of_sequences(sequences, device)
-    return MinibatchData(value, len(sequences), sum(part.shape[0] for part in sequences), sweep_end)
+def _minibatch_data(batch: Batch, info: StreamInformation, device: Any) -> MinibatchData:
+    data = batch.streams[info.name]
+    value = SequencesValue(data, info.sample_shape, device, batch.continues)
+    return MinibatchData(value, len(data), int(data.starts[-1]), batch.sweep_end)

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.axis import Axis
 from cntk.core.types import VariableType, as_type
 from cntk.core.value import NDArrayView, Value, is_csr
-from cntk.core.variable import input_variable
 from cntk.io.constants import INFINITELY_REPEAT
 from cntk.io.user_minibatch_source import UserMinibatchSource
+from cntk.readers.rows import StreamData, join_rows
 from cntk.readers.streams import MinibatchData, StreamInformation
+from cntk.readers.values import SequencesValue
 
 
 class MinibatchSourceFromData(UserMinibatchSource):
@@ -45,12 +47,18 @@ class MinibatchSourceFromData(UserMinibatchSource):
         self._types: dict[str, VariableType] = {}
         for name, given in data_streams.items():
             data, stated = given if isinstance(given, tuple) else (given, None)
-            self._data[name], self._types[name] = data, _type_of(name, data, stated)
+            if isinstance(data, Value):
+                data = _sequences_of(data)
+                if stated is None and isinstance(data, list):
+                    stated = VariableType(dynamic_axes=Axis.default_input_variable_dynamic_axes())
+            self._types[name] = _type_of(name, data, stated)
+            self._data[name] = data
         lengths = {name: _length(data) for name, data in self._data.items()}
         if len(set(lengths.values())) > 1:
             raise TypeError(f"MinibatchSourceFromData: all streams must have the same number of samples or sequences, got {lengths}")
         self._length = next(iter(lengths.values()))
-        self._counts = self._samples_of_each()
+        self._starts = {name: self._starts_of(name) for name in self._data}
+        self._ends = np.cumsum(np.max([np.diff(starts) for starts in self._starts.values()], axis=0))
         self._max_samples = max_samples
         self._cursor = 0
         self._total_num_samples = 0
@@ -76,10 +84,10 @@ class MinibatchSourceFromData(UserMinibatchSource):
         if self._total_num_samples >= self._max_samples:
             return {}
         begin = self._cursor
-        longest = np.cumsum(np.max([counts[begin:] for counts in self._counts.values()], axis=0))
+        before = int(self._ends[begin - 1]) if begin else 0
         room = min(num_samples, self._max_samples - self._total_num_samples)
-        end = begin + max(int(np.searchsorted(longest, room, side="right")), 1)
-        self._total_num_samples += int(longest[end - begin - 1])
+        end = max(int(self._ends.searchsorted(before + room, side="right")), begin + 1)
+        self._total_num_samples += int(self._ends[end - 1]) - before
         at_end = end == self._length
         sweep_end = at_end or self._total_num_samples >= self._max_samples
         self._cursor = 0 if at_end else end
@@ -97,26 +105,36 @@ class MinibatchSourceFromData(UserMinibatchSource):
         self._cursor = checkpoint["cursor"]
         self._total_num_samples = checkpoint["total_num_samples"]
 
-    def _samples_of_each(self) -> dict[str, Any]:
-        """By stream, the samples of each sequence; 1 where samples are single."""
-        return {
-            name: np.array([part.shape[0] for part in data]) if self._is_sequence(name) else np.ones(self._length, np.int64)
-            for name, data in self._data.items()
-        }
+    def _starts_of(self, name: str) -> Any:
+        """The first sample of each sequence of a stream, and the number of all at the end."""
+        if not self._is_sequence(name):
+            return np.arange(self._length + 1)
+        return np.cumsum([0, *(part.shape[0] for part in self._data[name])])
 
     def _is_sequence(self, name: str) -> bool:
         return len(self._types[name].dynamic_axes or ()) > 1
 
     def _part(self, name: str, places: slice, sweep_end: bool, device: Any) -> MinibatchData:
-        data = self._data[name]
-        samples = int(self._counts[name][places].sum())
-        count = len(self._counts[name][places])
-        if isinstance(data, list):
-            value = Value.create(input_variable(**self._types[name]), data[places], device=device)
+        data, type, starts = self._data[name], self._types[name], self._starts[name]
+        lengths = np.diff(starts)[places] if places.step > 1 else np.diff(starts[places.start : places.stop + 1])
+        value: Value
+        if self._is_sequence(name):
+            rows = join_rows([_data_of(part) for part in data[places]]).astype(type.dtype, copy=False)
+            value = SequencesValue(StreamData.of_lengths(rows, lengths), type.shape or (), device)
         else:
-            held = data.data._data if isinstance(data, Value) else data
-            value = Value(NDArrayView.from_data(_contiguous(held[places]), device))
-        return MinibatchData(value, count, samples, sweep_end)
+            value = Value(NDArrayView.from_data(_contiguous(_data_of(data)[places]), device))
+        return MinibatchData(value, len(lengths), int(lengths.sum()), sweep_end)
+
+
+def _sequences_of(value: Value) -> Any:
+    """The sequences of a value, or the value if it holds single samples."""
+    if value._lengths is None or (max(value._lengths) == 1 and value.seq_starts is None):
+        return value
+    return value._sparse_sequences(value.shape[2:]) if value.is_sparse else value.as_sequences()
+
+
+def _data_of(given: Any) -> Any:
+    return given.data._data if isinstance(given, Value) else given
 
 
 def _contiguous(data: Any) -> Any:
@@ -144,6 +162,9 @@ def _type_of(name: str, data: Any, stated: Any) -> VariableType:
     if is_sequence != isinstance(data, list):
         raise TypeError(f"{where}: a list goes with a type such as Sequence[Tensor[3]], and such a type with a list; got {stated}")
     found = tuple(parts[0].shape[1:])
+    for i, part in enumerate(parts):
+        if tuple(part.shape[1:]) != found or not part.shape[0]:
+            raise ValueError(f"{where}: expected sequences of shape {('steps', *found)}, got {part.shape} at position {i}")
     if not known.shape_is_known:
         known = known.updated_with(shape=found)
     elif not is_csr(parts[0]) and known.shape != found:

@@ -12,6 +12,7 @@ from cntk.testing.deserializers import check_deserializer
 from cntk.testing.learners import check_learner
 from cntk.testing.ops import check_op
 from cntk.testing.progress import check_progress_writer
+from cntk.testing.strategies import check_strategy
 from cntk.testing.tolerances import assert_close
 
-__all__ = ["assert_close", "check_backend", "check_deserializer", "check_learner", "check_op", "check_progress_writer"]
+__all__ = ["assert_close", "check_backend", "check_deserializer", "check_learner", "check_op", "check_progress_writer", "check_strategy"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from cntk.core.shape import size_of
 from cntk.core.value import is_csr
 from cntk.io import MinibatchSource
-from cntk.readers.deserializer import Deserializer, Errors, StreamData
+from cntk.readers.deserializer import UNKNOWN, Chunk, Deserializer, Errors, StreamData
 from cntk.readers.streams import StreamInformation
 
 
@@ -35,21 +37,34 @@ def check_deserializer(factory: Callable[[], Any]) -> None:
     if [info.m_id for info in streams] != list(range(len(streams))) or len({info.name for info in streams}) < len(streams):
         raise AssertionError(f"streams are numbered from 0 and have names of their own; got {[(info.m_id, info.name) for info in streams]}")
     chunks = deserializer.chunk_infos()
-    if not chunks or not all(sequences for sequences, _ in chunks):
+    if not chunks or not all(info.sequences for info in chunks):
         raise AssertionError(f"there must be a chunk at least, and in each a sequence; got {list(chunks)!r:.80}")
-    for chunk, (sequences, samples) in enumerate(chunks):
+    first, again = _read_by_threads(deserializer, len(chunks))
+    sequences = 0
+    for chunk, (info, data, other) in enumerate(zip(chunks, first, again, strict=True)):
         infos = deserializer.sequence_infos(chunk)
-        if (len(infos.lengths), len(infos.keys), int(np.sum(infos.lengths))) != (sequences, sequences, samples):
+        said = (info.sequences, info.samples) if info.samples != UNKNOWN else (len(infos.lengths), int(np.sum(infos.lengths)))
+        if (len(infos.lengths), len(infos.keys), int(np.sum(infos.lengths))) != (said[0], *said):
             raise AssertionError(
-                f"chunk {chunk} was said to have {sequences} sequences with {samples} samples; sequence_infos gives "
+                f"chunk {chunk} was said to have {said[0]} sequences with {said[1]} samples; sequence_infos gives "
                 f"{len(infos.lengths)} lengths that add up to {int(np.sum(infos.lengths))}, and {len(infos.keys)} keys"
             )
-        _check_chunk(f"chunk {chunk}", deserializer, chunk, streams, np.asarray(infos.lengths))
-    _check_sweep(deserializer, sum(sequences for sequences, _ in chunks))
+        sequences += said[0]
+        _check_chunk(f"chunk {chunk}", (data, other), streams, np.asarray(infos.lengths))
+        if deserializer.transforms:
+            _check_transform(f"chunk {chunk}", deserializer, data, infos.keys)
+    _check_sweep(deserializer, sequences)
 
 
-def _check_chunk(where: str, deserializer: Deserializer, chunk: int, streams: list[StreamInformation], lengths: Any) -> None:
-    first, again = (deserializer.get_chunk(chunk, Errors()) for _ in range(2))
+def _read_by_threads(deserializer: Deserializer, count: int) -> list[list[Chunk]]:
+    """All chunks, twice, by several threads at once, which is how a source reads them."""
+    errors = Errors()
+    with ThreadPoolExecutor(4) as pool:
+        return [list(pool.map(lambda chunk: deserializer.get_chunk(chunk, errors), range(count))) for _ in range(2)]
+
+
+def _check_chunk(where: str, reads: tuple[Chunk, Chunk], streams: list[StreamInformation], lengths: Any) -> None:
+    first, again = reads
     if sorted(first) != sorted(info.name for info in streams):
         raise AssertionError(f"{where} must have the streams {[info.name for info in streams]}; it has {list(first)}")
     for info in streams:
@@ -66,9 +81,26 @@ def _check_stream(where: str, info: StreamInformation, data: StreamData, sequenc
     if len(data.lengths) != sequences or not (data.lengths > 0).all() or data.starts[-1] != data.rows.shape[0]:
         lengths = data.lengths.tolist()
         raise AssertionError(f"{where}: expected samples of {sequences} sequences, got lengths {lengths} of rows {data.rows.shape}")
-    shape = info.sample_shape
-    if (is_csr(data.rows), tuple(data.rows.shape[1:]), data.rows.dtype) != (info.is_sparse, shape, np.dtype(info.dtype)):
-        raise AssertionError(f"{where}: expected {info.storage_format} {np.dtype(info.dtype)} of shape {shape}, got {data.rows!r:.200}")
+    if data.rows.dtype != object:
+        _check_rows(where, info, data.rows)
+
+
+def _check_rows(where: str, info: StreamInformation, rows: Any) -> None:
+    shape = (size_of(info.sample_shape),) if info.is_sparse else info.sample_shape
+    if (is_csr(rows), rows.dtype) != (info.is_sparse, np.dtype(info.dtype)) or not _fits(rows.shape[1:], shape):
+        raise AssertionError(f"{where}: expected {info.storage_format} {np.dtype(info.dtype)} of shape {shape}, got {rows!r:.200}")
+
+
+def _check_transform(where: str, deserializer: Deserializer, data: Chunk, keys: Any) -> None:
+    """What is drawn at random depends on key and seed alone, and what is made of a sequence has the stream's type and shape."""
+    for number in range(len(keys)):
+        sequence = {name: stream.sequence(number) for name, stream in data.items()}
+        first, again = (deserializer.transform(dict(sequence), keys[number], 7) for _ in range(2))
+        for info in deserializer.stream_infos():
+            place = f"{where}, sequence {number}, stream '{info.name}', transformed"
+            _check_rows(place, info, first[info.name])
+            if not (_dense(first[info.name]) == _dense(again[info.name])).all():
+                raise AssertionError(f"{place}: with the same key and seed the data differs")
 
 
 def _check_sweep(deserializer: Deserializer, sequences: int) -> None:
@@ -88,3 +120,8 @@ def _contents(source: MinibatchSource) -> list[tuple[bytes, ...]]:
 
 def _dense(rows: Any) -> Any:
     return rows.toarray() if is_csr(rows) else np.asarray(rows)
+
+
+def _fits(shape: Any, wanted: Any) -> bool:
+    """Whether the shape is the one that is wanted, of which free axes are negative."""
+    return len(shape) == len(wanted) and all(dim == want or want < 0 for dim, want in zip(shape, wanted, strict=True))

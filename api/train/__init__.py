@@ -1,7 +1,7 @@
 """Training: the trainer, training sessions, and what ``Function.train`` and ``Function.test`` do."""
 
 from cntk.learners.schedules import minibatch_size_schedule
-from cntk.train import trainer
+from cntk.train import distributed, trainer
 from cntk.train.data_unit import DataUnit
 from cntk.train.function import extend_function
 from cntk.train.session_config import CheckpointConfig, CrossValidationConfig, TestConfig
@@ -15,6 +15,7 @@ __all__ = [
     "TestConfig",
     "Trainer",
     "TrainingSession",
+    "distributed",
     "minibatch_size_schedule",
     "trainer",
     "training_session",

@@ -99,7 +99,7 @@ def has_checkpoint(filename: Any) -> bool:
 
 
 def latest_numbered(filename: Any) -> str | None:
-    """The checkpoint called *filename* with the highest number appended, or None."""
+    """The checkpoint called *filename* with the highest number appended, or None; whether it is whole is seen when it is read."""
     folder, name = os.path.split(os.fspath(filename))
     numbered = re.compile(re.escape(name) + r"(\d+)\.ckp")
     numbers = [int(match[1]) for entry in os.listdir(folder or ".") if (match := numbered.fullmatch(entry))]

@@ -47,8 +47,14 @@ class ArrayData:
         self.is_infinite = endless
         self._position = 0
 
-    def next(self, size: int) -> tuple[dict[Any, Any], bool]:
-        """At most *size* samples, or one longer sequence, and whether they end a pass over the data; nothing at the end."""
+    def next(self, size: int, workers: int = 1, rank: int = 0) -> tuple[dict[Any, Any], bool]:
+        """At most *size* samples, or one longer sequence, and whether they end a pass over the data; nothing at the end.
+
+        Args:
+            size: samples for all workers together.
+            workers: how many deal out each minibatch between them, one sample or sequence after another.
+            rank: the worker whose part to return; there may be nothing in it.
+        """
         start = self._position
         if start == len(self._ends):
             if not self.is_infinite:
@@ -57,7 +63,10 @@ class ArrayData:
         before = self._ends[start - 1] if start else 0
         stop = max(int(np.searchsorted(self._ends, before + size, side="right")), start + 1)
         self._position = stop
-        return {variable: array[start:stop] for variable, array in self._arrays.items()}, stop == len(self._ends)
+        ends = stop == len(self._ends)
+        if start + rank >= stop:
+            return {}, ends
+        return {variable: array[start + rank : stop : workers] for variable, array in self._arrays.items()}, ends
 
     def get_checkpoint_state(self) -> dict[str, Any]:
         """The place in the arrays."""
@@ -92,10 +101,17 @@ class SourceData:
         """Whether it never ends."""
         return bool(self._source.is_infinite())
 
-    def next(self, size: int) -> tuple[dict[Any, Any], bool]:
-        """A minibatch of about *size* samples, and whether a sweep over the data ends in it; nothing at the end."""
-        workers = () if isinstance(self._source, MinibatchSource) else (1, 0)
-        found = self._source.next_minibatch(size, *workers)
+    def next(self, size: int, workers: int = 1, rank: int = 0) -> tuple[dict[Any, Any], bool]:
+        """A minibatch of about *size* samples, and whether a sweep over the data ends in it; nothing at the end.
+
+        Args:
+            size: samples for all workers together.
+            workers, rank: how many share the data, and which one's part is wanted; there may be nothing in it.
+        """
+        if isinstance(self._source, MinibatchSource):
+            found = self._source.next_minibatch(size, num_data_partitions=workers, partition_index=rank)
+        else:
+            found = self._source.next_minibatch(size, workers, rank)
         if not found:
             return {}, False
         missing = [stream for stream in self.streams.values() if stream not in found]

@@ -65,7 +65,8 @@ def train(
         streams: with a minibatch source, the stream for each argument, in their order.
         model_inputs_to_streams: the same as a dictionary, in place of *streams*.
         parameter_learners: learners of the parameters.
-        callbacks: progress writers, and a ``CheckpointConfig``, ``CrossValidationConfig`` and ``TestConfig``, one of each at most.
+        callbacks: progress writers, and a ``CheckpointConfig``, ``CrossValidationConfig`` and ``TestConfig``, one of each at most; None
+            among them, or one alone, will do.
         progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; *epoch_size* by default.
         max_epochs: epochs to train, 1 by default; 1.5 is one and a half.
         epoch_size: samples in an epoch; by default all, and with *max_samples* as many as these. A minibatch source does not tell how
@@ -194,6 +195,8 @@ class _Callbacks:
         self.test: TestConfig | None = None
         places = {CheckpointConfig: "checkpoint", CrossValidationConfig: "cross_validation", TestConfig: "test"}
         for callback in as_list(callbacks):
+            if callback is None:
+                continue
             if isinstance(callback, ProgressWriter):
                 self.writers.append(callback)
                 continue

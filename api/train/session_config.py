@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cntk.core.function import Function
-from cntk.io import INFINITELY_REPEAT
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
@@ -31,11 +32,10 @@ def frequency_of(given: Any, what: str) -> Frequency:
         ValueError: it is given as something else.
     """
     number, unit = given if isinstance(given, tuple) and len(given) == 2 else (given, DataUnit.sample)
-    if number is None:
-        number = UNLIMITED
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0 or not isinstance(unit, DataUnit):
+    number = UNLIMITED if number is None else number
+    if not _is_whole(number) or number < 0 or not isinstance(unit, DataUnit):
         raise ValueError(f"{what}: expected a number of samples or (number, DataUnit), such as (2, DataUnit.sweep); got {given!r:.80}")
-    return Frequency(min(number, UNLIMITED), unit)
+    return Frequency(min(int(number), UNLIMITED), unit)
 
 
 class CheckpointConfig:
@@ -51,8 +51,8 @@ class CheckpointConfig:
         ValueError: a *frequency* without *filename*, or one that is none.
 
     >>> config = C.CheckpointConfig("model", frequency=(1, C.train.DataUnit.sweep))
-    >>> config.frequency
-    Frequency(every=1, unit=DataUnit.sweep)
+    >>> config
+    CheckpointConfig('model', (1, DataUnit.sweep), restore=True, preserve_all=False)
     """
 
     def __init__(self, filename: Any, frequency: Any = None, restore: bool = True, preserve_all: bool = False) -> None:
@@ -64,7 +64,8 @@ class CheckpointConfig:
         self.preserve_all = preserve_all
 
     def __repr__(self) -> str:
-        return f"CheckpointConfig({self.filename!r}, {tuple(self.frequency)}, restore={self.restore}, preserve_all={self.preserve_all})"
+        every, unit = self.frequency
+        return f"CheckpointConfig({self.filename!r}, ({every}, {unit}), restore={self.restore}, preserve_all={self.preserve_all})"
 
 
 class _Evaluation:
@@ -176,14 +177,20 @@ def sizes_of(given: Any, what: str) -> TrainingParameterSchedule[int]:
     Raises:
         ValueError: it is something else.
     """
-    if isinstance(given, bool) or not isinstance(given, (int, TrainingParameterSchedule)):
+    if _is_whole(given):
+        return minibatch_size_schedule(int(given))
+    if not isinstance(given, TrainingParameterSchedule):
         raise ValueError(f"{what}: expected a number of samples or a minibatch_size_schedule, got {type(given).__name__} {given!r:.80}")
-    return minibatch_size_schedule(given)
+    return given
 
 
 def is_unlimited(max_samples: int) -> bool:
     """Whether a number of samples stands for all there are, such as ``INFINITELY_REPEAT``."""
-    return max_samples >= min(UNLIMITED, INFINITELY_REPEAT)
+    return max_samples >= UNLIMITED
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
 def _newer(minibatch_source: Any, minibatch_size: Any, source: Any, mb_size: Any) -> tuple[Any, Any]:

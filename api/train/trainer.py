@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
+import numpy as np
+
 from cntk.core import random
 from cntk.core.block import as_composite, combine
+from cntk.core.distributed import Minibatch, Transport
 from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function
@@ -21,6 +24,8 @@ from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
 from cntk.readers.streams import MinibatchData
 from cntk.train.checkpoint import operator_states, read_checkpoint, restore_operator_states, write_checkpoint
+from cntk.train.distributed import DistributedLearner
+from cntk.train.team import Team, team_of
 
 
 class Trainer:
@@ -65,8 +70,11 @@ class Trainer:
         self._function = combine([*self._roots, *outputs])
         self._saved = combine([*outputs, *self._roots])
         self._wrt = [*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient)]
-        self._seen = self._learners[0].total_number_of_samples_seen()
+        self._team = team_of(self._learners)
+        seen = self._learners[0].total_number_of_samples_seen
+        self._seen: int = seen if self._team is not None else seen()
         self._last: tuple[int, float, float] | None = None
+        self._ended_sweep = False
 
     # ---- training and testing ----
 
@@ -82,6 +90,9 @@ class Trainer:
             is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes; data of a
                 minibatch source says so itself.
 
+        With distributed learners all workers call this, with samples of their own or with ``{}`` for none; it returns True while any of
+        them has samples, so that all leave a loop together.
+
         Returns:
             Whether parameters were updated; with *outputs* a pair of that and a dictionary of the values by what was asked for.
 
@@ -90,24 +101,24 @@ class Trainer:
         """
         extra = {} if outputs is None else _by_output(outputs)
         if isinstance(arguments, dict) and not arguments:
-            return False if outputs is None else (False, {})
+            updated = self._team is not None and self._train_without_data(self._team, extra, device)
+            return updated if outputs is None else (updated, {})
         program = program_for(self._function, [*self._roots, *extra.values()], device, self._wrt, [self._loss], training=True)
         run = program.start(feeds_for(program, arguments))
         try:
             with run.guard():
                 run.forward()
-                self._aggregate(run)
-                run.backward()
-                updated = self._update(run, _ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end))
+                minibatch = self._sums(run, _ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end))
+                updated = self._learn(run, minibatch) if self._team is None else self._team.learn(run, minibatch)
                 values = {wanted: _host(run, variable) for wanted, variable in extra.items()}
                 run.finish()
         finally:
             run.close()
-        self._report()
+        self._report(minibatch)
         return updated if outputs is None else (updated, values)
 
     def test_minibatch(self, arguments: Any, device: Any = None) -> float:
-        """Average of the metric over one minibatch, without training.
+        """Average of the metric over one minibatch, without training; with distributed learners over this worker's samples only.
 
         Raises:
             ValueError: the criterion has no metric.
@@ -115,9 +126,14 @@ class Trainer:
         self._known_metric()
         return self.measure_minibatch(arguments, device)[0]
 
-    def measure_minibatch(self, arguments: Any, device: Any = None) -> tuple[float, int]:
-        """Average of the metric, or of the loss where there is none, and the number of samples that it is the average of."""
-        average, samples = measure(self._function, self._loss if self._metric is None else self._metric, arguments, device)
+    def measure_minibatch(self, arguments: Any, device: Any = None, transport: Transport | None = None) -> tuple[float, int]:
+        """Average of the metric, or of the loss where there is none, and the number of samples that it is the average of.
+
+        Args:
+            arguments, device: as for :meth:`test_minibatch`; with ``{}`` there are no samples.
+            transport: what connects this worker with others over whose samples to average, too.
+        """
+        average, samples = measure(self._function, self._loss if self._metric is None else self._metric, arguments, device, transport)
         for writer in self._writers:
             writer.update_test(samples, average * samples)
         return average, samples
@@ -169,6 +185,8 @@ class Trainer:
         chosen), the counts of the trainer and of the progress writers, and *external_state*.  A process that is killed meanwhile leaves
         the checkpoint that was there before, or the new one.
 
+        With distributed learners all workers call this, the main worker writes, and *external_state* is kept of each.
+
         Args:
             filename: path of the model's file, which :meth:`Function.load` reads; its outputs are those of the model, the loss, the metric.
             external_state: what else to keep, such as a minibatch source's position: a dictionary with strings as keys of numbers,
@@ -178,21 +196,28 @@ class Trainer:
             TypeError: *external_state* holds something else.
             OSError: a file cannot be written.
         """
+        team, external = self._team, {} if external_state is None else external_state
+        if team is not None:
+            team.synchronize()
+        own = {"operators": operator_states(self._saved), "external": external}
         state = {
             "samples": self._seen,
             "learners": [learner.create_checkpoint() for learner in self._learners],
             "seeds": random.create_checkpoint(),
-            "operators": operator_states(self._saved),
             "progress": [writer.create_checkpoint() for writer in self._writers],
-            "external": {} if external_state is None else external_state,
+            "workers": [own] if team is None else team.gather_states(own),
         }
-        write_checkpoint(filename, self._saved, state)
+        if team is None or team.transport.rank == 0:
+            write_checkpoint(filename, self._saved, state)
+        if team is not None:
+            team.transport.barrier()
 
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
 
         The trainer, made by the same program, has the same model, criterion and learners.  Progress writers go on counting where there
-        are as many as then.
+        are as many as then.  With distributed learners all workers call this and read the file; there may be more of them than then, or
+        fewer: what was each worker's own, such as the ``external_state``, a new one takes from the main worker.
 
         Args:
             filename: path of the model's file.
@@ -209,15 +234,23 @@ class Trainer:
         if len(learners) != len(self._learners):
             raise RuntimeError(f"{filename}: checkpoint of {len(learners)} learners given to a trainer with {len(self._learners)}")
         restore_values(self._saved, Function.load(model), os.fspath(filename))
-        for learner, saved in zip(self._learners, learners, strict=True):
-            learner.restore_from_checkpoint(saved)
+        workers = state["workers"]
+        rank = 0
+        if self._team is not None:
+            self._team.restore_learners(learners, workers)
+            rank = self._team.transport.rank
+        else:
+            for learner, saved in zip(self._learners, learners, strict=True):
+                learner.restore_from_checkpoint(saved)
+        own = workers[rank if rank < len(workers) else 0]
         random.restore_from_checkpoint(state["seeds"])
-        restore_operator_states(self._saved, state["operators"])
+        restore_operator_states(self._saved, own["operators"])
         self._seen, self._last = state["samples"], None
         if len(state["progress"]) == len(self._writers):
             for writer, saved in zip(self._writers, state["progress"], strict=True):
                 writer.restore_from_checkpoint(saved)
-        return state["external"]
+        external: dict[str, Any] = own["external"]
+        return external
 
     def print_node_timing(self) -> None:
         """Print how long operators have taken on average since :func:`cntk.debugging.set_node_timing` was switched on."""
@@ -273,42 +306,64 @@ class Trainer:
         return 0 if self._last is None else self._last[0]
 
     @property
+    def previous_minibatch_ended_sweep(self) -> bool:
+        """Whether a pass over the data ended in the last minibatch, on any worker."""
+        return self._ended_sweep
+
+    @property
+    def team(self) -> Team | None:
+        """What connects the workers of distributed learners; None with others."""
+        return self._team
+
+    @property
     def total_number_of_samples_seen(self) -> int:
         """Samples trained on so far, those included that the first learner had seen before it came to this trainer."""
         return self._seen
 
     # ---- inside ----
 
-    def _aggregate(self, run: Run) -> None:
-        """Sum loss and metric over the minibatch; samples are those of the loss."""
-        samples = run.count(self._loss)
+    def _sums(self, run: Run, ends_sweep: bool) -> Minibatch:
+        """Loss and metric summed over the minibatch; samples are those of the loss."""
         loss = float(run.value(self._loss).sum())
         metric = 0.0 if self._metric is None else float(run.value(self._metric).sum())
-        self._last = (samples, loss, metric)
-        self._seen += samples
+        return Minibatch(run.count(self._loss), loss, metric, ends_sweep)
 
-    def _update(self, run: Run, is_sweep_end: bool) -> bool:
-        samples = self.previous_minibatch_sample_count
+    def _learn(self, run: Run, minibatch: Minibatch) -> bool:
+        run.backward()
         updated = False
         for learner in self._learners:
             gradients = [run.gradient(parameter) for parameter in learner.updated_parameters]
-            updated = learner.update_arrays(gradients, samples, is_sweep_end) or updated
+            updated = learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep) or updated
         return updated
 
-    def _report(self) -> None:
+    def _train_without_data(self, team: Team, extra: Mapping[Any, Variable], device: Any) -> bool:
+        """Take part in a minibatch of the other workers; whether there was one."""
+        program = program_for(self._function, [*self._roots, *extra.values()], device, self._wrt, [self._loss], training=True)
+        minibatch = Minibatch(0, 0.0, 0.0)
+        updated = team.learn_from_others(program, minibatch)
+        if minibatch.samples:
+            self._report(minibatch)
+        return updated
+
+    def _report(self, minibatch: Minibatch) -> None:
+        self._seen += minibatch.samples
+        self._ended_sweep = minibatch.ends_sweep
+        self._last = minibatch.own if self._team is not None and self._team.averages_models else minibatch.sums
         for learner in self._learners:
             if learner.announcements:
                 for name, value in learner.announcements.items():
                     for writer in self._writers:
                         writer.write(name, value)
                 learner.announcements.clear()
-        samples, loss, metric = self._previous()
         for writer in self._writers:
-            writer.update_training(samples, loss, metric)
+            writer.update_training(*minibatch.sums)
+        if self._team is not None and (synchronized := self._team.take_synchronization(minibatch))[0]:
+            for writer in self._writers:
+                writer.update_distributed(*synchronized)
 
     def _previous(self) -> tuple[int, float, float]:
-        if self._last is None:
-            raise RuntimeError("Trainer: no minibatch has been trained yet")
+        if self._last is None or not self._last[0]:
+            raise RuntimeError("Trainer: no minibatch has been trained yet, or this worker had no samples in the last one")
         return self._last
 
     def _known_metric(self) -> Variable:
@@ -317,15 +372,31 @@ class Trainer:
         return self._metric
 
 
-def measure(function: Function, metric: Variable, arguments: Any, device: Any = None) -> tuple[float, int]:
-    """Average of *metric* over a minibatch, and the number of samples it is the average of."""
+def measure(
+    function: Function, metric: Variable, arguments: Any, device: Any = None, transport: Transport | None = None
+) -> tuple[float, int]:
+    """Average of *metric* over a minibatch, and the number of samples it is the average of.
+
+    Args:
+        arguments: the data; ``{}`` for none.
+        transport: what connects this worker with others that measure, too, and whose samples count.
+    """
+    is_empty = isinstance(arguments, dict) and not arguments
+    total, samples = (0.0, 0) if is_empty else _sum_of(function, metric, arguments, device)
+    if transport is not None:
+        sums = np.array([total, samples], np.float64)
+        transport.sum(sums)
+        total, samples = float(sums[0]), int(sums[1])
+    return total / samples if samples else 0.0, samples
+
+
+def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -> tuple[float, int]:
     program = program_for(function, [metric], device)
     run = program.start(feeds_for(program, arguments))
     try:
         with run.guard():
             run.forward()
-        samples = run.count(metric)
-        return float(run.value(metric).sum()) / samples, samples
+        return float(run.value(metric).sum()), run.count(metric)
     finally:
         run.close()
 
@@ -410,7 +481,7 @@ def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Paramet
     known = set(combine([loss]).parameters)
     owned: dict[Parameter, None] = {}
     for learner in learners:
-        if not isinstance(learner, Learner):
+        if not isinstance(learner, (Learner, DistributedLearner)):
             raise TypeError(f"Trainer: expected learners, made by cntk.sgd(...) or the like, got {type(learner).__name__} {learner!r:.80}")
         for parameter in learner.updated_parameters:
             if parameter not in known:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cntk.learners.schedules import minibatch_size_schedule
 from cntk.train.checkpoint import has_checkpoint, latest_numbered
 from cntk.train.data import ArrayData, Data, SourceData, is_source
@@ -158,8 +160,9 @@ class TrainingSession:
         if self._test_data is not None:
             self._evaluate(self._test_data, self._test.sizes, UNLIMITED)
 
-    def on_minibatch_end(self) -> None:
-        """Called after each minibatch."""
+    def on_minibatch_end(self) -> bool | None:
+        """Called after each minibatch; False ends training."""
+        return True
 
     def on_checkpoint_start(self, index: int) -> None:
         """Called before a checkpoint is written; *index* is its number."""
@@ -182,9 +185,9 @@ class TrainingSession:
         if callback is None:
             return True
         goes_on = callback(index, average_error, num_samples, num_minibatches)
-        if not isinstance(goes_on, bool):
+        if not isinstance(goes_on, (bool, np.bool_)):
             raise TypeError(f"the callback of a cross validation must return True, or False to end training; got {goes_on!r:.80}")
-        return goes_on
+        return bool(goes_on)
 
     # ---- the loop ----
 
@@ -201,6 +204,7 @@ class TrainingSession:
         write_summary = None
         if is_wanted(timers["progress"], counts):
             timers["progress"].set(counts)
+            self._is_saved = False
             write_summary = self._trainer.take_training_summary()
         if is_wanted(timers["checkpoint"], counts):
             self._save_numbered(timers["checkpoint"].set(counts))
@@ -212,14 +216,17 @@ class TrainingSession:
     def _train_minibatch(self, left: int) -> bool:
         """Train on at most *left* samples; whether there was data to learn from."""
         size = min(self._sizes[self._trainer.total_number_of_samples_seen], left)
-        arguments, ends_sweep = self._data.next(size)
+        team = self._trainer.team
+        partition = team.partition if team is not None and team.is_distributed else (1, 0)
+        arguments, ends_sweep = self._data.next(size, *partition)
         told = None if isinstance(self._data, SourceData) else ends_sweep
         if not self._trainer.train_minibatch(arguments, device=self._device, is_sweep_end=told):
             return False
         self._minibatches += 1
-        self._sweeps += ends_sweep
+        self._sweeps += self._trainer.previous_minibatch_ended_sweep
         self._is_saved = False
-        self.on_minibatch_end()
+        if self.on_minibatch_end() is False:
+            self._goes_on = False
         return True
 
     # ---- checkpoints ----
@@ -240,6 +247,8 @@ class TrainingSession:
         if config.filename is None or not config.restore:
             return
         found = config.filename if has_checkpoint(config.filename) else latest_numbered(config.filename) if config.preserve_all else None
+        if self._trainer.team is not None:
+            found = self._trainer.team.first_says(found or "") or None
         if found is None:
             return
         state = self._trainer.restore_from_checkpoint(found)
@@ -262,16 +271,21 @@ class TrainingSession:
             self._validation_data.restore_from_checkpoint(self._validation_start)
             found = self._evaluate(self._validation_data, self._validation.sizes, self._validation.max_samples)
         self._goes_on = self.on_cross_validation_end(index, *found)
+        if self._trainer.team is not None:
+            self._goes_on = self._trainer.team.sum_up(not self._goes_on) == [0.0]
         self._is_saved = False
 
     def _evaluate(self, data: Data, sizes: Any, max_samples: int) -> tuple[float, int, int]:
-        """Average of the metric, and of how many samples and minibatches."""
+        """Average of the metric, and of how many samples and minibatches, of all workers."""
+        team = self._trainer.team
+        if team is not None:
+            team.synchronize()
         total, samples, minibatches = 0.0, 0, 0
         while samples < max_samples:
-            arguments, _ = data.next(min(sizes[samples], max_samples - samples))
-            if not arguments:
+            arguments, _ = data.next(min(sizes[samples], max_samples - samples), *((1, 0) if team is None else team.partition))
+            average, count = self._trainer.measure_minibatch(arguments, self._device, None if team is None else team.transport)
+            if not count:
                 break
-            average, count = self._trainer.measure_minibatch(arguments, self._device)
             total += average * count
             samples += count
             minibatches += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ...core.distributed import launched_rank
 from ...core.progress import NEVER, ProgressWriter, Span, Sums
 from .manual import ManualProgress, average
 
@@ -26,7 +27,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         first: number of minibatches at the start of each epoch that are printed one by one.
         tag: put in brackets before the figures of an epoch.
         log_to_file: name of a file that takes the lines instead of the screen; it is overwritten.
-        rank: number of this worker; it is added to the file's name.
+        rank: number of this worker; it is added to the file's name. Without it the main worker alone prints.
         gen_heartbeat: whether to print a sign of life to the screen, every 10 seconds at most.
         num_epochs: number of epochs that training will take, where it is known.
         test_freq, test_first: as *freq* and *first*, for evaluation.
@@ -70,7 +71,8 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         self.metric_is_pct = metric_is_pct
         self._heartbeat_time = 0.0
         self.logfilename = None if log_to_file is None else log_to_file + ("" if rank is None else f"rank{rank}")
-        if self.logfilename is not None:
+        self._is_silent = rank is None and launched_rank() > 0
+        if self.logfilename is not None and not self._is_silent:
             self._begin_file(self.logfilename)
         if freq == 0:
             for line in HEADER:
@@ -78,6 +80,8 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
 
     def log(self, message: str) -> None:
         """Print a line, to the screen or to the file."""
+        if self._is_silent:
+            return
         if self.logfilename is None:
             print(message)
         else:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from glob import glob, has_magic
+from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
+from ...core.dtypes import as_dtype
 from ...core.source import user_line
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamConfiguration, StreamInformation
-from .grammar import read_line
-from .index import Index, make_index
-from .samples import Part, faults, join, part_of, part_of_lists
-from .scan import scan
+from .document import Document
+from .index import Settings
+from .samples import Part, join
 
 CHUNK_SIZE = 32 << 20
 """Bytes of text in a chunk."""
 
-SCAN_SIZE = 1 << 20
-"""Bytes of text that are read in bulk; what that takes of memory grows with it."""
+COMPILED_FROM = 32 << 20
+"""Bytes of text from which on it is worth to import Numba, which takes half a second."""
 
 FOREIGN = ("transforms", "context", "scp", "mlf", "broadcast")
 """What a StreamDef may say to other deserializers."""
@@ -37,12 +36,16 @@ class CTFDeserializer(Deserializer):
     in a sequence than the sequence has lines, but at least one, and some stream has as many.  Missing numbers at the end of a dense
     sample are zero, with a warning; fields that no stream wants and comments are passed over.
 
+    Numbers are rounded once, to the nearest of the stream's type.  Large files are found their way about in with an index, which is
+    made once, lies beside the file as ``<file>.index``, and is made again when the file changes.
+
     Args:
-        filename: the file.
+        filename: the file, or several: a list, or a pattern such as ``'train-*.ctf'``, whose files are read in the order of their names.
+            Those that end in ``.gz`` are unpacked into the cache folder first.
         streams: by the stream's name a ``StreamDef`` with the ``field``, its ``shape`` (a number of elements) and ``is_sparse``.
 
     Raises:
-        ValueError: no file name, or a stream without field or shape.
+        ValueError: no file name, a pattern that no file has, or a stream without field or shape.
         RuntimeError: no streams, or two of one field.  What is wrong with the file is said when a ``MinibatchSource`` is made of it, or
             reads there.
 
@@ -51,34 +54,46 @@ class CTFDeserializer(Deserializer):
     [words([943])]
     """
 
-    def __init__(self, filename: str, streams: Mapping[str, Mapping[str, Any]]) -> None:
-        self._path = os.fspath(filename)
-        if not self._path:
-            raise ValueError(f"CTFDeserializer: no file name is given\n[CALL STACK]\n{user_line()}")
+    multithreaded = True
+
+    def __init__(self, filename: str | Sequence[str], streams: Mapping[str, Mapping[str, Any]]) -> None:
+        self._paths = _files(filename)
         self._streams = [_configuration(name, stream) for name, stream in streams.items()]
         if not self._streams:
             raise RuntimeError("CTFDeserializer: no streams are given; say StreamDefs(name=StreamDef(field=..., shape=...))")
         fields = [stream.stream_alias for stream in self._streams]
         if len(set(fields)) < len(fields):
             raise RuntimeError(f"CTFDeserializer: every stream needs a field of its own, got {fields}")
-        self._settings: dict[str, Any] = {"chunkSizeInBytes": CHUNK_SIZE, "skipSequenceIds": False}
+        self.is_primary = any(stream.get("is_primary", False) for stream in streams.values())
+        self._settings: dict[str, Any] = {
+            "chunkSizeInBytes": CHUNK_SIZE,
+            "skipSequenceIds": False,
+            "precision": "float",
+            "cacheIndex": True,
+        }
         self._has_warned = False
 
     def __setitem__(self, setting: str, value: Any) -> None:
-        """Change a setting of the engine's: ``chunkSizeInBytes``, or ``skipSequenceIds`` to make every line a sequence.
+        """Change a setting of the engine's.
+
+        ``chunkSizeInBytes`` is how much is read in one go, 32 MiB; ``skipSequenceIds`` makes every line a sequence; ``precision`` is
+        ``'float'`` or ``'double'``; ``cacheIndex`` says whether indices and unpacked files are kept for the next time.
 
         Raises:
             KeyError: there is no such setting.
+            ValueError: another precision.
         """
         if setting not in self._settings:
             raise KeyError(f"CTFDeserializer has no setting '{setting}'; it has {', '.join(self._settings)}")
+        if setting == "precision" and value not in ("float", "double"):
+            raise ValueError(f"CTFDeserializer: the precision must be 'float' or 'double', got {value!r}")
         self._settings[setting] = value
-        for made in ("_index", "_chunks", "_infos"):
+        for made in ("_documents", "_chunks", "_infos"):
             self.__dict__.pop(made, None)
 
     def stream_infos(self) -> list[StreamInformation]:
         return [
-            StreamInformation(s.name, i, "sparse" if s.is_sparse else "dense", np.float32, (s.dim,), s.defines_mb_size)
+            StreamInformation(s.name, i, "sparse" if s.is_sparse else "dense", self._dtype, (s.dim,), s.defines_mb_size)
             for i, s in enumerate(self._streams)
         ]
 
@@ -86,124 +101,97 @@ class CTFDeserializer(Deserializer):
         return self._infos
 
     def sequence_infos(self, chunk: int) -> SequenceInfos:
-        part = slice(self._chunks[chunk], self._chunks[chunk + 1])
-        return SequenceInfos(self._index.lengths[part], self._index.keys[part])
+        document, first, last = self._chunks[chunk]
+        return SequenceInfos(document.index.lengths(first, last), document.keys(first, last))
 
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
-        first, last = self._chunks[chunk], self._chunks[chunk + 1]
-        parts = [self._read(start, stop, errors) for start, stop in self._spans(first, last)]
-        return {stream.name: join(stream, [part[i] for part in parts]) for i, stream in enumerate(self._streams)}
+        document, first, last = self._chunks[chunk]
+        parts = list(document.read(first, last, errors, self._is_compiled))
+        self._warn(document, parts)
+        return {stream.name: join([part[i] for part in parts]) for i, stream in enumerate(self._streams)}
 
-    # ---- where sequences are ----
+    def describe(self) -> dict[str, Any]:
+        streams = {
+            s.name: {
+                "alias": s.stream_alias,
+                "dim": s.dim,
+                "format": "sparse" if s.is_sparse else "dense",
+                "definesMBSize": s.defines_mb_size,
+            }
+            for s in self._streams
+        }
+        file = self._paths[0] if len(self._paths) == 1 else list(self._paths)
+        return {"type": "CNTKTextFormatDeserializer", "file": file, "input": streams}
+
+    @property
+    def _dtype(self) -> Any:
+        return as_dtype(self._settings["precision"])
 
     @cached_property
-    def _index(self) -> Index:
+    def _documents(self) -> list[Document]:
         counted = [stream.stream_alias for stream in self._streams if stream.defines_mb_size]
-        return make_index(self._path, bool(self._settings["skipSequenceIds"]), counted[0] if len(counted) == 1 else "")
+        settings = Settings(bool(self._settings["skipSequenceIds"]), counted[0] if len(counted) == 1 else "")
+        documents: list[Document] = []
+        for path in self._paths:
+            before = sum(len(document.index) for document in documents)
+            documents.append(Document(path, self._streams, self._dtype, settings, before, bool(self._settings["cacheIndex"])))
+        return documents
 
     @cached_property
-    def _chunks(self) -> Any:
-        """The first sequence of each chunk, and their number at the end."""
-        slots = (self._index.starts[:-1] - self._index.starts[0]) // max(int(self._settings["chunkSizeInBytes"]), 1)
-        return np.concatenate([[0], np.flatnonzero(np.diff(slots)) + 1, [len(slots)]])
+    def _is_compiled(self) -> bool:
+        return sum(document.size for document in self._documents) >= COMPILED_FROM and find_spec("numba") is not None
+
+    @cached_property
+    def _chunks(self) -> list[tuple[Document, int, int]]:
+        """The document of each chunk, its first sequence, and the one behind its last."""
+        size = max(int(self._settings["chunkSizeInBytes"]), 1)
+        parts = ((document, document.index.chunks(size).tolist()) for document in self._documents)
+        return [(document, first, last) for document, ends in parts for first, last in zip(ends, ends[1:])]  # noqa: B905, RUF007
 
     @cached_property
     def _infos(self) -> list[ChunkInfo]:
-        sums = np.concatenate([[0], np.cumsum(self._index.lengths)])[self._chunks]
-        return [ChunkInfo(int(n), int(samples)) for n, samples in zip(np.diff(self._chunks), np.diff(sums), strict=True)]
+        return [self._info(*chunk) for chunk in self._chunks]
 
-    @cached_property
-    def _first_lines(self) -> Any:
-        """Number of the line with which each sequence begins, from 1."""
-        return np.concatenate([[0], np.cumsum(self._index.lines)]) + self._index.skipped + 1
+    def _info(self, document: Document, first: int, last: int) -> ChunkInfo:
+        samples = document.index.samples(first, last)
+        per_sample = sum(info.bytes_of_sample for info in self.stream_infos() if not info.is_sparse)
+        is_sparse = any(stream.is_sparse for stream in self._streams)
+        # A pair of few digits takes more bytes in memory than in text, and so does where each row begins.
+        return ChunkInfo(last - first, samples, samples * per_sample + is_sparse * document.bytes_of(first, last) * 3 // 2)
 
-    def _spans(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Sequences *first* to *last* in runs of about SCAN_SIZE bytes."""
-        starts = self._index.starts
-        while first < last:
-            stop = int(np.searchsorted(starts, starts[first] + SCAN_SIZE))
-            stop = min(max(stop, first + 1), last)
-            yield first, stop
-            first = stop
-
-    # ---- what they hold ----
-
-    def _read(self, first: int, last: int, errors: Errors) -> list[Part]:
-        begin, end = int(self._index.starts[first]), int(self._index.starts[last])
-        try:
-            with open(self._path, "rb") as file:
-                file.seek(begin)
-                text = file.read(end - begin)
-        except OSError as error:
-            raise RuntimeError(f"cannot read the text file '{self._path}': {error.strerror or error}") from None
-        if len(text) < end - begin:
-            raise RuntimeError(f"the text file '{self._path}' has become shorter since it was first read: it had {end} bytes or more")
-        if not text.endswith(b"\n"):
-            text += b"\n"
-        lines = self._index.lines[first:last]
-        return self._scan(text, first, lines) or self._read_slowly(text, first, lines, errors)
-
-    def _scan(self, text: bytes, first: int, lines: Any) -> list[Part] | None:
-        """Read in bulk; None if something is wrong, or not plain."""
-        samples = scan(text, self._streams)
-        if samples is None:
-            return None
-        found = [part_of(stream, one, lines) for stream, one in zip(self._streams, samples, strict=True)]
-        parts = [part for part in found if part is not None]
-        if len(parts) < len(found) or faults(parts, lines).any():
-            return None
-        for part in parts:
-            if part.short is not None:
-                self._warn(int(self._first_lines[first]) + part.short)
-        return parts
-
-    def _read_slowly(self, text: bytes, first: int, lines: Any, errors: Errors) -> list[Part]:
-        """Read line by line, and leave out sequences in which something is wrong."""
-        rows = iter(text.split(b"\n"))
-        found = []
-        for number, count in enumerate(lines.tolist(), first):
-            try:
-                found.append(self._sequence(list(islice(rows, count)), int(self._first_lines[number])))
-            except ValueError as error:
-                errors.leave_out(error)
-                found.append([[] for _ in self._streams])
-        return [part_of_lists([sequence[i] for sequence in found]) for i in range(len(self._streams))]
-
-    def _sequence(self, lines: list[bytes], first_line: int) -> list[list[tuple[list[float], list[int]]]]:
-        """For each stream its samples in one sequence."""
-        found: list[list[tuple[list[float], list[int]]]] = [[] for _ in self._streams]
-        for number, line in enumerate(lines, first_line):
-            try:
-                for sample in read_line(line.removesuffix(b"\r"), self._streams):
-                    found[sample.stream].append((sample.values, sample.indices))
-                    stream = self._streams[sample.stream]
-                    if not stream.is_sparse and len(sample.values) < stream.dim:
-                        self._warn(number)
-            except ValueError as error:
-                raise ValueError(f"{self._path}, line {number}: {error}") from None
-        last = first_line + len(lines) - 1
-        where = f"{self._path}, line {first_line}" if last == first_line else f"{self._path}, lines {first_line} to {last}"
-        for stream, samples in zip(self._streams, found, strict=True):
-            if not samples:
-                raise ValueError(f"{where}: the sequence has no sample of |{stream.stream_alias}; expected at least one of every stream")
-            if len(samples) > len(lines):
-                raise ValueError(f"{where}: {len(samples)} samples of |{stream.stream_alias} in {len(lines)} lines; expected one in a line")
-        longest = max(map(len, found))
-        if longest < len(lines):
-            raise ValueError(
-                f"{where}: {len(lines)} lines, but no stream has more than {longest} samples; expected one with a sample for each line"
-            )
-        return found
-
-    def _warn(self, line: int) -> None:
-        if not self._has_warned:
+    def _warn(self, document: Document, parts: Sequence[Sequence[Part]]) -> None:
+        short = min((part.short for streams in parts for part in streams if part.short is not None), default=None)
+        if short is not None and not self._has_warned:
             self._has_warned = True
             dims = ", ".join(f"|{stream.stream_alias} {stream.dim}" for stream in self._streams if not stream.is_sparse)
             warnings.warn(
-                f"{self._path}, line {line}: fewer numbers than a dense sample has ({dims}); the rest is taken for zeros, here and below",
+                f"{document.path}, line {short}: fewer numbers than a dense sample has ({dims}); "
+                "the rest is taken for zeros, here and below",
                 UserWarning,
                 stacklevel=2,
             )
+
+
+def _files(given: str | Sequence[str]) -> list[str]:
+    """The files meant by a path, a pattern, or a list of these."""
+    listed = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    found = list(_matching(listed))
+    if not found:
+        raise ValueError(f"CTFDeserializer: no file name is given\n[CALL STACK]\n{user_line()}")
+    return found
+
+
+def _matching(listed: Sequence[str]) -> Iterator[str]:
+    for path in map(os.fspath, listed):
+        if not path:
+            raise ValueError(f"CTFDeserializer: no file name is given\n[CALL STACK]\n{user_line()}")
+        if not has_magic(path) or os.path.exists(path):
+            yield path
+            continue
+        files = sorted(glob(path, recursive=True))
+        if not files:
+            raise ValueError(f"CTFDeserializer: there is no file whose name matches '{path}'")
+        yield from files
 
 
 def _configuration(name: str, stream: Mapping[str, Any]) -> StreamConfiguration:

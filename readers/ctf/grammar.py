@@ -11,14 +11,23 @@ from ..streams import StreamConfiguration
 NUMBER = re.compile(rb"[+-]?\d+(\.\d*|(\.\d+)?[eE][+-]?\d+)?")
 PAIR = re.compile(rb"(\d+):([+-]?\d+(?:\.\d*|(?:\.\d+)?[eE][+-]?\d+)?)")
 LINE = re.compile(rb"(?:\d*|[ \t]*)[ \t]*(?=\|)")
-BLANKS = re.compile(rb"[ \t]+")
+FIELD = re.compile(rb"\|([^|]*)")
+WORD = re.compile(rb"[^ \t]+")
+
+
+class Malformed(ValueError):
+    """A line does not follow the grammar, from some column on, counted in bytes from 1."""
+
+    def __init__(self, column: int, message: str) -> None:
+        super().__init__(message)
+        self.column = column
 
 
 class Sample(NamedTuple):
-    """One sample: the stream's number and its numbers, with their indices where the stream is sparse."""
+    """One sample: the stream's number and the texts of its numbers, with their indices where the stream is sparse."""
 
     stream: int
-    values: list[float]
+    texts: list[bytes]
     indices: list[int]
 
 
@@ -26,47 +35,57 @@ def read_line(line: bytes, streams: Sequence[StreamConfiguration]) -> Iterator[S
     """The samples of a line, which comes without its end.
 
     Raises:
-        ValueError: the line does not follow the grammar; the message says what was expected.
+        Malformed: the line does not follow the grammar; the message says what was expected.
     """
     start = LINE.match(line)
     if start is None:
-        raise ValueError(f"expected a sequence id or nothing, then fields such as |name 1 2; the line is {_shown(line)}")
+        raise Malformed(1, f"expected a sequence id or nothing, then fields such as |name 1 2; the line is {_shown(line)}")
     names = {stream.stream_alias.encode(): number for number, stream in enumerate(streams)}
     found = False
-    for field in line[start.end() + 1 :].split(b"|"):
-        if field.startswith(b"#"):
+    for field in FIELD.finditer(line, start.end()):
+        if field[1].startswith(b"#"):
             continue
-        name, *values = BLANKS.split(field.rstrip(b" \t"))
-        if not name:
-            raise ValueError(f"expected the name of a field behind '|', got {_shown(field)}")
-        if name in names:
+        name = WORD.match(line, field.start(1), field.end(1))
+        if name is None:
+            raise Malformed(field.start(1) + 1, f"expected the name of a field behind '|', got {_shown(field[1])}")
+        if name[0] in names:
             found = True
-            number = names[name]
-            yield _sample(number, streams[number], values)
+            number = names[name[0]]
+            yield _sample(number, streams[number], list(WORD.finditer(line, name.end(), field.end(1))))
     if not found:
         fields = ", ".join(f"|{stream.stream_alias}" for stream in streams)
-        raise ValueError(f"expected at least one of the fields {fields}; the line is {_shown(line)}")
+        raise Malformed(1, f"expected at least one of the fields {fields}; the line is {_shown(line)}")
 
 
-def _sample(number: int, stream: StreamConfiguration, values: list[bytes]) -> Sample:
-    if stream.is_sparse:
-        pairs = [PAIR.fullmatch(value) for value in values]
-        for value, pair in zip(values, pairs, strict=True):
-            if pair is None:
-                raise ValueError(f"field |{stream.stream_alias} is sparse: expected index:value, got {_shown(value)}")
-            if int(pair[1][:20]) >= stream.dim:
-                raise ValueError(
-                    f"field |{stream.stream_alias}: the index {_shown(pair[1])} lies outside 0 … {stream.dim - 1}; "
-                    "is the shape in its StreamDef right?"
-                )
-        return Sample(number, [float(pair[2]) for pair in pairs if pair], [int(pair[1]) for pair in pairs if pair])
-    for value in values:
-        if NUMBER.fullmatch(value) is None:
-            hint = ", or is_sparse=True for index:value" if b":" in value else ""
-            raise ValueError(f"field |{stream.stream_alias}: expected a number such as -1.5 or 2e-3{hint}, got {_shown(value)}")
-    if len(values) > stream.dim:
-        raise ValueError(f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {len(values)}")
-    return Sample(number, [float(value) for value in values], [])
+def _sample(number: int, stream: StreamConfiguration, words: list[re.Match[bytes]]) -> Sample:
+    read = _pair if stream.is_sparse else _number
+    pairs = [read(stream, word) for word in words]
+    if not stream.is_sparse and len(words) > stream.dim:
+        column = words[stream.dim].start() + 1
+        raise Malformed(column, f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {len(words)}")
+    return Sample(number, [text for _, text in pairs], [index for index, _ in pairs] if stream.is_sparse else [])
+
+
+def _pair(stream: StreamConfiguration, word: re.Match[bytes]) -> tuple[int, bytes]:
+    pair = PAIR.fullmatch(word[0])
+    if pair is None:
+        raise Malformed(word.start() + 1, f"field |{stream.stream_alias} is sparse: expected index:value, got {_shown(word[0])}")
+    if len(pair[1].lstrip(b"0")) > 19 or int(pair[1]) >= stream.dim:
+        raise Malformed(
+            word.start() + 1,
+            f"field |{stream.stream_alias}: the index {_shown(pair[1])} lies outside 0 … {stream.dim - 1}; "
+            "is the shape in its StreamDef right?",
+        )
+    return int(pair[1]), pair[2]
+
+
+def _number(stream: StreamConfiguration, word: re.Match[bytes]) -> tuple[int, bytes]:
+    if NUMBER.fullmatch(word[0]) is None:
+        hint = ", or is_sparse=True for index:value" if b":" in word[0] else ""
+        raise Malformed(
+            word.start() + 1, f"field |{stream.stream_alias}: expected a number such as -1.5 or 2e-3{hint}, got {_shown(word[0])}"
+        )
+    return 0, word[0]
 
 
 def _shown(text: bytes) -> str:

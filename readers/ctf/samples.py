@@ -9,7 +9,8 @@ import numpy as np
 
 from ..deserializer import StreamData
 from ..streams import StreamConfiguration
-from .scan import Samples
+from .exact import rounded
+from .grammar import Sample
 
 
 class Part(NamedTuple):
@@ -17,68 +18,69 @@ class Part(NamedTuple):
 
     Attributes:
         lengths: samples of each sequence.
-        counts: how many numbers, or pairs, each sample has.
-        values: the numbers of all.
-        indices: where the stream is sparse, the index of each number.
-        short: the line, from 0, of the first dense sample that lacks numbers; None if there is none.
+        rows: all samples, as an array or CSR matrix.
+        short: the line of the first dense sample that lacks numbers; None if there is none.
     """
 
     lengths: Any
-    counts: Any
-    values: Any
-    indices: Any
+    rows: Any
     short: int | None = None
 
 
-def part_of(stream: StreamConfiguration, samples: Samples, lines: Any) -> Part | None:
-    """Samples dealt out to sequences of so many *lines* each; None if one of them has too many numbers or too large an index."""
-    limit = stream.dim - 1 if stream.is_sparse else stream.dim
-    if (samples.indices if stream.is_sparse else samples.counts).max(initial=0) > limit:
-        return None
-    sequence_of = np.repeat(np.arange(len(lines)), lines)
-    lengths = np.bincount(sequence_of[samples.lines], minlength=len(lines))
-    short = None if stream.is_sparse else next(iter(samples.lines[samples.counts < stream.dim].tolist()), None)
-    return Part(lengths, samples.counts, samples.values, samples.indices, short)
-
-
-def part_of_lists(sequences: Sequence[Sequence[tuple[list[float], list[int]]]]) -> Part:
-    """The same of lists: for each sequence its samples, each the numbers and their indices."""
-    samples = [sample for sequence in sequences for sample in sequence]
-    values = [value for values, _ in samples for value in values]
-    indices = [index for _, indices in samples for index in indices]
-    return Part(
-        np.array([len(sequence) for sequence in sequences]),
-        np.array([len(values) for values, _ in samples], np.int64),
-        np.array(values, np.float64),
-        np.array(indices, np.int64),
-    )
-
-
-def faults(parts: Sequence[Part], lines: Any) -> Any:
-    """Which sequences lack a stream, or have not as many samples as *lines*."""
-    lengths = np.stack([part.lengths for part in parts])
-    return (lengths.min(0) == 0) | (lengths.max(0) != lines)
-
-
-def join(stream: StreamConfiguration, parts: Sequence[Part]) -> StreamData:
-    """One part after another, as float32 rows."""
-    counts = np.concatenate([part.counts for part in parts])
-    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, as it does for float64
-        values = np.concatenate([part.values for part in parts]).astype(np.float32)
-    lengths = np.concatenate([part.lengths for part in parts])
-    if stream.is_sparse:
-        return StreamData.of_lengths(_csr(values, np.concatenate([part.indices for part in parts]), counts, stream.dim), lengths)
-    if (counts == stream.dim).all():
-        return StreamData.of_lengths(values.reshape(-1, stream.dim), lengths)
-    rows = np.zeros((len(counts), stream.dim), np.float32)
-    rows[np.arange(stream.dim) < counts[:, None]] = values
-    return StreamData.of_lengths(rows, lengths)
-
-
-def _csr(values: Any, indices: Any, counts: Any, width: int) -> Any:
+def csr(values: Any, indices: Any, ends: Any, width: int, is_ordered: bool) -> Any:
+    """Sparse samples; what several pairs say about one element is added up."""
     from scipy.sparse import csr_matrix
 
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    rows = csr_matrix((values, indices.astype(np.int64), starts), shape=(len(counts), width))
+    rows = csr_matrix((values, indices, ends), shape=(len(ends) - 1, width))
+    rows.has_canonical_format = is_ordered
     rows.sum_duplicates()
     return rows
+
+
+def index_type(streams: Sequence[StreamConfiguration], size: int) -> Any:
+    """The type of whole numbers that holds every index, and how many there are in a text of this size."""
+    return np.dtype(np.int32 if max(size, *(stream.dim for stream in streams), 0) < 2**31 else np.int64)
+
+
+def part_of_sequence(stream: StreamConfiguration, samples: Sequence[tuple[int, Sample]], dtype: Any, size: int) -> Part:
+    """One sequence of samples, which come with the numbers of their lines, of a text of this size."""
+    counts = np.array([len(sample.texts) for _, sample in samples], np.int64)
+    with np.errstate(over="ignore"):  # what is too large is infinite
+        values = np.array([rounded(text, dtype) for _, sample in samples for text in sample.texts], dtype)
+    lengths = np.array([len(samples)])
+    if not stream.is_sparse:
+        short = next((line for line, sample in samples if len(sample.texts) < stream.dim), None)
+        return Part(lengths, filled(values, counts, stream.dim), short)
+    type_ = index_type([stream], size)
+    indices = np.array([index for _, sample in samples for index in sample.indices], type_)
+    return Part(lengths, csr(values, indices, ends_of(counts, type_), stream.dim, False))
+
+
+def ends_of(counts: Any, dtype: Any) -> Any:
+    """Where rows of so many numbers each start, and where the last one ends."""
+    ends = np.zeros(len(counts) + 1, dtype)
+    np.cumsum(counts, out=ends[1:])
+    return ends
+
+
+def filled(values: Any, counts: Any, width: int) -> Any:
+    """Rows of so many numbers each, with zeros behind."""
+    if (counts == width).all():
+        return values.reshape(-1, width)
+    rows = np.zeros((len(counts), width), values.dtype)
+    rows[np.arange(width) < counts[:, None]] = values
+    return rows
+
+
+def join(parts: Sequence[Part]) -> StreamData:
+    """One part after another."""
+    lengths = np.concatenate([part.lengths for part in parts])
+    rows = [part.rows for part in parts if part.rows.shape[0]] or [parts[0].rows]
+    if len(rows) == 1:
+        return StreamData.of_lengths(rows[0], lengths)
+    if isinstance(rows[0], np.ndarray):
+        return StreamData.of_lengths(np.concatenate(rows), lengths)
+    ends = np.cumsum([0, *(part.nnz for part in rows)])
+    indptr = np.concatenate([rows[0].indptr[:1], *(part.indptr[1:] + end for part, end in zip(rows, ends[:-1], strict=True))])
+    values, indices = (np.concatenate([getattr(part, name) for part in rows]) for name in ("data", "indices"))
+    return StreamData.of_lengths(csr(values, indices, indptr.astype(indices.dtype), rows[0].shape[1], True), lengths)

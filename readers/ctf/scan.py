@@ -1,4 +1,4 @@
-"""Reads plain text in bulk: the same as :mod:`grammar` line by line, in a few passes over all bytes at once.
+"""Reads plain text in bulk with NumPy: the same as :mod:`grammar` line by line, in a few passes over all bytes at once.
 
 Where anything is out of the ordinary, it gives up and leaves the text to the grammar, which says what is wrong and where.
 """
@@ -11,154 +11,190 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..streams import StreamConfiguration
-from .numbers import read_numbers
+from .index import named
+from .numbers import PADDING, are_digits, numbers, whole_numbers
+from .samples import Part, csr, ends_of, filled, index_type
 
-NEWLINE, PIPE, SPACE = ord("\n"), ord("|"), ord(" ")
-
-# What a byte is in a list of values, and which may follow which.
-BLANK, DIGIT, SIGN, DOT, EXPONENT, PAIR, OTHER = range(7)
-_CLASSES = np.full(256, OTHER, np.uint8)
-for _chars, _class in ((b" \t\n|", BLANK), (b"0123456789", DIGIT), (b"+-", SIGN), (b".", DOT), (b"eE", EXPONENT), (b":", PAIR)):
-    _CLASSES[list(_chars)] = _class
-_MAY_FOLLOW = np.zeros((8, 8), bool)
-_MAY_FOLLOW[BLANK, [BLANK, DIGIT, SIGN]] = True
-_MAY_FOLLOW[DIGIT, [BLANK, DIGIT, DOT, EXPONENT, PAIR]] = True
-_MAY_FOLLOW[SIGN, DIGIT] = True
-_MAY_FOLLOW[DOT, [BLANK, DIGIT]] = True
-_MAY_FOLLOW[EXPONENT, [DIGIT, SIGN]] = True
-_MAY_FOLLOW[PAIR, [DIGIT, SIGN]] = True
-_FOLLOWS = _MAY_FOLLOW.reshape(-1)
-# The marks of a number come in this order, each once at most: its beginning, a colon, a point, an exponent.
-_RANK = np.zeros(7, np.int8)
-_RANK[[PAIR, DOT, EXPONENT]] = 1, 2, 3
+TAB, NEWLINE, RETURN, SPACE, COLON, PIPE = (ord(char) for char in "\t\n\r :|")
 
 
-class Samples(NamedTuple):
-    """The samples of one stream, in the order of the text.
+class Tokens(NamedTuple):
+    """What lies between blanks, bars and colons.
 
     Attributes:
-        lines: the line of each sample, from 0.
-        counts: how many numbers, or pairs, each has.
-        values: the numbers of all.
-        indices: where the stream is sparse, the index of each number.
+        starts, ends: where each begins, and where it ends.
+        is_name: whether it is the name of a field.
+        is_id: whether it stands before the first field of a line.
     """
 
-    lines: Any
+    starts: Any
+    ends: Any
+    is_name: Any
+    is_id: Any
+
+
+class Fields(NamedTuple):
+    """The fields of a text.
+
+    Attributes:
+        tokens: the number of each one's name.
+        counts: how many tokens follow it.
+        owners: its stream, -1 for none.
+        lines: its line.
+    """
+
+    tokens: Any
     counts: Any
-    values: Any
-    indices: Any
+    owners: Any
+    lines: Any
 
 
-def scan(text: bytes, streams: Sequence[StreamConfiguration]) -> list[Samples] | None:
-    """Read whole lines.
+def scan(text: Any, starts: Any, lines: Any, streams: Sequence[StreamConfiguration], dtype: Any) -> list[Part] | None:
+    """Read sequences.
 
     Args:
-        text: the lines, each with its end.
+        text: bytes of whole lines, the last with its end.
+        starts: where in it each sequence starts, and where the last one ends.
+        lines: number of each sequence's first line, and of the line after the last one.
         streams: the fields to read.
+        dtype: type of the numbers.
 
     Returns:
-        For each stream its samples, or None if the text is not plain.
+        For each stream what has been read, or None if the text is not plain.
     """
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b" \n")
-    data = np.frombuffer(text, np.uint8)
+    data = _padded(text[starts[0] : starts[-1]])
     line_ends = np.flatnonzero(data == NEWLINE)
-    pipes = np.flatnonzero(data == PIPE)
-    if not _begin_plainly(data, line_ends, pipes):
+    if len(line_ends) != lines[-1] - lines[0] or any(":" in stream.stream_alias for stream in streams):
         return None
-    lines = np.searchsorted(line_ends, pipes)
-    ends = np.minimum(np.append(pipes[1:], len(data)), line_ends[lines])
-    owners, names_end = _owners(data, pipes, ends, streams)
-    if owners is None or len(np.unique(lines[owners >= 0])) != len(line_ends):
-        return None  # a field without name, or a line without a field that is wanted
-    fields = np.flatnonzero(owners >= 0)
-    read = _numbers(data, names_end[fields], ends[fields], np.array([stream.is_sparse for stream in streams])[owners[fields]])
-    if read is None:
+    tokens = _tokens(data, line_ends)
+    if tokens is None:
         return None
-    field_of, values, indices = read
-    return [_samples_of(i, stream, owners[fields], lines[fields], field_of, values, indices) for i, stream in enumerate(streams)]
+    fields = _fields(data, line_ends, tokens, streams)
+    wanted = fields.lines[fields.owners >= 0]
+    if np.count_nonzero(np.diff(wanted, prepend=-1)) != len(line_ends):
+        return None  # a line without a field that is wanted
+    found = [_Found(data, tokens, fields, number, stream) for number, stream in enumerate(streams)]
+    pairs = sum(one.pairs for one in found)
+    if not all(one.is_plain for one in found) or _has_other_colons(data, line_ends, tokens, fields, pairs):
+        return None
+    parts = [one.part(lines, dtype) for one in found]
+    if any(part is None for part in parts):
+        return None
+    lengths = np.stack([part.lengths for part in parts if part is not None])
+    if (lengths.min(0) == 0).any() or (lengths.max(0) != np.diff(lines)).any():
+        return None
+    return [part for part in parts if part is not None]
 
 
-def _begin_plainly(data: Any, line_ends: Any, pipes: Any) -> bool:
-    """Whether each line begins with an id or blanks, and a field."""
-    starts = np.concatenate([[0], line_ends[:-1] + 1])
-    first = np.searchsorted(pipes, starts)
-    if len(first) and (first[-1] >= len(pipes) or (pipes[first] > line_ends).any()):
-        return False
-    depth = int((pipes[first] - starts).max(initial=0))
-    if depth > 64:
-        return False
-    blank_seen = np.zeros(len(starts), bool)
-    for place in range(depth):
-        inside = starts + place < pipes[first]
-        found = _CLASSES[data[np.minimum(starts + place, len(data) - 1)]]
-        if (inside & ~((found == BLANK) | ((found == DIGIT) & ~blank_seen))).any():
-            return False
-        blank_seen |= inside & (found == BLANK)
-    return True
+def _padded(text: Any) -> Any:
+    """The text with blanks before it, and for carriage returns at line ends."""
+    data = np.empty(PADDING + len(text), np.uint8)
+    data[:PADDING] = SPACE
+    data[PADDING:] = text
+    returns = np.flatnonzero(data == RETURN)
+    data[returns[data[returns + 1] == NEWLINE]] = SPACE
+    return data
 
 
-def named(data: Any, pipes: Any, name: bytes) -> Any:
-    """Which of the fields that begin at *pipes* are called *name*."""
-    last = len(data) - 1
-    same = pipes + len(name) <= last
-    for place, char in enumerate(name, 1):
-        same &= data[np.minimum(pipes + place, last)] == char
-    after = pipes + len(name) + 1
-    return same & ((after > last) | (_CLASSES[data[np.minimum(after, last)]] == BLANK))
+def _tokens(data: Any, line_ends: Any) -> Tokens | None:
+    """The tokens; None if a field has no name, or a line begins with something else than an id, blanks and a field."""
+    is_blank = (data == SPACE) | (data == NEWLINE) | (data == PIPE) | (data == COLON) | (data == TAB)
+    edges = np.flatnonzero(is_blank[1:] != is_blank[:-1]) + 1
+    starts, ends = edges[::2].copy(), edges[1::2].copy()
+    is_name = data[starts - 1] == PIPE
+    if np.count_nonzero(is_name) != np.count_nonzero(data == PIPE):
+        return None
+    line_starts = np.concatenate([[PADDING], line_ends[:-1] + 1])
+    first = np.searchsorted(starts, line_starts)
+    if not len(starts) or first[-1] == len(starts) or (starts[first] > line_ends).any():
+        return None
+    is_id = np.zeros(len(starts), bool)
+    with_id = ~is_name[first]
+    ids = first[with_id]
+    if len(ids):
+        if ids[-1] + 1 == len(starts) or not is_name[ids + 1].all() or (starts[ids + 1] > line_ends[with_id]).any():
+            return None
+        if (starts[ids] != line_starts[with_id]).any() or not are_digits(data, starts[ids], ends[ids]):
+            return None
+        is_id[ids] = True
+    return Tokens(starts, ends, is_name, is_id)
 
 
-def _owners(data: Any, pipes: Any, ends: Any, streams: Sequence[StreamConfiguration]) -> tuple[Any, Any]:
-    """The stream of each field, -1 for none, and where its name ends; None if a field has no name."""
-    if (_CLASSES[data[pipes + 1]] == BLANK).any():  # there is always a byte, for the text ends with a newline
-        return None, None
-    owners = np.full(len(pipes), -1)
-    names_end = ends.copy()
+def _fields(data: Any, line_ends: Any, tokens: Tokens, streams: Sequence[StreamConfiguration]) -> Fields:
+    names = np.flatnonzero(tokens.is_name)
+    behind = np.append(names[1:], len(tokens.starts))
+    behind -= tokens.is_id[behind - 1]
+    pipes = tokens.starts[names] - 1
+    owners = np.full(len(names), -1)
     for number, stream in enumerate(streams):
-        name = stream.stream_alias.encode()
-        same = named(data, pipes, name)
-        owners[same] = number
-        names_end[same] = pipes[same] + len(name) + 1
-    return owners, names_end
+        owners[named(data, pipes, stream.stream_alias.encode())] = number
+    return Fields(names, behind - names - 1, owners, np.searchsorted(line_ends, pipes))
 
 
-def _numbers(data: Any, starts: Any, ends: Any, is_sparse: Any) -> tuple[Any, Any, Any] | None:
-    """All numbers of the fields that lie between *starts* and *ends*: the field of each, the number, and its index or 0."""
-    edges = np.zeros(len(data) + 1, np.int8)
-    edges[starts] += 1
-    edges[ends] -= 1
-    text = np.where(np.cumsum(edges[:-1], dtype=np.int8).astype(bool), data, SPACE).astype(np.uint8)
-    text[_CLASSES[text] == BLANK] = SPACE
-    classes = _CLASSES[text]
-    if len(classes) and classes.max() == OTHER:
-        return None
-    previous = np.concatenate([[BLANK], classes[:-1]]).astype(np.uint8)
-    if not _FOLLOWS[previous * np.uint8(8) + classes].all():
-        return None
-    begins = (classes != BLANK) & (previous == BLANK)
-    marks = np.flatnonzero(begins | (classes > SIGN))
-    rank = np.where(begins[marks], 0, _RANK[classes[marks]])
-    if (rank[1:] <= rank[:-1])[rank[1:] > 0].any():
-        return None
-    tokens = np.flatnonzero(begins)
-    field_of = np.searchsorted(starts, tokens, side="right") - 1
-    colons = np.flatnonzero(classes == PAIR)
-    of_pairs = is_sparse[field_of]
-    if len(colons) != np.count_nonzero(of_pairs):
-        return None
-    paired = np.searchsorted(tokens, colons, side="right") - 1
-    if not of_pairs[paired].all() or (classes[tokens[paired]] != DIGIT).any():
-        return None
-    text[colons] = SPACE
-    inside = text != SPACE
-    before = np.concatenate([[False], inside[:-1]])
-    numbers = read_numbers(text, np.flatnonzero(inside & ~before), np.flatnonzero(before & ~inside))
-    first = np.arange(len(tokens)) + np.concatenate([[0], np.cumsum(of_pairs[:-1])]).astype(np.int64)
-    return field_of, numbers[first + of_pairs], np.where(of_pairs, numbers[first], 0)
+def _has_other_colons(data: Any, line_ends: Any, tokens: Tokens, fields: Fields, pairs: int) -> bool:
+    """Whether there are colons but those of so many pairs, and those in fields that nobody wants."""
+    colons = np.flatnonzero(data == COLON)
+    if len(colons) == pairs:
+        return False
+    of = np.searchsorted(tokens.starts[fields.tokens], colons) - 1
+    is_inside = (of >= 0) & (fields.lines[of] == np.searchsorted(line_ends, colons))
+    return not is_inside.all() or np.count_nonzero(fields.owners[of] >= 0) != pairs
 
 
-def _samples_of(number: int, stream: StreamConfiguration, owners: Any, lines: Any, field_of: Any, values: Any, indices: Any) -> Samples:
-    mine = owners == number
-    taken = mine[field_of]
-    counts = np.bincount(field_of, minlength=len(owners))[mine]
-    return Samples(lines[mine], counts, values[taken], indices[taken] if stream.is_sparse else None)
+class _Found:
+    """The fields of one stream.
+
+    Attributes:
+        pairs: how many pairs of index and value they hold, where the stream is sparse.
+        is_plain: whether their tokens are as many as they should be.
+    """
+
+    def __init__(self, data: Any, tokens: Tokens, fields: Fields, number: int, stream: StreamConfiguration) -> None:
+        self._data, self._tokens, self._stream = data, tokens, stream
+        mine = fields.owners == number
+        self._lines, self._counts = fields.lines[mine], fields.counts[mine]
+        total = int(self._counts.sum())
+        first = np.repeat(fields.tokens[mine] + 1 - ends_of(self._counts, np.int64)[:-1], self._counts)
+        self._values = first + np.arange(total)
+        self.pairs = total // 2 if stream.is_sparse else 0
+        if stream.is_sparse:
+            self.is_plain = not (self._counts % 2).any()
+        else:
+            self.is_plain = int(self._counts.max(initial=0)) <= stream.dim
+
+    def part(self, lines: Any, dtype: Any) -> Part | None:
+        """The samples; None if something is not plain."""
+        lengths = np.bincount(np.searchsorted(lines - lines[0], self._lines, side="right") - 1, minlength=len(lines) - 1)
+        if self._stream.is_sparse:
+            rows = self._pairs(dtype)
+            return None if rows is None else Part(lengths, rows)
+        values = self._numbers(self._values, dtype)
+        if values is None:
+            return None
+        lacking = self._lines[self._counts < self._stream.dim]
+        return Part(lengths, filled(values, self._counts, self._stream.dim), int(lacking[0] + lines[0]) if len(lacking) else None)
+
+    def _numbers(self, tokens: Any, dtype: Any) -> Any:
+        return numbers(self._data, self._tokens.starts[tokens], self._tokens.ends[tokens], dtype)
+
+    def _pairs(self, dtype: Any) -> Any:
+        starts, ends = self._tokens.starts, self._tokens.ends
+        left, right = self._values[::2], self._values[1::2]
+        if (starts[right] != ends[left] + 1).any() or (self._data[ends[left]] != COLON).any():
+            return None
+        indices = whole_numbers(self._data, starts[left], ends[left])
+        if indices is None or indices.max(initial=0) >= self._stream.dim:
+            return None
+        values = self._numbers(right, dtype)
+        if values is None:
+            return None
+        type_ = index_type([self._stream], len(self._data))
+        indices, row_ends = indices.astype(type_), ends_of(self._counts // 2, type_)
+        return csr(values, indices, row_ends, self._stream.dim, _ascend(indices, row_ends))
+
+
+def _ascend(indices: Any, ends: Any) -> bool:
+    """Whether the indices of every row do."""
+    is_first = np.zeros(len(indices) + 1, bool)
+    is_first[ends] = True
+    return bool(((indices[1:] > indices[:-1]) | is_first[1:-1]).all())

@@ -162,8 +162,9 @@ def test_a_subclass_is_told(regression: Regression, tmp_path: Path) -> None:
     told: list[tuple[Any, ...]] = []
 
     class Session(TrainingSession):
-        def on_minibatch_end(self) -> None:
+        def on_minibatch_end(self) -> bool:
             told.append(("minibatch",))
+            return True
 
         def on_checkpoint_start(self, index: int) -> None:
             told.append(("checkpoint", index))
@@ -182,6 +183,21 @@ def test_a_subclass_is_told(regression: Regression, tmp_path: Path) -> None:
     options = {"progress_frequency": None, "checkpoint_config": checkpoint(tmp_path, 16), "cv_config": config, "test_config": None}
     regression.session(16, kind=Session, **options).train()
     assert told == [("minibatch",), ("checkpoint", 0), ("saved", 0), ("validation", 0), ("validated", 0, 8)]
+
+
+def test_a_subclass_may_end_training(regression: Regression) -> None:
+    class Session(TrainingSession):
+        def on_minibatch_end(self) -> bool:
+            return regression.trainer.total_number_of_samples_seen < 24
+
+    regression.session(kind=Session, progress_frequency=None, checkpoint_config=None, cv_config=None, test_config=None).train()
+    assert [event[1] for event in regression.events.seen] == [24]
+
+
+def test_numbers_of_numpy(regression: Regression) -> None:
+    config = C.CrossValidationConfig(frequency=np.int64(16), callback=lambda *a: np.float32(1) < 0)  # type: ignore[arg-type,return-value]
+    regression.session(np.int32(8), cv_config=config).train()
+    assert regression.trainer.total_number_of_samples_seen == 16
 
 
 def test_arrays_serve_as_source(regression: Regression) -> None:
@@ -250,6 +266,14 @@ def test_nothing_is_left_of_a_finished_training(tmp_path: Path) -> None:
         model.session(checkpoint_config=checkpoint(tmp_path, 40), cv=None).train()
         assert [event[0] for event in model.events.seen] == expected
         assert model.trainer.total_number_of_samples_seen == 80
+
+
+def test_a_finished_training_is_summed_up_once(tmp_path: Path) -> None:
+    """The last checkpoint falls on the last sample, and the summary of all comes after it."""
+    for expected in ([80], []):
+        model = Regression(tmp_path)
+        model.session(checkpoint_config=checkpoint(tmp_path, 20)).train()
+        assert [event[1] for event in model.events.seen] == expected
 
 
 def test_a_validation_that_was_due_is_made_up_for(tmp_path: Path) -> None:

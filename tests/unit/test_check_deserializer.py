@@ -58,7 +58,7 @@ def ctf(folder: Path, text: str, chunk: int, **streams: Any) -> CTFDeserializer:
 def test_built_in_deserializers_conform(tmp_path: Path, chunk: int, defining: bool) -> None:
     x, y = StreamDef(field="x", shape=2), StreamDef(field="y", shape=3, is_sparse=True, defines_mb_size=defining)
     check_deserializer(lambda: ctf(tmp_path, TEXT, chunk, x=x, y=y))
-    with pytest.warns(UserWarning, match="10 sequences of the first deserializer are left out"):
+    with pytest.warns(UserWarning, match="10 sequences of the leading deserializer are left out"):
         check_deserializer(lambda: Bundle([ctf(tmp_path, TEXT, chunk, x=x), ctf(tmp_path, LABELS, 20, y=y)]))
 
 

@@ -4,23 +4,21 @@ contents, were measured on CNTK 2.7."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from cntk.readers.ctf import deserializer as ctf
+from cntk.readers.ctf import document as ctf_document
 from cntk.readers.ctf import index as ctf_index
-from cntk.readers.ctf.grammar import read_line
-from cntk.readers.ctf.numbers import read_numbers
-from cntk.readers.ctf.scan import scan
 from cntk.readers.deserializer import Errors
-from cntk.readers.streams import StreamConfiguration
 
 A = {"a": StreamDef(field="A", shape=1)}
 AB = {"a": StreamDef(field="A", shape=1), "b": StreamDef(field="B", shape=2)}
@@ -45,6 +43,25 @@ NO_NUMBERS = [
     "1\x0b",
 ]
 SPARSE = {"a": StreamDef(field="A", shape=6, is_sparse=True)}
+
+
+WAYS = {"grammar": 1 << 60, "numpy": 1 << 60, "numba": 0}
+"""Line by line, in bulk, and compiled: from how many bytes of text on the last of them is taken."""
+
+
+def take(way: str, patch: pytest.MonkeyPatch) -> None:
+    """Read this way, whatever the size of the text."""
+    if way == "numba":
+        pytest.importorskip("numba")
+    patch.setattr(ctf, "COMPILED_FROM", WAYS[way])
+    if way == "grammar":
+        patch.setattr(ctf_document, "scan", lambda *_: None)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    take(request.param, monkeypatch)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -89,6 +106,7 @@ def read(file: Path, text: str | bytes, streams: dict[str, Any], **arguments: An
         ("|A 1e400\n|A 1e-400\n|A 1e39\n", [[[np.inf]], [[0]], [[np.inf]]]),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_one_dense_stream(file: Path, text: str, sequences: Any) -> None:
     assert read(file, text, A) == {"a": sequences}
 
@@ -103,6 +121,7 @@ def test_one_dense_stream(file: Path, text: str, sequences: Any) -> None:
         ("0 |A \n", [[0, 0, 0, 0, 0, 0]]),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_a_sparse_stream(file: Path, text: str, rows: Any) -> None:
     assert read(file, text, SPARSE) == {"a": [rows]}
 
@@ -115,10 +134,12 @@ def test_a_sparse_stream(file: Path, text: str, rows: Any) -> None:
         ("0 |A 1 |A 2 |B 1 2\n0 |B 3 4\n", [[[1], [2]]], [[[1, 2], [3, 4]]]),  # no more samples than lines
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_two_streams(file: Path, text: str, first: Any, second: Any) -> None:
     assert read(file, text, AB) == {"a": first, "b": second}
 
 
+@pytest.mark.usefixtures("way")
 def test_missing_numbers_are_zeros(file: Path) -> None:
     with pytest.warns(UserWarning, match=r"data\.ctf, line 2: fewer numbers than a dense sample has \(\|A 1, \|B 2\)"):
         assert read(file, "|A 1 |B 3 4\n|A |B 1\n|A 2 |B\n", AB) == {"a": [[[1]], [[0]], [[2]]], "b": [[[3, 4]], [[1, 0]], [[0, 0]]]}
@@ -146,22 +167,25 @@ def test_missing_numbers_are_zeros(file: Path) -> None:
         *((f"|A 1\n|A {number}\n", 2, f"expected a number such as -1.5 or 2e-3, got {number!r}") for number in NO_NUMBERS),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_what_is_wrong_with_a_dense_stream(file: Path, text: str, line: int, expected: str) -> None:
     with pytest.raises(RuntimeError) as caught:
         read(file, text, A)
-    assert f"{file}, line {line}: " in str(caught.value)
+    assert f"{file}, line {line}" in str(caught.value)
     assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize("pair", ["1: 2", "1 :2", "-1:2", "+1:2", "1.0:2", "1:2:3", "1", ":1", "1:", "1:.5"])
+@pytest.mark.usefixtures("way")
 def test_what_is_wrong_with_a_pair(file: Path, pair: str) -> None:
-    with pytest.raises(RuntimeError, match=r"line 2: field \|A is sparse: expected index:value, got"):
+    with pytest.raises(RuntimeError, match=r"line 2, column 4: field \|A is sparse: expected index:value, got"):
         read(file, f"|A 0:1\n|A {pair}\n", SPARSE)
 
 
 @pytest.mark.parametrize("index", ["6", "999999999999999999999999"])
+@pytest.mark.usefixtures("way")
 def test_an_index_outside(file: Path, index: str) -> None:
-    with pytest.raises(RuntimeError, match=rf"line 1: field \|A: the index '{index}' lies outside 0 … 5; is the shape in its"):
+    with pytest.raises(RuntimeError, match=rf"line 1, column 4: field \|A: the index '{index}' lies outside 0 … 5; is the shape in its"):
         read(file, f"|A {index}:1\n", SPARSE)
 
 
@@ -174,6 +198,7 @@ def test_an_index_outside(file: Path, index: str) -> None:
         ("0 |A 1 |A 2 |B 1 2\n", "line 1: 2 samples of |A in 1 lines"),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_what_is_wrong_with_a_sequence(file: Path, text: str, expected: str) -> None:
     with pytest.raises(RuntimeError) as caught:
         read(file, text, AB)
@@ -195,7 +220,7 @@ def test_a_file_that_shrinks(file: Path) -> None:
     file.write_text("|A 1\n|A 2\n")
     source = MinibatchSource(CTFDeserializer(str(file), StreamDefs(**A)))
     file.write_text("|A 1\n")
-    with pytest.raises(RuntimeError, match="has become shorter since it was first read"):
+    with pytest.raises(RuntimeError, match="has changed since it was first read"):
         source.next_minibatch(1)
 
 
@@ -226,10 +251,10 @@ def _lines(sequences: int) -> str:
 
 
 @pytest.mark.parametrize("size", [1, 20, 100, 1 << 20])
-def test_chunks_make_no_difference(file: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_make_no_difference(file: Path, size: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read(file, _lines(30), AB)
     assert [len(part) for part in expected["a"]] == [i % 3 + 1 for i in range(30)]
-    for module, name in ((ctf, "CHUNK_SIZE"), (ctf, "SCAN_SIZE"), (ctf_index, "BLOCK")):
+    for module, name in ((ctf, "CHUNK_SIZE"), (ctf_document, "SCAN_SIZE"), (ctf_index, "BLOCK")):
         monkeypatch.setattr(module, name, size)
     assert read(file, _lines(30), AB) == expected
 
@@ -247,7 +272,7 @@ def test_chunks_know_their_size_before_they_are_read(file: Path) -> None:
     assert len(infos) > 5
     for chunk, info in enumerate(infos):
         lengths = deserializer.get_chunk(chunk, Errors())["a"].lengths
-        assert (len(lengths), lengths.sum()) == info
+        assert (len(lengths), lengths.sum()) == info[:2]
         np.testing.assert_array_equal(deserializer.sequence_infos(chunk).lengths, lengths)
     assert [key for chunk in range(len(infos)) for key in deserializer.sequence_infos(chunk).keys] == list(range(30))
 
@@ -255,18 +280,20 @@ def test_chunks_know_their_size_before_they_are_read(file: Path) -> None:
 def test_ids_can_be_skipped(file: Path) -> None:
     file.write_text("0 |A 1\n0 |A 2\n")
     deserializer = CTFDeserializer(str(file), StreamDefs(**A))
-    assert deserializer.chunk_infos() == [(1, 2)]
+    assert [info[:2] for info in deserializer.chunk_infos()] == [(1, 2)]
     deserializer["skipSequenceIds"] = True
-    assert deserializer.chunk_infos() == [(2, 2)]
-    with pytest.raises(KeyError, match="no setting 'cacheIndex'"):
-        deserializer["cacheIndex"] = True
+    assert [info[:2] for info in deserializer.chunk_infos()] == [(2, 2)]
+    with pytest.raises(KeyError, match="no setting 'frameMode'"):
+        deserializer["frameMode"] = True
+    with pytest.raises(ValueError, match="must be 'float' or 'double', got 'half'"):
+        deserializer["precision"] = "half"
 
 
-# ---- reading in bulk and line by line ----
+# ---- three ways of reading ----
 
-STREAMS = [StreamConfiguration("a", 3, False, "A"), StreamConfiguration("b", 9, True, "B")]
-PLAIN = ["0", "7", "-1", "+2.5", "5.", "1e3", "2.5E-2"]
-STRANGE = [".5", "1e", "1:", "x", "3:3", "1.2.3", "5.e1", "1e5:2", "--1", "1e5e5", "+1:2", "2:1:1", "|", "| ", "\r", "#"]
+FIELDS = {"a": StreamDef(field="A", shape=3), "b": StreamDef(field="B", shape=9, is_sparse=True)}
+PLAIN = ["0", "7", "-1", "+2.5", "5.", "1e3", "2.5E-2", "0.123456", "16777217", "1.17549429e-38", "123456789012345678901234567890", "-0"]
+STRANGE = [".5", "1e", "1:", "x", "3:3", "1.2.3", "5.e1", "1e5:2", "--1", "1e5e5", "+1:2", "2:1:1", "|", "| ", "\r", "#", ":", "1e400"]
 
 
 def lines_of(values: list[str]) -> st.SearchStrategy[str]:
@@ -274,92 +301,133 @@ def lines_of(values: list[str]) -> st.SearchStrategy[str]:
     dense = st.lists(st.sampled_from(values), max_size=3).map(lambda numbers: "|A " + " ".join(numbers))
     pairs = st.lists(st.tuples(st.integers(0, 8), st.sampled_from(values)).map(lambda pair: f"{pair[0]}:{pair[1]}"), max_size=3)
     sparse = pairs.map(lambda found: "|B " + " ".join(found))
-    other = st.sampled_from(["|# 1 2", "|C 1:1 x", "|A1 2", "|#"])
+    other = st.sampled_from(["|# 1 2", "|C 1:1 x", "|A1 2", "|#", "|# : a:b"])
     fields = st.lists(st.one_of(dense, sparse, other), min_size=1, max_size=4)
-    start = st.sampled_from(["", "1 ", "12\t", " "])
+    start = st.sampled_from(["", "1 ", "12\t", " ", "123456789012 "])
     return st.builds(lambda begin, gap, found: begin + gap.join(found), start, blank, fields)
 
 
-def by_line(text: str) -> list[list[tuple[int, list[float], list[int]]]] | None:
-    """For each stream its samples with their lines, None where a line is refused."""
-    found: list[list[tuple[int, list[float], list[int]]]] = [[], []]
-    try:
-        for number, line in enumerate(text.encode().split(b"\n")[:-1]):
-            for sample in read_line(line.removesuffix(b"\r"), STREAMS):
-                found[sample.stream].append((number, sample.values, sample.indices))
-    except ValueError:
-        return None
-    return found
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scratch") / "data.ctf"
 
 
-def in_bulk(text: str) -> list[list[tuple[int, list[float], list[int]]]] | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = scan(text.encode(), STREAMS)
-    if found is None or found[0].counts.max(initial=0) > 3 or found[1].indices.max(initial=0) > 8:
-        return None
-    samples = []
-    for part in found:
-        ends = np.cumsum(part.counts)
-        samples.append(
-            [
-                (line, part.values[end - n : end].tolist(), [] if part.indices is None else part.indices[end - n : end].tolist())
-                for line, n, end in zip(part.lines.tolist(), part.counts.tolist(), ends.tolist(), strict=True)
-            ]
-        )
-    return samples
+def outcomes(file: Path, text: bytes, **arguments: Any) -> Iterator[str]:
+    """What each way makes of a text: all that is read, to the last bit, or what it says of it."""
+    for way in WAYS:
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            take(way, patch)
+            try:
+                made = repr(read(file, text, FIELDS, **arguments))
+            except RuntimeError as error:
+                made = f"refused: {error}"
+            yield made + "".join(str(warning.message) for warning in caught)
 
 
-@given(st.lists(lines_of(PLAIN), min_size=1, max_size=6))
-def test_plain_lines_are_read_in_bulk_as_line_by_line(lines: list[str]) -> None:
-    text = "\n".join(lines) + "\n"
-    assert in_bulk(text) == by_line(text)
+def agree(file: Path, text: bytes, **arguments: Any) -> bool:
+    made = set(outcomes(file, text, **arguments))
+    return len(made) == 1 and all(not one.startswith("refused") or str(file) in one for one in made)
+
+
+@given(st.lists(lines_of(PLAIN), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]), st.booleans())
+@settings(deadline=None)
+def test_plain_lines_are_read_the_same_in_all_ways(scratch: Path, lines: list[str], end: str, is_ended: bool) -> None:
+    assert agree(scratch, (end.join(lines) + end * is_ended).encode())
 
 
 @given(st.lists(lines_of(PLAIN + STRANGE), min_size=1, max_size=3))
-def test_strange_lines_are_read_in_bulk_as_line_by_line(lines: list[str]) -> None:
-    text = "\n".join(lines) + "\n"
-    assert in_bulk(text) == by_line(text)
+@settings(deadline=None)
+def test_strange_lines_are_read_the_same_in_all_ways(scratch: Path, lines: list[str]) -> None:
+    assert agree(scratch, "\n".join(lines).encode())
 
 
-@given(st.text(alphabet="|AB#:. \t\r\n-+eE019x", max_size=40))
-def test_any_text_is_read_in_bulk_as_line_by_line(text: str) -> None:
-    text += "\n"
-    bulk = in_bulk(text)
-    assert bulk is None or bulk == by_line(text)
+@given(st.lists(lines_of(PLAIN + STRANGE), min_size=1, max_size=8))
+@settings(deadline=None)
+def test_the_same_sequences_are_left_out_in_all_ways(scratch: Path, lines: list[str]) -> None:
+    assert agree(scratch, "\n".join([*lines, "77 |A 1 2 3 |B 1:1"]).encode(), max_errors=100)
 
 
-@given(st.lists(st.from_regex(r"[+-]?\d{1,9}(\.\d{0,9}|(\.\d{1,9})?e[+-]?\d{1,2})?", fullmatch=True).filter(str.isascii), min_size=1))
-def test_numbers_are_rounded_as_python_rounds_them(numbers: list[str]) -> None:
-    for chosen in (numbers, [number for number in numbers if "e" not in number and len(number) <= 15]):
-        text = "".join(f"{number} " for number in chosen).encode()
-        ends = np.cumsum([len(number) + 1 for number in chosen], dtype=np.int64) - 1
-        starts = ends - np.array([len(number) for number in chosen], np.int64)
-        assert read_numbers(np.frombuffer(text, np.uint8), starts, ends).tolist() == [float(number) for number in chosen]
+@given(st.one_of(st.binary(max_size=60), st.text("|AB#:. \t\r\n-+eE019x", max_size=60).map(str.encode)))
+@settings(deadline=None)
+def test_whatever_is_in_a_file_is_read_or_refused_the_same_in_all_ways(scratch: Path, text: bytes) -> None:
+    assert agree(scratch, text)
 
 
-@pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("fuzzed") / "data.ctf"
+def test_columns_are_told(file: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"line 2, column 13: field \|A: expected 1 numbers, got 2$"):
+        read(file, "|# é |A 1\n|# é  |A\t1 2 |B 1\n", A)
+    with pytest.raises(RuntimeError, match="line 1, column 7: expected the name of a field"):
+        read(file, "|A 1 | 2\n", A)
 
 
-HOSTILE = st.one_of(st.binary(max_size=60), st.text("|AB#:. \t\r\n-e019", max_size=60).map(str.encode))
+@pytest.mark.usefixtures("way")
+def test_sequences_that_cannot_be_read_are_counted_and_left_out(file: Path) -> None:
+    text = "".join(f"{i} |A {i}{'x' * (i % 3 == 1)}\n" for i in range(300))
+    assert read(file, text, A, max_errors=100) == {"a": [[[i]] for i in range(300) if i % 3 != 1]}
+    with pytest.raises(RuntimeError, match=r"line 299, column 8: .*\(max_errors=99 sequences were left out before\)"):
+        read(file, text, A, max_errors=99)
 
 
-@given(HOSTILE)
-def test_whatever_is_in_a_file_is_read_or_refused(fuzzed: Path, text: bytes) -> None:
-    """With the file, and where it can be told, the line."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of missing numbers
-        assert outcome(fuzzed, text) in ("read", "refused")
+@pytest.mark.usefixtures("way")
+def test_double_precision(file: Path) -> None:
+    file.write_text("|A 0.1 |B 2:0.1\n|A 16777217.25 |B 3:1e-300\n")
+    deserializer = CTFDeserializer(str(file), StreamDefs(a=A["a"], b=StreamDef(field="B", shape=5, is_sparse=True)))
+    deserializer["precision"] = "double"
+    assert [info.dtype for info in deserializer.stream_infos()] == [np.float64] * 2
+    chunk = deserializer.get_chunk(0, Errors())
+    assert chunk["a"].rows.tolist() == [[0.1], [16777217.25]]
+    assert chunk["b"].rows.data.tolist() == [0.1, 1e-300]
 
 
-def outcome(file: Path, text: bytes) -> str:
-    try:
-        found = read(file, text, {**A, "b": StreamDef(field="B", shape=9, is_sparse=True)})
-    except RuntimeError as error:
-        return "refused" if file.name in str(error) else f"refused without naming the file: {error}"
-    return "read" if len(found["a"]) == len(found["b"]) > 0 else f"read as {found}"
+@pytest.mark.usefixtures("way")
+def test_long_lines(file: Path) -> None:
+    numbers = np.random.default_rng(0).random(30_000).round(6)
+    pairs = " ".join(f"{i}:{v:.6f}" for i, v in enumerate(numbers))
+    text = f"|A {' '.join(f'{v:.6f}' for v in numbers)} |B {pairs}\n"
+    found = read(file, text, {"a": StreamDef(field="A", shape=30_000), "b": StreamDef(field="B", shape=30_000, is_sparse=True)})
+    assert found["a"] == found["b"] == [[numbers.astype(np.float32).tolist()]]
+
+
+@pytest.mark.usefixtures("way")
+def test_few_numbers_that_make_many(file: Path) -> None:
+    """Short samples take more room than their text lets expect."""
+    with pytest.warns(UserWarning, match="fewer numbers"):
+        found = read(file, "|A 1\n" * 3000 + "|A 2\n", {"a": StreamDef(field="A", shape=1000)})
+    assert [sequence[0][0] for sequence in found["a"]] == [1] * 3000 + [2]
+    assert not any(sequence[0][999] for sequence in found["a"])
+
+
+@pytest.mark.usefixtures("way")
+def test_many_streams(file: Path) -> None:
+    names = [f"s{'x' * (i % 7)}{i}" for i in range(60)]
+    text = "".join("".join(f"|{name} {i * j} " for j, name in enumerate(names)) + "\n" for i in range(20))
+    found = read(file, text, {name: StreamDef(field=name, shape=1) for name in names})
+    assert all(found[name] == [[[i * j]] for i in range(20)] for j, name in enumerate(names))
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_a_document_is_read_as_it_was_written(scratch: Path, data: Any) -> None:
+    """Whatever the way, and the size of chunks."""
+    floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+    dense = st.lists(floats, min_size=3, max_size=3)
+    sparse = st.dictionaries(st.integers(0, 8), floats, max_size=4)
+    steps = st.integers(1, 4)
+    sequences = [
+        (data.draw(st.lists(dense, min_size=n, max_size=n)), data.draw(st.lists(sparse, min_size=n, max_size=n)))
+        for n in data.draw(st.lists(steps, min_size=1, max_size=5))
+    ]
+    text = "\n".join(C.io.sequence_to_cntk_text_format(i, {"A": np.array(d), "B": s}) for i, (d, s) in enumerate(sequences))
+    expected = {
+        "a": [np.float32(d).tolist() for d, _ in sequences],
+        "b": [[[step.get(k, 0.0) for k in range(9)] for step in s] for _, s in sequences],
+    }
+    for way in WAYS:
+        with pytest.MonkeyPatch.context() as patch:
+            take(way, patch)
+            patch.setattr(ctf, "CHUNK_SIZE", data.draw(st.sampled_from([1, 30, 1 << 20])))
+            assert read(scratch, text, FIELDS) == expected
 
 
 # ---- writing ----

@@ -181,11 +181,16 @@ def test_the_seed_chooses_the_order(make: Make) -> None:
     assert sweeps(make(TEN, randomize=True, randomization_seed=1), 10, 2) == first[1:]
 
 
-def test_windows_bound_what_is_in_memory(make: Make) -> None:
-    source = make([1] * 100, chunk=60, randomize=True, randomization_window_in_chunks=2)
+@pytest.mark.parametrize(("threads", "randomize"), [(False, True), (True, True), (True, False)])
+def test_a_limit_bounds_what_is_in_memory(make: Make, threads: bool, randomize: bool) -> None:
+    source = make([1] * 100, chunk=60, randomize=randomize, multithreaded_deserializer=threads)
+    chunks = source._reader._chunks
+    source.memory_limit = limit = 4 * int(chunks._nbytes.max())
     for _ in range(60):
         source.next_minibatch(2)
-        assert len(source._sequencer._loaded) <= 2
+        assert 0 < chunks._nbytes[list(chunks._held)].sum() <= limit
+    with pytest.raises(RuntimeError, match="set it before the first minibatch"):
+        source.memory_limit = 1000
 
 
 @pytest.mark.parametrize("randomize", [False, True])
@@ -281,8 +286,35 @@ def test_the_longest_of_all_deserializers_counts(tmp_path: Path) -> None:
 
 
 def test_sequences_that_one_lacks_are_left_out(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="1 sequences of the first deserializer are left out"):
+    with pytest.warns(UserWarning, match="1 sequences of the leading deserializer are left out"):
         assert both(pair(tmp_path, "0 |x 1\n1 |x 2\n2 |x 3\n", "2 |y 20\n0 |y 10\n")) == [[[1], [3]], [[10], [20]]]
+
+
+def test_the_primary_deserializer_leads(tmp_path: Path) -> None:
+    lines = {"x": "0 |x 1\n1 |x 2\n", "y": "1 |y 20\n0 |y 10\n"}
+    for name, text in lines.items():
+        (tmp_path / name).write_text(text)
+    found = [CTFDeserializer(str(tmp_path / name), StreamDefs(**{name: StreamDef(field=name, shape=1)})) for name in lines]
+    found[1].is_primary = True
+    assert both(MinibatchSource(found, randomize=False, max_sweeps=1)) == [[[2], [1]], [[20], [10]]]
+    found[0].is_primary = True
+    with pytest.raises(RuntimeError, match="one deserializer at most may be primary"):
+        MinibatchSource(found)
+
+
+def test_a_single_sample_stands_for_a_whole_sequence(tmp_path: Path) -> None:
+    for name, text in {"x": "0 |x 1\n0 |x 2\n1 |x 3\n", "y": "1 |y 20\n0 |y 10\n", "z": "0 |y 1\n0 |y 2\n1 |y 3\n"}.items():
+        (tmp_path / name).write_text(text)
+
+    def source(other: str) -> MinibatchSource:
+        parts = {"x": "x", "y": other}
+        x, y = (CTFDeserializer(str(tmp_path / file), StreamDefs(**{s: StreamDef(field=s, shape=1)})) for s, file in parts.items())
+        y.broadcast = frozenset({"y"})
+        return MinibatchSource([x, y], randomize=False, max_sweeps=1)
+
+    assert both(source("y")) == [[[1, 2], [3]], [[10, 10], [20]]]
+    with pytest.raises(RuntimeError, match="stream 'y' is broadcast: expected one sample in each sequence, got 2"):
+        both(source("z"))
 
 
 def test_nothing_in_common(tmp_path: Path) -> None:
@@ -302,7 +334,7 @@ def test_bad_sequences_are_left_out_up_to_a_number(tmp_path: Path) -> None:
         return MinibatchSource(deserializer, randomize=False, max_errors=limit, max_sweeps=3)
 
     assert served(source(2), 1) == numbers(*[([0], False), ([2], False), ([4], True)] * 3)  # met again, an error counts once
-    with pytest.raises(RuntimeError, match=r"line 4: .*expected 1 numbers, got 2 \(max_errors=1 sequences were left out before\)"):
+    with pytest.raises(RuntimeError, match=r"line 4.*expected 1 numbers, got 2 \(max_errors=1 sequences were left out before\)"):
         source(1).next_minibatch(1)
 
 
@@ -326,13 +358,39 @@ def test_bad_sequences_only(tmp_path: Path) -> None:
     [
         ({"max_samples": 1, "max_sweeps": 1}, RuntimeError, "max_samples or max_sweeps, not both"),
         ({"randomization_window_in_samples": 5, "randomize": True}, RuntimeError, "in chunks or in samples, not both"),
-        ({"frame_mode": True}, NotImplementedError, "frame_mode"),
-        ({"truncation_length": 2}, NotImplementedError, "truncation_length"),
+        ({"frame_mode": True, "truncation_length": 2}, RuntimeError, "frame_mode and truncation_length exclude each other"),
+        ({"truncation_length": -2}, ValueError, "must be a number of steps, got -2"),
     ],
 )
 def test_arguments_that_do_not_go(make: Make, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(TEN, **arguments)
+
+
+def test_frame_mode_takes_single_samples(make: Make) -> None:
+    assert served(make(TEN, frame_mode=True, max_sweeps=1), 7) == numbers((range(7), False), (range(7, 10), True))
+    with pytest.raises(RuntimeError, match="frame_mode takes sequences of one sample, stream 'x' has one of 3"):
+        make(RAGGED, frame_mode=True).next_minibatch(4)
+
+
+def test_configurations_are_dictionaries(make: Make, tmp_path: Path) -> None:
+    make(TEN)
+    config = C.cntk_py.MinibatchSourceConfig([CTFDeserializer(str(tmp_path / "data.ctf"), streams(10))], randomize=False)
+    found = C.cntk_py.to_dictionary(config)
+    assert (len(found), found["randomize"], found["frameMode"], found["multiThreadedDeserialization"]) == (5, False, False, False)
+    config.randomization_window_in_samples, config.truncation_length = 30, 4
+    config.is_multithreaded.set(True)
+    found = C.cntk_py.to_dictionary(config)
+    assert [found[key] for key in ("randomizationWindow", "sampleBasedRandomizationWindow", "truncationLength")] == [30, True, 4]
+    assert found["multiThreadedDeserialization"]
+    for changes in ({"is_frame_mode_enabled": True}, {"randomization_window_in_chunks": 3}, {"max_samples": 3, "max_sweeps": 2}):
+        other = C.cntk_py.MinibatchSourceConfig().add_deserializer(config.deserializers[0])
+        other.truncation_length = other.randomization_window_in_samples = 3
+        other.randomization_window_in_chunks = 0
+        for name, value in changes.items():
+            setattr(other, name, value)
+        with pytest.raises(RuntimeError, match=r"exclude each other|not both"):
+            C.cntk_py.to_dictionary(other)
 
 
 @pytest.mark.parametrize(

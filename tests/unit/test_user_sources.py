@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from dataclasses import astuple
 from typing import Any
 
@@ -55,6 +56,38 @@ def test_sequences() -> None:
     assert (last.num_samples, last.end_of_sweep) == (5, True)
 
 
+def test_values_of_sequences() -> None:
+    x, s = C.sequence.input_variable(2), C.sequence.input_variable(4, is_sparse=True)
+    dense = [np.full((n, 2), n, np.float32) for n in (3, 1, 2)]
+    sparse = [csr_matrix(np.ones((n, 4), np.float32)) for n in (3, 1, 2)]
+    source = MinibatchSourceFromData({"d": C.Value.create(x, dense), "s": (C.Value.create(s, sparse), Sequence[SparseTensor[4]])})
+    found = source.next_minibatch(4)
+    d, s = found[source["d"]], found[source["s"]]
+    assert [part.tolist() for part in d.as_sequences()] == [part.tolist() for part in dense[:2]]
+    assert (d.num_samples, s.num_samples, s.is_sparse, s.shape) == (4, 4, True, (2, 3, 4))
+
+
+def test_many_sequences_take_no_longer_a_minibatch() -> None:
+    """The time of a minibatch does not grow with what is left of the data."""
+
+    def seconds(count: int) -> float:
+        source = MinibatchSourceFromData({"x": ([np.ones((2, 1), np.float32)] * count, Sequence[tensor])})
+        source.next_minibatch(20)
+        return min(timeit.repeat(lambda: source.next_minibatch(20), number=5, repeat=20))
+
+    assert seconds(200_000) < 10 * seconds(200)
+
+
+def test_minibatch_data_takes_part_in_arithmetic() -> None:
+    source = MinibatchSourceFromData({"x": X})
+    data = source.next_minibatch(2)[source["x"]]
+    np.testing.assert_array_equal(1 + data * 2, 1 + X[:2] * 2)
+    np.testing.assert_array_equal((data + 1) / 2 - np.exp(data), (X[:2] + 1) / 2 - np.exp(X[:2]))
+    np.testing.assert_array_equal(np.asarray(data), X[:2])
+    assert data != source.next_minibatch(2)[source["x"]]
+    assert len({data}) == 1
+
+
 def test_workers_share_a_minibatch() -> None:
     sources = [MinibatchSourceFromData({"x": X}) for _ in range(2)]
     parts = [served(s, "x", 4, 1, 2, number_of_workers=2, worker_rank=i) for i, s in enumerate(sources)]
@@ -83,6 +116,7 @@ def test_it_goes_on_from_a_state() -> None:
         ({"x": [X]}, TypeError, "a list goes with a type such as"),
         ({"x": (X, Sequence[tensor])}, TypeError, "a list goes with a type such as"),
         ({"x": (X, "float")}, ValueError, "expected a type such as"),
+        ({"x": ([X, X[:0]], Sequence[tensor])}, ValueError, r"expected sequences of shape \('steps', 2\), got \(0, 2\) at position 1"),
         ({"x": (X, Tensor[3])}, ValueError, r"the type says shape \(3,\), the data has \(2,\)"),
     ],
 )

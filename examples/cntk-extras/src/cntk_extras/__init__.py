@@ -1,4 +1,4 @@
-"""A plugin for opencntk: the operator ``swish``, the learner ``lion``, the progress writer ``CSVWriter`` and a native function."""
+"""A plugin for opencntk: an operator, a learner, a progress writer, a way to train on several workers, and a native function."""
 
 from cntk.core.hookspecs import Register, RegisterNativeFunction, hookimpl
 
@@ -11,6 +11,11 @@ def cntk_register_ops(register: Register) -> None:
 @hookimpl
 def cntk_register_learners(register: Register) -> None:
     register("lion", "cntk_extras.lion:lion")
+
+
+@hookimpl
+def cntk_register_distributed_strategies(register: Register) -> None:
+    register("top_k", "cntk_extras.top_k:TopK")
 
 
 @hookimpl

@@ -1,0 +1,181 @@
+"""The contract of a distributed strategy, and workers within a process to try it on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import cntk as C
+from cntk.core.distributed import Minibatch, Strategy, Transport
+
+STEPS = 30
+TOLERANCE = 0.1
+
+
+class ThreadTransport(Transport):
+    """Carries arrays between threads of this process, each a worker.
+
+    Args:
+        rank: number of this worker.
+        board: where the workers put what they send.
+        barrier: where they meet.
+    """
+
+    def __init__(self, rank: int, board: list[Any], barrier: threading.Barrier) -> None:
+        super().__init__()
+        self.rank, self.size = rank, len(board)
+        self._board, self._barrier = board, barrier
+
+    def hosts(self) -> list[str]:
+        return super().hosts() * self.size
+
+    def sum(self, array: Any) -> None:
+        terms = self._show(array)
+        array[...] = sum(terms[1:], start=terms[0])
+        self._count(2 * array.nbytes * (self.size - 1) // self.size)
+
+    def gather(self, array: Any) -> list[Any]:
+        self._count(array.nbytes * (self.size - 1))
+        return self._show(array)
+
+    def exchange(self, arrays: Sequence[Any]) -> list[Any]:
+        self._count(sum(array.nbytes for worker, array in enumerate(arrays) if worker != self.rank))
+        return [sent[self.rank] for sent in self._show(list(arrays))]
+
+    def broadcast(self, array: Any, root: int = 0) -> None:
+        self._count(array.nbytes if self.rank == root else 0)
+        array[...] = self._show(array)[root]
+
+    def barrier(self) -> None:
+        self._barrier.wait()
+
+    def _show(self, item: Any) -> list[Any]:
+        """What every worker shows; copies, since the workers go on with their own."""
+        self._board[self.rank] = [part.copy() for part in item] if isinstance(item, list) else item.copy()
+        self._barrier.wait()
+        shown = list(self._board)
+        self._barrier.wait()
+        return shown
+
+    def _count(self, nbytes: int) -> None:
+        self.messages += 1
+        self.bytes_sent += nbytes
+
+
+def run_workers(workers: int, work: Callable[[Transport], Any]) -> list[Any]:
+    """Call *work* on so many threads, each with a transport to the others.
+
+    Returns:
+        What it returned, by worker.
+
+    Raises:
+        Exception: what it raised on a worker.
+
+    >>> from cntk.testing.strategies import run_workers
+    >>> def work(transport):
+    ...     array = np.array([transport.rank + 1.0])
+    ...     transport.sum(array)
+    ...     return array
+    >>> run_workers(2, work)
+    [array([3.]), array([3.])]
+    """
+    barrier, board = threading.Barrier(workers, timeout=60), [None] * workers
+    results: list[Any] = [None] * workers
+    errors: list[BaseException] = []
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = work(ThreadTransport(rank, board, barrier))
+        except BaseException as error:
+            if not isinstance(error, threading.BrokenBarrierError):
+                errors.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=run, args=(rank,), name=f"worker {rank}") for rank in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def check_strategy(factory: Callable[[Any, Transport], Strategy]) -> None:
+    """Check a distributed strategy: workers agree, learn, and go on from a checkpoint.
+
+    One worker and three train a linear model of two parameters on samples of their own, the last with fewer samples than the others and
+    at times with none.  After :meth:`~cntk.core.distributed.Strategy.synchronize` all models must be equal bit for bit, the loss must
+    have fallen to a tenth, and a run that goes on from its checkpoint halfway must go as one that has not stopped.
+
+    Args:
+        factory: called with a learner and a transport, returns the strategy.
+
+    Raises:
+        AssertionError: it does not keep the contract.
+
+    >>> from cntk.testing import check_strategy
+    >>> from cntk.plugins.distributed.data_parallel import DataParallel
+    >>> check_strategy(DataParallel)
+    """
+    for workers in (1, 3):
+        whole = run_workers(workers, lambda transport: _train(factory, transport))
+        losses = [worker[0] for worker in whole]
+        for _, parameters in whole:
+            for own, first in zip(parameters, whole[0][1], strict=True):
+                if not np.array_equal(own, first):
+                    raise AssertionError(f"after synchronize() the models of {workers} workers differ")
+        if not max(losses) < TOLERANCE:
+            raise AssertionError(f"the loss of {workers} workers has fallen to {max(losses):.3g} of what it was; expected {TOLERANCE}")
+        resumed = run_workers(workers, lambda transport: _train(factory, transport, stop=STEPS // 2))
+        for (_, own), (_, first) in zip(resumed, run_workers(workers, lambda t: _train(factory, t, pause=STEPS // 2)), strict=True):
+            if not all(np.array_equal(a, b) for a, b in zip(own, first, strict=True)):
+                raise AssertionError(f"{workers} workers that go on from a checkpoint learn otherwise than ones that never stopped")
+
+
+def _train(factory: Any, transport: Transport, pause: int = 0, stop: int = 0) -> tuple[float, list[Any]]:
+    """Part of the loss that is left, and the parameters; *pause* synchronises after so many steps, *stop* also begins anew from there."""
+    random = np.random.default_rng(transport.rank)
+    goal = np.array([[1.0], [-2.0], [0.5]], np.float32)
+    parameters = [C.parameter((3, 1), init=0), C.parameter(1, init=0)]
+    strategy = _begun(factory, parameters, transport)
+    for step in range(STEPS):
+        if step and step in (pause, stop):
+            strategy.synchronize()
+        if step and step == stop:
+            common, own = strategy.create_checkpoint(), _everyones(transport, strategy.create_own_checkpoint())
+            state = strategy.learner.create_checkpoint()
+            strategy = factory(C.momentum_sgd(parameters, *_rates()), transport)
+            strategy.learner.restore_from_checkpoint(state)
+            strategy.restore_from_checkpoint(common, own)
+            strategy.begin()
+        is_last = transport.rank == transport.size - 1 > 0
+        count = 0 if is_last and step % 4 == 3 else 8 if is_last else 16
+        x = random.standard_normal((count, 3)).astype(np.float32)
+        error = x @ (parameters[0].value - goal) + parameters[1].value
+        minibatch = Minibatch(count, float((error**2).sum()), 0.0)
+        minibatch.sum_over(transport)
+        strategy.update([x.T @ error, error.sum(axis=0)], minibatch)
+    strategy.synchronize()
+    left = np.abs(parameters[0].value - goal).max() / 2
+    return float(left), [parameter.value for parameter in parameters]
+
+
+def _begun(factory: Any, parameters: list[Any], transport: Transport) -> Any:
+    strategy = factory(C.momentum_sgd(parameters, *_rates()), transport)
+    strategy.begin()
+    return strategy
+
+
+def _rates() -> tuple[Any, Any]:
+    return C.learning_parameter_schedule(0.1), C.momentum_schedule(0.5)
+
+
+def _everyones(transport: Any, own: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is each worker's own, as the main worker would read it from a file."""
+    from cntk.train.checkpoint import from_bytes, to_bytes
+
+    return [from_bytes(bytes(data)) for data in transport.gather(np.frombuffer(to_bytes(own), np.uint8))]

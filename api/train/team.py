@@ -1,0 +1,145 @@
+"""A trainer's share in a training on several workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cntk.core.distributed import Minibatch, Strategy
+from cntk.core.program import Program
+from cntk.core.slots import ROWS
+from cntk.core.sparse import RowSparse
+from cntk.core.variable import Parameter
+from cntk.core.workspace import Run
+from cntk.train.checkpoint import from_bytes, to_bytes
+from cntk.train.distributed import DistributedLearner
+
+
+class Team:
+    """What a trainer does with distributed learners in place of updating parameters itself.
+
+    First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.
+
+    Args:
+        learners: the learners, all of them distributed.
+    """
+
+    def __init__(self, learners: Sequence[DistributedLearner]) -> None:
+        self._learners = list(learners)
+        self.transport = learners[0].strategy.transport
+        self.averages_models = any(learner.strategy.averages_models for learner in learners)
+        self._metric = 0.0
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether workers have samples of their own by now."""
+        return any(learner.is_distributed for learner in self._learners)
+
+    @property
+    def partition(self) -> tuple[int, int]:
+        """How many workers deal out each minibatch between them, and which of them this is."""
+        return self.transport.size, self.transport.rank
+
+    def learn(self, run: Run, minibatch: Minibatch) -> bool:
+        """Compute gradients, and update the parameters; *minibatch* becomes that of all workers."""
+        self._share(minibatch)
+        run.backward(on_final=self._early() if self.transport.size > 1 else None)
+        return self._update([[run.gradient(p) for p in learner.updated_parameters] for learner in self._learners], minibatch)
+
+    def learn_from_others(self, program: Program, minibatch: Minibatch) -> bool:
+        """The same without samples of one's own."""
+        self._share(minibatch)
+        if not minibatch.samples:
+            return False
+        return self._update([[_zero(program, p) for p in learner.updated_parameters] for learner in self._learners], minibatch)
+
+    def synchronize(self) -> None:
+        """Make the workers' models equal; all call it."""
+        for learner in self._learners:
+            learner.synchronize()
+
+    def sum_up(self, *numbers: float) -> list[float]:
+        """Sums of numbers over the workers."""
+        sums = np.array(numbers, np.float64)
+        self.transport.sum(sums)
+        return [float(number) for number in sums]
+
+    def first_says(self, text: str) -> str:
+        """What the main worker hands over, on every worker."""
+        texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8))
+        return bytes(texts[0]).decode()
+
+    def gather_states(self, state: Mapping[str, Any]) -> list[Any]:
+        """The workers' states, together with what their strategies keep, on the main worker; elsewhere nothing."""
+        own = {**state, "strategies": [learner.strategy.create_own_checkpoint() for learner in self._learners]}
+        nothing = np.zeros(0, np.uint8)
+        pieces = [nothing] * self.transport.size
+        pieces[0] = np.frombuffer(to_bytes(own), np.uint8)
+        states = self.transport.exchange(pieces)
+        return [from_bytes(bytes(received)) for received in states] if self.transport.rank == 0 else []
+
+    def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
+        """Have the learners go on from their states, and those of the strategies of all workers then."""
+        for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
+            learner.restore_from_checkpoint(saved, [worker["strategies"][index] for worker in workers])
+
+    def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
+        """Samples and metric of a synchronisation of models that *minibatch* has brought about; no samples where it has not."""
+        self._metric += minibatch.metric
+        samples = max(learner.strategy.take_synchronized() for learner in self._learners)
+        metric = self._metric
+        if samples:
+            self._metric = 0.0
+        return samples, metric
+
+    def _share(self, minibatch: Minibatch) -> None:
+        if self.is_distributed:
+            minibatch.sum_over(self.transport)
+
+    def _update(self, gradients: Sequence[Sequence[Any]], minibatch: Minibatch) -> bool:
+        updated = False
+        for learner, own in zip(self._learners, gradients, strict=True):
+            updated = learner.update(own, minibatch) or updated
+        return updated
+
+    def _early(self) -> dict[Any, Callable[[Any], None]]:
+        """Whom to tell, by parameter, as soon as its gradient is final."""
+        return {
+            parameter: _teller(learner.strategy, index)
+            for learner in self._learners
+            if learner.is_distributed and learner.strategy.wants_gradients_early
+            for index, parameter in enumerate(learner.updated_parameters)
+        }
+
+
+def _teller(strategy: Strategy, index: int) -> Callable[[Any], None]:
+    return lambda gradient: strategy.gradient_is_final(index, gradient)
+
+
+def _zero(program: Program, parameter: Parameter) -> Any:
+    """A gradient of zero, of the kind that the program makes."""
+    shape, xp = tuple(parameter.shape), parameter.backend.xp
+    if program.slots[program.gradient_slots[parameter]].kind != ROWS:
+        return xp.zeros(shape, parameter.dtype)
+    zero = RowSparse(shape, parameter.dtype)
+    zero.set(xp.zeros(0, np.intp), xp.zeros((0, *shape[1:]), parameter.dtype))
+    return zero
+
+
+def team_of(learners: Sequence[Any]) -> Team | None:
+    """The team of distributed learners, None where they are not.
+
+    Raises:
+        ValueError: some are distributed and some are not.
+    """
+    distributed = [learner for learner in learners if isinstance(learner, DistributedLearner)]
+    if not distributed:
+        return None
+    if len(distributed) < len(learners):
+        raise ValueError(
+            "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
+            "such as by data_parallel_distributed_learner"
+        )
+    return Team(distributed)

@@ -1,0 +1,176 @@
+"""Several workers that train one model: what carries data between them, and what a way of learning together must supply."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Variables in which launchers of MPI programs say how many workers they have started."""
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+"""Variables in which they say which of them this is."""
+
+
+def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether environment variables say that several workers were started: by ``mpiexec``, or by ``srun``."""
+    sizes = [environment[name] for name in SIZES if name in environment]
+    if sizes:
+        return any(size != "1" for size in sizes)
+    return "PMIX_RANK" in environment or environment.get("SLURM_STEP_NUM_TASKS", "1") != "1"
+
+
+def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
+    """Number of this worker as the launcher says it, which needs no MPI; 0 where there is one."""
+    found = [environment[name] for name in RANKS if name in environment]
+    return int(found[0]) if found and is_launched(environment) else 0
+
+
+class Pending:
+    """A sum that is under way."""
+
+    def wait(self) -> None:
+        """Return when it is there."""
+
+
+class Transport:
+    """Carries arrays between workers; this one knows a single worker.
+
+    All workers call the same methods in the same order.  Arrays are NumPy arrays, contiguous in memory.
+
+    Attributes:
+        rank, size: number of this worker, and how many there are.
+        messages, bytes_sent: calls that sent something to other workers, and how much this worker had to send in them at the least: for a
+            sum of n bytes over p workers 2 n (p - 1) / p.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def __init__(self) -> None:
+        self.messages = self.bytes_sent = 0
+
+    def hosts(self) -> list[str]:
+        """Name of each worker's machine."""
+        return [platform.node()]
+
+    def sum(self, array: Any) -> None:
+        """Replace an array by its sum over the workers, the same bits everywhere."""
+
+    def start_sum(self, array: Any) -> Pending:
+        """Begin to :meth:`sum` an array that is left alone until the sum is there."""
+        self.sum(array)
+        return Pending()
+
+    def gather(self, array: Any) -> list[Any]:
+        """The one-dimensional arrays that the workers hand over, of one type and any length, on every worker."""
+        return [array]
+
+    def exchange(self, arrays: Sequence[Any]) -> list[Any]:
+        """Send the first of these one-dimensional arrays to the first worker, …; what each worker has sent to this one."""
+        return list(arrays)
+
+    def broadcast(self, array: Any, root: int = 0) -> None:
+        """Overwrite an array with that of the worker *root*."""
+
+    def barrier(self) -> None:
+        """Wait until every worker is here."""
+
+    def finalize(self) -> None:
+        """Take leave of the others; no other method may be called any more."""
+
+
+class Minibatch:
+    """Sums over a minibatch: of this worker, and, once the workers have told one another, of all.
+
+    Attributes:
+        samples, loss, metric: number of samples, sum of losses and of metrics.
+        ends_sweep: whether a pass over the data ends in it, on any worker.
+        own: samples, loss and metric of this worker alone.
+    """
+
+    __slots__ = ("ends_sweep", "loss", "metric", "own", "samples")
+
+    def __init__(self, samples: int, loss: float, metric: float, ends_sweep: bool = False) -> None:
+        self.samples, self.loss, self.metric, self.ends_sweep = samples, loss, metric, ends_sweep
+        self.own = samples, loss, metric
+
+    @property
+    def sums(self) -> tuple[int, float, float]:
+        """Samples, loss and metric."""
+        return self.samples, self.loss, self.metric
+
+    def sum_over(self, transport: Transport) -> None:
+        """Make it that of all workers."""
+        sums = np.array([self.samples, self.loss, self.metric, self.ends_sweep], np.float64)
+        transport.sum(sums)
+        self.samples, self.loss, self.metric, self.ends_sweep = int(sums[0]), float(sums[1]), float(sums[2]), sums[3] > 0
+
+
+class Strategy:
+    """Base class of the ways to learn together: it stands between the trainer and a learner.
+
+    Every worker has the same model and a strategy of the same kind.  For each minibatch the trainer computes gradients from this
+    worker's samples and has the strategy :meth:`update` the parameters; a worker that has no samples takes part with gradients of zero.
+
+    Attributes:
+        learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples.
+        transport: what carries data between the workers.
+        averages_models: whether workers learn from their own samples and have different parameters from time to time.
+    """
+
+    averages_models: ClassVar[bool] = False
+    wants_gradients_early: ClassVar[bool] = False
+    """Whether :meth:`gradient_is_final` is to be called while others are still being computed."""
+
+    def __init__(self, learner: Any, transport: Transport) -> None:
+        self.learner, self.transport = learner, transport
+
+    def begin(self) -> None:
+        """Called once, before the first minibatch that the workers learn from together: all start from the first one's parameters."""
+        for parameter in self.learner.updated_parameters:
+            values = parameter.backend.to_numpy(parameter.array)
+            self.transport.broadcast(values)
+            parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
+
+    def gradient_is_final(self, index: int, gradient: Any) -> None:
+        """The gradient of parameter *index* is there, others are being computed.  Without samples this is not called."""
+
+    def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
+        """Update the parameters.
+
+        Args:
+            gradients: of each parameter of the learner, summed over this worker's samples: arrays of the backend or
+                :class:`~cntk.core.sparse.RowSparse`, which may be overwritten.
+            minibatch: sums over all workers' samples, of which there is one at least.
+
+        Returns:
+            Whether something was learnt.
+        """
+        raise TypeError(f"{type(self).__name__}: a strategy must define update(gradients, minibatch)")
+
+    def synchronize(self) -> None:
+        """Make the models equal, because they are to be saved or tested."""
+
+    def take_synchronized(self) -> int:
+        """How many samples of all workers the models had been apart for before the last update made them equal; 0 if it did not."""
+        return 0
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """What it keeps from minibatch to minibatch that is the same on every worker."""
+        return {}
+
+    def create_own_checkpoint(self) -> dict[str, Any]:
+        """What it keeps that is this worker's own."""
+        return {}
+
+    def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
+        """Go on from there.
+
+        Args:
+            common: what was the same on every worker.
+            own: what was each worker's own; there may have been more workers then, or fewer.
+        """

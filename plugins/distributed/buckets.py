@@ -1,0 +1,96 @@
+"""Sums of dense gradients over workers, some at a time, while others are still being computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.distributed import Pending, Transport
+
+BUCKET_BYTES = 4 * 2**20
+"""Gradients are summed in messages of at least this size: smaller ones cost more time, larger ones leave less to be done early."""
+
+
+class Bucket:
+    """Gradients that travel in one message.
+
+    A gradient that is large enough for a message of its own is summed where it lies, others are copied together.
+
+    Args:
+        backends: where each of the gradients lives.
+        indices: which they are.
+        shapes: their shapes.
+        dtype: their type; float16 travels as float32.
+    """
+
+    def __init__(self, backends: Sequence[Any], indices: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
+        self.indices, self._backends = list(indices), list(backends)
+        self._shapes = list(shapes)
+        self._ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+        self._dtype = np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
+        self._own: Any = None
+        self._message: Any = None
+        self._pending: Pending | None = None
+        self.missing = set(self.indices)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the sum is under way."""
+        return self._pending is not None
+
+    def start(self, transport: Transport, gradients: Sequence[Any]) -> None:
+        """Send the gradients, in the order of :attr:`indices`."""
+        self._message = self._in_place(gradients)
+        if self._message is None:
+            self._message = self._gathered(gradients)
+        self._pending = transport.start_sum(self._message)
+
+    def finish(self, gradients: Sequence[Any]) -> None:
+        """Wait for the sums and write them into the gradients."""
+        assert self._pending is not None
+        self._pending.wait()
+        self._pending, self.missing = None, set(self.indices)
+        if self._message is self._own:
+            start = 0
+            for gradient, backend, shape, end in zip(gradients, self._backends, self._shapes, self._ends, strict=True):
+                part = self._message[start:end].reshape(shape)
+                gradient[...] = part if isinstance(gradient, np.ndarray) else backend.asarray(part, gradient.dtype)
+                start = end
+        self._message = None
+
+    def _in_place(self, gradients: Sequence[Any]) -> Any:
+        alone = gradients[0] if len(gradients) == 1 else None
+        fits = isinstance(alone, np.ndarray) and alone.flags.c_contiguous and alone.dtype == self._dtype
+        return alone if fits else None
+
+    def _gathered(self, gradients: Sequence[Any]) -> Any:
+        if self._own is None:
+            self._own = np.empty(self._ends[-1], self._dtype)
+        start = 0
+        for gradient, backend, end in zip(gradients, self._backends, self._ends, strict=True):
+            host = gradient if isinstance(gradient, np.ndarray) else backend.to_numpy(gradient)
+            self._own[start:end] = host.reshape(-1)
+            start = end
+        return self._own
+
+
+def divide(parameters: Sequence[Any], order: Sequence[int], nbytes: int = BUCKET_BYTES) -> list[Bucket]:
+    """Buckets of at least *nbytes* of the parameters' gradients, taken in *order*; each of one type."""
+    buckets: list[Bucket] = []
+    open_for: dict[Any, list[int]] = {}
+
+    def close(dtype: Any) -> None:
+        indices = open_for.pop(dtype)
+        chosen = [parameters[index] for index in indices]
+        buckets.append(Bucket([p.backend for p in chosen], indices, [tuple(p.shape) for p in chosen], dtype))
+
+    for index in order:
+        dtype = np.dtype(parameters[index].dtype)
+        open_for.setdefault(dtype, []).append(index)
+        if sum(int(np.prod(parameters[i].shape)) for i in open_for[dtype]) * dtype.itemsize >= nbytes:
+            close(dtype)
+    for dtype in list(open_for):
+        close(dtype)
+    return buckets

@@ -1,0 +1,1 @@
+"""Arrays in NumPy's own files."""

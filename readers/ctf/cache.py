@@ -1,0 +1,43 @@
+"""Where files lie that are made of other files, to be there the next time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+FOLDER = "CNTK_CACHE"
+"""Environment variable that names the folder, in place of the user's cache folder."""
+
+ENDS = 1 << 16
+"""Bytes at a file's beginning and end that tell it from others."""
+
+
+def cache_folder() -> Path:
+    """The folder for files that can be made again; it need not be there yet."""
+    if given := os.environ.get(FOLDER):
+        return Path(given)
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "cntk"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "cntk"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "cntk"
+
+
+def stamp_of(file: BinaryIO) -> tuple[int, int]:
+    """Size of a file, and when it was changed."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
+
+
+def fingerprint(file: BinaryIO, *settings: object) -> bytes:
+    """32 bytes that are others when a file is another one or has changed, or with other settings."""
+    size, changed = stamp_of(file)
+    digest = hashlib.blake2b(repr((size, changed, settings)).encode(), digest_size=32)
+    for place in (0, max(size - ENDS, 0)):
+        file.seek(place)
+        digest.update(file.read(ENDS))
+    return digest.digest()

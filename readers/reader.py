@@ -1,0 +1,128 @@
+"""What is behind a minibatch source: everything between a deserializer and the minibatches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .ahead import Ahead
+from .chunks import Chunks
+from .deserializer import Deserializer, Errors
+from .gather import Gatherer
+from .packer import Batch, Request, SequencePacker
+from .randomizer import Randomizer
+from .sequencer import Limits, Position, Sequencer
+from .truncation import TruncatedPacker, TruncatedState
+
+SAMPLES = "minibatchSourcePosition"
+WHERE = "sweepChunkSequence"
+SLOTS = "truncatedSlots"
+
+MEMORY_LIMIT = 256 << 20
+"""Bytes that chunks may take unless a source is told otherwise: half for the window, half for what is read ahead."""
+
+DEPTH = 2
+"""Minibatches that wait ready."""
+
+
+class Order(NamedTuple):
+    """In which order sequences are served: so many chunks or samples shuffled together, none for as they lie."""
+
+    window_in_chunks: int = 0
+    window_in_samples: int = 0
+    seed: int = 0
+
+
+class Kind(NamedTuple):
+    """What minibatches are made of: whole sequences, sequences of one sample (*frame_mode*), or pieces of *truncation_length* steps."""
+
+    frame_mode: bool = False
+    truncation_length: int = 0
+
+
+class Reader:
+    """Makes minibatches of what a deserializer reads.
+
+    Args:
+        deserializer: one, or several as a ``Bundle``.
+        order: in which sequences are served.
+        limits: where it ends.
+        kind: what minibatches are made of.
+        is_threaded: whether threads read chunks and prepare minibatches ahead.
+        max_errors: how many sequences that cannot be read are left out before that is an error.
+
+    Raises:
+        RuntimeError: there are no sequences.
+    """
+
+    def __init__(self, deserializer: Deserializer, order: Order, limits: Limits, kind: Kind, is_threaded: bool, max_errors: int) -> None:
+        errors = Errors(max_errors)
+        threads = min(os.cpu_count() or 1, 4) if is_threaded else 0
+        self._chunks = Chunks(deserializer, errors, threads, MEMORY_LIMIT)
+        self._randomizer = Randomizer(self._chunks, *order, MEMORY_LIMIT // 2)
+        self._sequencer = Sequencer(self._chunks, self._randomizer, limits)
+        self._gatherer = Gatherer(deserializer, self._chunks, errors, order.seed, threads)
+        self._packer: SequencePacker | TruncatedPacker
+        if kind.truncation_length:
+            self._packer = TruncatedPacker(self._sequencer, self._gatherer, kind.truncation_length)
+        else:
+            self._packer = SequencePacker(self._sequencer, self._gatherer, kind.frame_mode)
+        self._ahead = Ahead(self._packer, DEPTH if is_threaded else 0, self._renew)
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes that chunks may take."""
+        return self._chunks.limit
+
+    @memory_limit.setter
+    def memory_limit(self, limit: int) -> None:
+        if self._ahead.state != self._packer_state(Position()):
+            raise RuntimeError("memory_limit decides which chunks are shuffled together; set it before the first minibatch")
+        self._ahead.pause()
+        self._chunks.limit, self._randomizer.limit = limit, limit // 2
+
+    def next(self, request: Request) -> Batch | None:
+        """The next minibatch, None at the end."""
+        return self._ahead.next(request)
+
+    def stop(self) -> None:
+        """Let the threads end."""
+        self._ahead.stop()
+        self._chunks.stop()
+        self._gatherer.stop()
+
+    def _renew(self) -> None:
+        self._chunks.renew()
+        self._gatherer.renew()
+
+    # ---- where it stands ----
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where it stands: numbers, and lists of numbers."""
+        held = self._ahead.state
+        position, slots = held if isinstance(held, TruncatedState) else (held, ())
+        state: dict[str, Any] = {SAMPLES: position.samples}
+        if isinstance(held, TruncatedState) or not self._chunks.are_known:
+            state[WHERE] = list(position[1:])
+        if slots:
+            state[SLOTS] = [[served, *(number for place in places for number in place)] for served, places in slots]
+        return state
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        samples, where, slots = state.get(SAMPLES), state.get(WHERE), state.get(SLOTS, [])
+        if not isinstance(samples, int) or samples < 0 or (where is not None and len(where) != 3):
+            raise ValueError(f"restore_from_checkpoint: expected {{'{SAMPLES}': samples}}, got {dict(state)!r:.80}")
+        if where is None and not self._chunks.are_known:
+            raise ValueError(
+                f"restore_from_checkpoint: the state must say '{WHERE}', for the sizes of chunks are unknown; got {dict(state)!r:.80}"
+            )
+        self._ahead.pause()
+        position = self._sequencer.position_at(samples) if where is None else Position(samples, *map(int, where))
+        places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 3])) for i in range(1, len(row), 3))) for row in slots)
+        self._ahead.restore(self._packer_state(position, places))
+
+    def _packer_state(self, position: Position, slots: Any = ()) -> Position | TruncatedState:
+        return TruncatedState(position, slots) if isinstance(self._packer, TruncatedPacker) else position

@@ -1,0 +1,169 @@
+"""Sequences that lie one after another in the rows of an array or CSR matrix, picked and joined without a loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..core.value import is_csr
+
+
+class StreamData:
+    """What a chunk, or a minibatch, holds of one stream: samples one after another, and where each sequence starts.
+
+    Attributes:
+        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, or one-dimensional array of objects that the
+            deserializer makes samples of when they are served.
+        starts: for each sequence its first sample, and the number of all samples at the end.
+    """
+
+    def __init__(self, rows: Any, starts: Any) -> None:
+        self.rows, self.starts = rows, np.asarray(starts)
+
+    @classmethod
+    def of_lengths(cls, rows: Any, lengths: Any) -> StreamData:
+        """Samples *rows* that make sequences of these *lengths*."""
+        return cls(rows, np.concatenate([[0], np.cumsum(lengths)]))
+
+    @classmethod
+    def of_steps(cls, rows: Any) -> StreamData:
+        """Samples *rows* of which each is a sequence."""
+        made = cls(rows, np.arange(rows.shape[0] + 1))
+        made.is_single = True
+        return made
+
+    def __len__(self) -> int:
+        """How many sequences there are."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def lengths(self) -> Any:
+        """Samples of each sequence; one that could not be read has none."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether every sequence has one sample."""
+        return len(self.starts) == self.rows.shape[0] + 1 and bool((self.lengths == 1).all())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory; of objects, those that say how long they are."""
+        rows = self.rows
+        if is_csr(rows):
+            held = rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+        elif rows.dtype == object:
+            held = sum(len(item) for item in rows if isinstance(item, bytes))
+        else:
+            held = rows.nbytes
+        return int(held + self.starts.nbytes)
+
+    def sequence(self, number: int) -> Any:
+        """The samples of one sequence."""
+        return self.rows[self.starts[number] : self.starts[number + 1]]
+
+    def take(self, numbers: Any) -> StreamData:
+        """The sequences of these numbers, in this order."""
+        if self.is_single:
+            return StreamData.of_steps(take_rows(self.rows, numbers))
+        starts = self.starts[numbers]
+        lengths = self.starts[np.add(numbers, 1)] - starts
+        return StreamData.of_lengths(take_rows(self.rows, ranges(starts, lengths)), lengths)
+
+
+class Picks:
+    """Sequences that are picked out of several parts.
+
+    Args:
+        parts: for each the part that it is in.
+        numbers: for each its number there.
+
+    Attributes:
+        parts: those parts that have any, in order.
+    """
+
+    def __init__(self, parts: Any, numbers: Any) -> None:
+        order = np.argsort(parts, kind="stable")
+        ordered = parts[order]
+        cuts = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
+        self.parts: list[int] = ordered[cuts].tolist()
+        numbers = numbers[order]
+        self._numbers = [numbers[start:stop] for start, stop in pairwise([*cuts, len(order)])]
+        self._back = np.empty_like(order)
+        self._back[order] = np.arange(len(order))
+
+    def of(self, data: Sequence[StreamData]) -> StreamData:
+        """The sequences in the order in which they were picked, given what the :attr:`parts` hold."""
+        if all(one.is_single for one in data):
+            rows = join_rows([take_rows(one.rows, numbers) for one, numbers in zip(data, self._numbers, strict=True)])
+            return StreamData.of_steps(take_rows(rows, self._back))
+        return joined([one.take(numbers) for one, numbers in zip(data, self._numbers, strict=True)]).take(self._back)
+
+
+def joined(parts: Sequence[StreamData]) -> StreamData:
+    """Sequences of several, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    return StreamData.of_lengths(join_rows([part.rows for part in parts]), np.concatenate([part.lengths for part in parts]))
+
+
+def ranges(starts: Any, lengths: Any) -> Any:
+    """Numbers that count up from each start, so many, one after another: for starts 3, 9 and lengths 2, 1 it is 3, 4, 9."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+
+
+def take_rows(rows: Any, index: Any) -> Any:
+    """Rows of an array or CSR matrix."""
+    if not is_csr(rows):
+        return rows.take(index, axis=0)
+    counts = np.diff(rows.indptr)[index] if 2 * len(index) > rows.shape[0] else rows.indptr[np.add(index, 1)] - rows.indptr[index]
+    where = ranges(rows.indptr[index], counts)
+    return csr_of(rows.data[where], rows.indices[where], counts, rows.shape[1])
+
+
+def require_one_shape(name: str, parts: Sequence[Any]) -> None:
+    """See that samples of the stream *name* have one shape.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    shapes = sorted({part.shape[1:] for part in parts})
+    if len(shapes) > 1:
+        found = " and ".join(map(str, shapes[:2]))
+        raise RuntimeError(f"stream '{name}': samples of one minibatch must have one shape, got {found}; scale images to one size")
+
+
+def join_rows(parts: Sequence[Any]) -> Any:
+    """Arrays or CSR matrices below each other."""
+    if not is_csr(parts[0]):
+        return np.concatenate(parts)
+    counts = np.concatenate([np.diff(part.indptr) for part in parts])
+    data, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
+    return csr_of(data, indices, counts, parts[0].shape[1])
+
+
+def one_hot_rows(classes: Any, count: int, where: str, dtype: Any = np.float32) -> Any:
+    """A one-hot CSR row for each class number.
+
+    Raises:
+        ValueError: a number is no class; *where* says what was read.
+    """
+    numbers = np.asarray(classes).reshape(-1)
+    wrong = (numbers < 0) | (numbers >= count) | (numbers != np.floor(numbers))
+    if wrong.any():
+        raise ValueError(f"{where}: expected class numbers from 0 to {count - 1}, got {numbers[wrong.argmax()]}, {wrong.argmax()} further")
+    return csr_of(np.ones(len(numbers), dtype), numbers.astype(np.int32), np.ones(len(numbers), np.intp), count)
+
+
+def csr_of(data: Any, indices: Any, counts: Any, width: int) -> Any:
+    """A CSR matrix whose rows have so many elements each."""
+    from scipy.sparse import csr_matrix
+
+    indptr = np.zeros(len(counts) + 1, indices.dtype if len(data) < 2**31 else np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    return csr_matrix((data, indices, indptr), shape=(len(counts), width))

@@ -1,0 +1,1 @@
+"""Speech: frames of features in HTK's format, and labels of frames in master label files.  Read ``utterances`` first."""

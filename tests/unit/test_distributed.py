@@ -1,0 +1,247 @@
+"""Distributed learners: one worker, and several whose exchanges happen within this process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cntk as C
+from cntk.core.distributed import Minibatch, is_launched, launched_rank
+from cntk.core.sparse import RowSparse
+from cntk.plugins.distributed.bits import column_size, pack, unpack
+from cntk.plugins.distributed.block_momentum import BlockMomentum
+from cntk.plugins.distributed.data_parallel import DataParallel
+from cntk.plugins.distributed.quantized import QuantizedDataParallel
+from cntk.plugins.distributed.quantizer import Quantizer
+from cntk.plugins.distributed.rows import sum_rows
+from cntk.testing import check_strategy
+from cntk.testing.strategies import run_workers
+
+
+def per_sample_sgd(parameters: Any) -> Any:
+    return C.sgd(parameters, C.learning_parameter_schedule_per_sample(1.0))
+
+
+def updates(strategy: type, gradients: list[list[Any]], learner: Any = per_sample_sgd, samples: int = 2, **options: Any) -> list[Any]:
+    """Parameters after each update, by worker; gradients are of the worker and then of the update."""
+
+    def work(transport: Any) -> list[Any]:
+        weights = C.parameter(np.shape(gradients[0][0]), init=0)
+        made = strategy(learner([weights]), transport, **options)
+        made.begin()
+        found = []
+        for gradient in gradients[transport.rank]:
+            minibatch = Minibatch(samples, 0.0, 0.0)
+            minibatch.sum_over(transport)
+            made.update([np.array(gradient, np.float32)], minibatch)
+            found.append(weights.value.copy())
+        return found
+
+    return run_workers(len(gradients), work)
+
+
+# ---- one worker ----
+
+
+def test_a_single_worker_learns_as_without_distribution_and_never_imports_mpi() -> None:
+    program = (
+        "import sys, numpy as np, cntk as C\n"
+        "x, w = C.input_variable(1), C.parameter(1)\n"
+        "learner = C.data_parallel_distributed_learner(C.sgd([w], 0.5), num_quantization_bits=1)\n"
+        "trainer = C.Trainer(None, C.reduce_sum(w * x), learner)\n"
+        "assert trainer.train_minibatch({x: np.ones((4, 1), np.float32)}) and not trainer.train_minibatch({})\n"
+        "C.Communicator.finalize()\n"
+        "assert w.value == -0.5 and learner.total_number_of_samples_seen == 4 and 'mpi4py' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_names_of_the_module_are_one_module() -> None:
+    import cntk.distributed
+
+    assert cntk.distributed is C.distributed is C.train.distributed
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"block_size": 4}, [-3, -6, -9, -12]),
+        ({"block_size": 4, "block_momentum_as_time_constant": 100}, [-3, -0.461302, -3.461302, -1.365818]),
+        ({"block_size": 4, "block_momentum_as_time_constant": 100, "block_learning_rate": 0.5}, [-3, -0.230651, -3.230651, -0.682909]),
+    ],
+)
+def test_block_momentum_of_one_worker_gives_the_numbers_of_cntk(options: dict[str, Any], expected: list[float]) -> None:
+    x, w = C.input_variable(1), C.parameter(1)
+    trainer = C.Trainer(None, C.reduce_sum(w * x), C.block_momentum_distributed_learner(per_sample_sgd([w]), **options))
+    found = []
+    for _ in expected:
+        assert trainer.train_minibatch({x: np.array([[1.0], [2.0]], np.float32)})
+        found.append(float(w.value[0]))
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert trainer.total_number_of_samples_seen == 8
+
+
+def test_wrong_arguments_are_refused() -> None:
+    w, v = C.parameter(1), C.parameter(1)
+    with pytest.raises(RuntimeError, match="asynchronous"):
+        C.data_parallel_distributed_learner(C.sgd([w], 0.1), use_async_buffered_parameter_update=True)
+    with pytest.raises(ValueError, match="1 to 31 bits, got 33"):
+        C.data_parallel_distributed_learner(C.sgd([w], 0.1), num_quantization_bits=33)
+    with pytest.raises(ValueError, match="block size"):
+        C.block_momentum_distributed_learner(C.sgd([w], 0.1), block_size=0)
+    with pytest.raises(TypeError, match="learners such as"):
+        C.data_parallel_distributed_learner(C.data_parallel_distributed_learner(C.sgd([w], 0.1)))
+    with pytest.raises(KeyError, match="no distributed strategy"):
+        C.distributed.distributed_learner("gossip", C.sgd([w], 0.1))
+    with pytest.raises(ValueError, match="all of them, or not"):
+        C.Trainer(None, C.reduce_sum(w + v), [C.data_parallel_distributed_learner(C.sgd([w], 0.1)), C.sgd([v], 0.1)])
+
+
+def test_launchers_are_known_by_their_variables() -> None:
+    assert not is_launched({})
+    assert not is_launched({"OMPI_COMM_WORLD_SIZE": "1", "PMIX_RANK": "0"})
+    assert not is_launched({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"})
+    assert is_launched({"PMI_SIZE": "2"})
+    assert is_launched({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"})
+    assert launched_rank({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3"}) == 3
+    assert launched_rank({"PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}) == 0
+
+
+# ---- several workers ----
+
+
+def test_data_parallel_sums_gradients_and_samples() -> None:
+    found = updates(DataParallel, [[[1.0, 2.0]] * 2, [[3.0, -2.0]] * 2, [[0.5, 0.0]] * 2])
+    for worker in found:
+        np.testing.assert_allclose(worker, [[-4.5, 0.0], [-9.0, 0.0]])
+
+
+def test_buckets_are_sent_in_one_order_whatever_order_gradients_come_in() -> None:
+    shapes = [(3, 700, 600), (5,), (2, 1100, 500), ()]
+
+    def work(transport: Any) -> list[Any]:
+        parameters = [C.parameter(shape, dtype=np.float32 if i else np.float64) for i, shape in enumerate(shapes)]
+        strategy = DataParallel(per_sample_sgd(parameters), transport)
+        for _ in range(3):
+            gradients = [np.full(p.shape, (i + 1) * (transport.rank + 1), p.dtype) for i, p in enumerate(parameters)]
+            for i in range(4) if transport.rank else reversed(range(4)):
+                strategy.gradient_is_final(i, gradients[i])
+            strategy.update(gradients, Minibatch(1, 0.0, 0.0))
+        return [float(p.value.reshape(-1)[0]) for p in parameters] + [float(np.ptp(p.value)) for p in parameters]
+
+    assert run_workers(2, work) == [[-9, -18, -27, -36, 0, 0, 0, 0]] * 2
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 6), unique=True).map(sorted), min_size=2, max_size=4))
+def test_sums_of_row_sparse_gradients_are_those_of_dense_ones(present: list[list[int]]) -> None:
+    backend = C.parameter(1).backend
+
+    def work(transport: Any) -> Any:
+        gradient = RowSparse((7, 2), np.float32)
+        rows = np.array(present[transport.rank], np.intp)
+        gradient.set(rows, np.arange(2 * len(rows), dtype=np.float32).reshape(-1, 2) + transport.rank)
+        dense = gradient.to_dense(np)
+        sum_rows(transport, [gradient], [backend])
+        transport.sum(dense)
+        assert gradient.rows.tolist() == sorted(set().union(*present))
+        np.testing.assert_array_equal(gradient.to_dense(np), dense)
+        return transport.bytes_sent
+
+    run_workers(len(present), work)
+
+
+def test_one_bit_gives_the_numbers_of_cntk_and_makes_up_for_its_errors() -> None:
+    found = updates(QuantizedDataParallel, [[[1.0, 2.0, -3.0, 5.0]] * 40, [[2.0, -2.0, 1.0, 0.5]] * 40], bits=1)
+    np.testing.assert_allclose(-found[0][0], [2.777778, 2.777778, -1.833333, 2.777778], rtol=1e-6)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_allclose(-found[0][-1] / 40, [3.0, 0.0, -2.0, 5.5], atol=0.4)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8, 17, 31])
+def test_more_bits_come_closer(bits: int) -> None:
+    random = np.random.default_rng(bits)
+    matrix = random.standard_normal((5, 33)).astype(np.float32)
+    encoded, values = Quantizer(np, bits, np.float32).encode(matrix)
+    np.testing.assert_array_equal(Quantizer(np, bits, np.float32).decode(encoded, 33), values)
+    step = np.ptp(matrix, axis=1).max() / (2**bits - 1)
+    assert np.abs(values - matrix).max() <= step / 2 + 1e-6
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 31), st.integers(0, 4), st.integers(0, 40), st.randoms(use_true_random=False))
+def test_packed_numbers_come_back_and_leave_no_gaps(bits: int, rows: int, width: int, random: Any) -> None:
+    codes = np.array([[random.randrange(2**bits) for _ in range(width)] for _ in range(rows)], np.uint32).reshape(rows, width)
+    packed = pack(np, codes, bits)
+    assert packed.shape == (rows, column_size(width, bits))
+    assert column_size(width, bits) < (width + 8) * bits / 8
+    np.testing.assert_array_equal(unpack(np, packed, rows, width, bits), codes)
+
+
+def test_one_bit_sends_a_thirtieth() -> None:
+    gradients = np.random.default_rng(0).standard_normal((2, 1000, 1000)).astype(np.float32)
+
+    def sent(strategy: type, **options: Any) -> int:
+        def work(transport: Any) -> int:
+            made = strategy(per_sample_sgd([C.parameter((1000, 1000))]), transport, **options)
+            made.update([gradients[transport.rank].copy()], Minibatch(1, 0.0, 0.0))
+            return int(transport.bytes_sent)
+
+        return max(run_workers(2, work))
+
+    assert sent(DataParallel) / sent(QuantizedDataParallel, bits=1) > 28
+
+
+@pytest.mark.parametrize(
+    ("nesterov", "gradients", "block_size", "expected"),
+    [(True, (2.0, 6.0), 4, [-6, -15, -25.5, -36.75]), (False, (2.0, 2.0), 8, [0, -4, 0, -10, 0, -17])],
+)
+def test_block_momentum_of_two_workers_gives_the_numbers_of_cntk(
+    nesterov: bool, gradients: tuple[float, float], block_size: int, expected: list[float]
+) -> None:
+    """After each block; in the second case every other minibatch ends one."""
+    own = [[[gradient]] * len(expected) for gradient in gradients]
+    found = updates(BlockMomentum, own, block_size=block_size, use_nesterov_momentum=nesterov)
+    ends = [step for step, value in enumerate(expected) if value]
+    np.testing.assert_array_equal(*[[worker[step] for step in ends] for worker in found])
+    np.testing.assert_allclose([found[0][step][0] for step in ends], [expected[step] for step in ends])
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        DataParallel,
+        lambda learner, transport: QuantizedDataParallel(learner, transport, bits=1),
+        lambda learner, transport: QuantizedDataParallel(learner, transport, bits=5),
+        lambda learner, transport: BlockMomentum(learner, transport, block_size=64),
+        lambda learner, transport: BlockMomentum(learner, transport, block_size=64, reset_sgd_momentum_after_aggregation=False),
+    ],
+)
+def test_strategies_keep_the_contract(factory: Any) -> None:
+    check_strategy(factory)
+
+
+def test_a_strategy_of_another_package_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "cntk-extras" / "src")
+    from cntk_extras.top_k import TopK
+
+    check_strategy(lambda learner, transport: TopK(learner, transport, share=0.5))
+
+
+def test_failing_workers_do_not_leave_threads() -> None:
+    def work(transport: Any) -> None:
+        if transport.rank == 1:
+            raise ValueError("no")
+        transport.barrier()
+
+    with pytest.raises(ValueError, match="no"):
+        run_workers(2, work)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("worker")]
