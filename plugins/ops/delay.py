@@ -95,8 +95,8 @@ class PastValue(Op):
         sequences = layout.continues[own]
         if len(kept) <= sequences.max():
             raise ValueError(
-                f"sequence {own[np.argmax(sequences)]} continues one of the previous minibatch, which had no such sequence; a minibatch can "
-                "be continued where its data came with flags of new sequences too: (data, [True, ...])"
+                f"sequence {own[np.argmax(sequences)]} continues one of the previous minibatch, which had no such sequence; a minibatch "
+                "can be continued where its data came with flags of new sequences too: (data, [True, ...])"
             )
         if not there[sequences, steps].all():
             short = int(own[np.argmin(there[sequences, steps])])
