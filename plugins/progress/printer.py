@@ -71,7 +71,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         self.metric_is_pct = metric_is_pct
         self._heartbeat_time = 0.0
         self.logfilename = None if log_to_file is None else log_to_file + ("" if rank is None else f"rank{rank}")
-        self._is_silent = rank is None and launched_rank() > 0
+        self._is_silent = self._is_for_another(rank)
         if self.logfilename is not None and not self._is_silent:
             self._begin_file(self.logfilename)
         if freq == 0:
@@ -146,6 +146,10 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
             if now - self._heartbeat_time > HEARTBEAT_SECONDS:
                 self._heartbeat_time = now
                 print("PROGRESS: 0.00%")
+
+    def _is_for_another(self, rank: int | None) -> bool:
+        """Whether another worker is to print."""
+        return rank is None and launched_rank() > 0
 
     def _begin_file(self, name: str) -> None:
         print(f"Redirecting log to file {name}")

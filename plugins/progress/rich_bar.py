@@ -6,6 +6,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ...core.distributed import launched_rank
 from .manual import average
 from .printer import ProgressPrinter
 
@@ -24,7 +25,7 @@ class RichProgressBar(ProgressPrinter):
 
     Args:
         freq, first, tag: as for :class:`ProgressPrinter`.
-        rank: number of this worker; those but 0 show nothing.
+        rank: number of this worker, by default as ``mpiexec`` has it; those but 0 show nothing.
         num_epochs: number of epochs that training will take, where it is known.
         epoch_size: number of samples of an epoch; that of the epoch before where it is left out.
         test_freq, test_first, metric_is_pct: as for :class:`ProgressPrinter`.
@@ -62,8 +63,7 @@ class RichProgressBar(ProgressPrinter):
             from .live import Bar, display_of
         except ImportError:
             raise ImportError("RichProgressBar needs the package rich: pip install opencntk[rich]") from None
-        self._is_silent = bool(rank)
-        super().__init__(freq, first, tag, num_epochs=num_epochs, test_freq=test_freq, test_first=test_first, metric_is_pct=metric_is_pct)
+        super().__init__(freq, first, tag, None, rank, False, num_epochs, test_freq, test_first, metric_is_pct)
         self._epoch_size = epoch_size
         self._test_size: int | None = None
         self._learning_rates: dict[str, float] = {}
@@ -82,11 +82,6 @@ class RichProgressBar(ProgressPrinter):
         """Take the bar away; the next minibatch brings it back."""
         self._training_bar.hide()
         self._test_bar.hide()
-
-    def log(self, message: str) -> None:
-        """Print a line, above the bar."""
-        if not self._is_silent:
-            super().log(message)
 
     def write(self, key: str, value: Any) -> None:
         """Print the line ``key: value``; a learning rate also stands beside the bar."""
@@ -126,6 +121,9 @@ class RichProgressBar(ProgressPrinter):
         self._test_bar.hide()
         self._test_size = samples
         super().on_write_test_summary(samples, updates, summaries, aggregate_metric, elapsed_milliseconds)
+
+    def _is_for_another(self, rank: int | None) -> bool:
+        return bool(launched_rank() if rank is None else rank)
 
     def _show_training(self) -> None:
         training = self._training
