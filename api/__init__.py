@@ -35,7 +35,6 @@ from cntk.learners import IGNORE, UnitType  # noqa: E402
 from cntk.ops.functions import BlockFunction, CloneMethod, Function, ModelFormat, load_model  # noqa: E402
 from cntk.train import *  # noqa: E402, F403
 from cntk.train import distributed  # noqa: E402
-from cntk.train.distributed import *  # noqa: E402, F403
 from cntk.variables import Constant, Parameter, Record, Variable  # noqa: E402
 
 __version__ = "2.7"

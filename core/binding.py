@@ -169,7 +169,6 @@ class Binding:
 
     def _context(self, instruction: Instruction) -> Context:
         context = Context(self.backend, self.program.training, self.pool)
-        context.memory = instruction.memory
         self._tell_layouts(context, instruction)
         return context
 

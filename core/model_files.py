@@ -131,8 +131,15 @@ def _registered() -> str:
 
 
 def write_file(filename: Any, pieces: Iterable[Any]) -> None:
-    """Write a file so that there is either all of it or what was there before."""
-    path = os.fspath(filename)
+    """Write a file so that there is either all of it or what was there before; folders are made, links followed.
+
+    Raises:
+        OSError: it cannot be written, or there is something else than a file in its place.
+    """
+    path = os.path.realpath(filename)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"cannot write to {os.fspath(filename)!r}: it is there and no regular file")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = f"{path}.{uuid.uuid4().hex}.tmp"
     try:
         with open(temporary, "xb") as file:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .op import Op
 from .spec import Spec
@@ -56,7 +56,6 @@ class Instruction:
         carried: of a delay in a loop, slot of its operand's gradient, to which each step adds.
         is_view: whether the result is a view of the first operand, so that nothing runs forward.
         passed: pairs (operand, slot) of gradients that share the memory of the result's gradient, for which nothing runs.
-        memory: what it keeps from one minibatch to the next.
         placed: whether, the other way round, the result's gradient lies in a part of the operand's, so that nothing runs backward.
     """
 
@@ -77,7 +76,6 @@ class Instruction:
     late_grads: tuple[int | None, ...] = ()
     late_sums: tuple[tuple[int, int], ...] = ()
     carried: int | None = None
-    memory: dict[str, Any] = field(default_factory=dict)
 
     def written_gradients(self) -> Iterator[int]:
         """Slots of gradients that its backward step writes or adds to."""

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.evaluate import feeds_for, program_for
 from ..core.function import Function
 from ..core.graph import depth_first_search
+from ..core.operator_states import operator_states, restore_operator_states
 from ..core.sparse import RowSparse
 from ..core.variable import Constant, Variable
 from .checkpoint import require
@@ -56,11 +57,12 @@ class Universal(Learner):
         return True
 
     def create_checkpoint(self) -> dict[str, Any]:
-        """As every learner's; what the graph keeps from update to update, the values of constants it assigns to, is in it."""
-        return {**super().create_checkpoint(), "kept": [variable.backend.to_numpy(variable.array) for variable in self._kept]}
+        """As every learner's; what the graph keeps from update to update, values that it assigns and its random numbers, is in it."""
+        kept = [variable.backend.to_numpy(variable.array) for variable in self._kept]
+        return {**super().create_checkpoint(), "kept": kept, "operators": operator_states(self._update)}
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
-        require(checkpoint, ("kept",), type(self).__name__)
+        require(checkpoint, ("kept", "operators"), type(self).__name__)
         kept = [np.asarray(value) for value in checkpoint["kept"]]
         shapes = [tuple(variable.shape) for variable in self._kept]
         if [value.shape for value in kept] != shapes:
@@ -69,6 +71,7 @@ class Universal(Learner):
                 f"given to one that assigns to {shapes}"
             )
         super().restore_from_checkpoint(checkpoint)
+        restore_operator_states(self._update, checkpoint["operators"])
         for variable, value in zip(self._kept, kept, strict=True):
             variable.array[...] = variable.backend.asarray(value, variable.dtype)
 

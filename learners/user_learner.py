@@ -19,7 +19,8 @@ class UserLearner(Learner):
     """Base class of learners written by users, who define :meth:`update` and keep what state they need.
 
     A rule that works on arrays in place, as the built-in learners do, derives from :class:`Learner` instead and is faster.
-    The learner counts no samples itself, so that :meth:`learning_rate` stays at the schedule's first value.
+    What it keeps of its own is in no checkpoint unless it overrides ``create_checkpoint`` and ``restore_from_checkpoint``, adding to what
+    this class has there.  The learner counts no samples itself, so that :meth:`learning_rate` stays at the schedule's first value.
 
     Args:
         parameters: the parameters that it updates, distinct and of known shape.

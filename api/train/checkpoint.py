@@ -1,9 +1,9 @@
 """Checkpoint files: ``<name>`` holds the model, ``<name>.ckp`` the state of everything else.
 
-The two are written so that a process may be killed, or the power may fail, at any instant.  The state names the model that it belongs to
-by a digest.  A new model is first written beside the old one, as ``<name>.<digest>.new``; then the new state takes the place of the old
-one, which is the instant at which the checkpoint becomes the new one; then the new model takes its place.  Whoever reads finds the model
-that the state names under one of the two names.
+The two are written so that a process may be killed, or the power may fail, at any instant.  The state has a digest of its own and names
+the model that it belongs to by another.  A new model is first written beside the old one, as ``<name>.<digest>.new``; then the new state
+takes the place of the old one, which is the instant at which the checkpoint becomes the new one; then the new model takes its place.
+Whoever reads finds the model that the state names under one of the two names.
 
 Both files are dictionaries in the format of CNTK 2's model files.  What these do not have is written as a dictionary with one key: an
 array of another element type under ``@array``, an integer beyond 64 bits or below -2**31 under ``@integer``.
@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 
 from cntk.core.function import Function
-from cntk.core.graph import depth_first_search
 from cntk.core.model_files import ModelFormat, format_of, write_file
-from cntk.core.variable import Variable
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_dictionary
 
 VERSION = 1
@@ -45,15 +43,23 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
         TypeError: the state holds something else.
         OSError: a file cannot be written.
     """
-    path = os.fspath(filename)
+    path = os.path.realpath(filename)
+    content = to_bytes(state)
     pieces = list(format_of(ModelFormat.CNTKv2).write(model))
     digest = _digest(pieces)
-    header = {"kind": KIND, "version": VERSION, "model": digest}
-    content = write_dictionary({**header, "state": _plain(state, "")})
-    write_file(_pending(path, digest), pieces)
-    write_file(path + ".ckp", content)
+    header = {"kind": KIND, "version": VERSION, "model": digest, "digest": _digest([content])}
+    if os.path.isdir(path):
+        raise OSError(f"cannot write a checkpoint to {path!r}: it is a folder")
+    pending = _pending(path, digest)
+    try:
+        write_file(pending, pieces)
+        write_file(path + ".ckp", write_dictionary({**header, "state": np.frombuffer(content, np.int8)}))
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(pending)
+        raise
     _sync_folder(path)
-    os.replace(_pending(path, digest), path)
+    os.replace(pending, path)
     _remove_leftovers(path)
 
 
@@ -63,20 +69,27 @@ def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
     Raises:
         RuntimeError: there is none, a file is damaged, or the model's file is not the one that the state belongs to.
     """
-    path = os.fspath(filename)
+    path = os.path.realpath(filename)
     where = path + ".ckp"
-    try:
-        found = read_dictionary(_bytes_of(where))
-    except DamagedFile as error:
-        raise DamagedFile(f"{where} is no checkpoint, or damaged: {error}") from None
+    found = _dictionary(_bytes_of(where), where)
     if not isinstance(kind := found.get("kind"), str) or kind != KIND:
         raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {path}, can be loaded")
     if not isinstance(version := found.get("version"), int) or version != VERSION:
         raise DamagedFile(f"{where} is a checkpoint of version {version!r:.80}; this is opencntk for version {VERSION}")
-    digest, state = found.get("model"), found.get("state")
-    if not isinstance(digest, str) or not isinstance(state, dict):
-        raise DamagedFile(f"{where}: expected the digest of a model and a state, got {digest!r:.80} and {type(state).__name__}")
-    return _model_with(digest, path), _natural(state, where)
+    model, digest, state = (found.get(name) for name in ("model", "digest", "state"))
+    if not isinstance(model, str) or not isinstance(digest, str) or not isinstance(state, np.ndarray):
+        raise DamagedFile(f"{where}: expected the digests of a model and of a state, and the state; it has {sorted(found)}")
+    content = state.tobytes()
+    if _digest([content]) != digest:
+        raise DamagedFile(f"{where} is damaged: the state in it is not the one that was written")
+    return _model_with(model, path), _natural(_dictionary(content, where), where)
+
+
+def _dictionary(data: bytes, where: str) -> dict[str, Any]:
+    try:
+        return read_dictionary(data)
+    except DamagedFile as error:
+        raise DamagedFile(f"{where} is no checkpoint, or damaged: {error}") from None
 
 
 def to_bytes(state: Mapping[str, Any]) -> bytes:
@@ -85,7 +98,27 @@ def to_bytes(state: Mapping[str, Any]) -> bytes:
     Raises:
         TypeError: it holds something else.
     """
-    return b"".join(write_dictionary(_plain(state, "")))
+    return b"".join(write_dictionary(_plain(state, "the state")))
+
+
+def require_plain(value: Any, name: str) -> None:
+    """Refuse what a state may not hold; *name* is what errors call the value.
+
+    Raises:
+        TypeError: there is something else in it.
+    """
+    _plain(value, name)
+
+
+def require_parts(state: Mapping[str, Any], where: Any, **kinds: type) -> None:
+    """Refuse a state without some parts, or with parts of another kind.
+
+    Raises:
+        RuntimeError: it is so.
+    """
+    for name, kind in kinds.items():
+        if not isinstance(state.get(name), kind):
+            raise DamagedFile(f"{where}.ckp: expected a {kind.__name__} called '{name}' in it, got {type(state.get(name)).__name__}")
 
 
 def from_bytes(data: bytes) -> Any:
@@ -100,36 +133,11 @@ def has_checkpoint(filename: Any) -> bool:
 
 def latest_numbered(filename: Any) -> str | None:
     """The checkpoint called *filename* with the highest number appended, or None; whether it is whole is seen when it is read."""
-    folder, name = os.path.split(os.fspath(filename))
+    folder, name = os.path.split(os.path.realpath(filename))
     numbered = re.compile(re.escape(name) + r"(\d+)\.ckp")
-    numbers = [int(match[1]) for entry in os.listdir(folder or ".") if (match := numbered.fullmatch(entry))]
+    entries = os.listdir(folder) if os.path.isdir(folder) else []
+    numbers = [int(match[1]) for entry in entries if (match := numbered.fullmatch(entry))]
     return f"{os.fspath(filename)}{max(numbers)}" if numbers else None
-
-
-# ---- operators' state ----------------------------------------------------------------------------
-
-
-def operator_states(function: Function) -> list[dict[str, Any]]:
-    """What the operators keep from pass to pass, such as where random numbers stand, in the order of the graph."""
-    return [node.op.create_checkpoint() for node in _operators(function)]
-
-
-def restore_operator_states(function: Function, states: list[dict[str, Any]]) -> None:
-    """Have the operators of the same graph go on from there.
-
-    Raises:
-        RuntimeError: it is another graph.
-    """
-    nodes = _operators(function)
-    if len(states) != len(nodes):
-        raise RuntimeError(f"checkpoint of a model with {len(states)} operators given to one with {len(nodes)}")
-    for node, state in zip(nodes, states, strict=True):
-        if state:
-            node.op.restore_from_checkpoint(state)
-
-
-def _operators(function: Function) -> list[Any]:
-    return depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -191,7 +199,7 @@ def _plain(value: Any, place: str) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or key in (ARRAY, INTEGER):
-                raise TypeError(f"a checkpoint has strings as keys, but not '{ARRAY}' or '{INTEGER}'; got {key!r:.80} in state{place}")
+                raise TypeError(f"a checkpoint has strings as keys, but not '{ARRAY}' or '{INTEGER}'; got {key!r:.80} in {place}")
         return {key: _plain(item, f"{place}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item, f"{place}[{i}]") for i, item in enumerate(value)]
@@ -201,14 +209,14 @@ def _plain(value: Any, place: str) -> Any:
         return {INTEGER: str(value)}
     if isinstance(value, np.ndarray) and value.dtype not in NATIVE:
         if value.dtype.kind not in "biufc":
-            raise TypeError(f"a checkpoint holds arrays of numbers, got one of {value.dtype} in state{place}")
+            raise TypeError(f"a checkpoint holds arrays of numbers, got one of {value.dtype} in {place}")
         kind = value.dtype.newbyteorder("<")
         return {ARRAY: [kind.str, list(value.shape), np.frombuffer(value.astype(kind).tobytes(), np.int8)]}
     if value is None or isinstance(value, (bool, int, float, str, np.float32, np.ndarray)):
         return value
     raise TypeError(
         "a checkpoint holds dictionaries, lists, strings, numbers, bools, None and NumPy arrays, "
-        f"got {type(value).__name__} {value!r:.80} in state{place}; convert it first"
+        f"got {type(value).__name__} {value!r:.80} in {place}; convert it first"
     )
 
 

@@ -33,9 +33,7 @@ class _Collector(ProgressWriter):
     ) -> None:
         self.summaries.append(_averages(samples, loss=aggregate_loss, metric=aggregate_metric))
 
-    def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
-    ) -> None:
+    def on_write_test_summary(self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int) -> None:
         self.tests.append(_averages(samples, metric=aggregate_metric))
 
 
@@ -111,9 +109,7 @@ def train(
     collector = _Collector(_frequency_of(parts.writers, frequency, sizes[0]))
     trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector])
     mapping = data.streams if isinstance(data, SourceData) else None
-    TrainingSession(
-        trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test
-    ).train()
+    TrainingSession(trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test).train()
     summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]
     tested = {} if parts.test is None else {"test_summary": collector.tests[-1]}
     return Record(updates=collector.updates, epoch_summaries=summaries, **tested)
@@ -159,7 +155,7 @@ def test(
     evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*writers_of(callbacks), collector])
     needed = set(evaluator.evaluation_function.arguments)
     samples = 0
-    while (minibatch := data.next(size := sizes[samples])[0]):
+    while minibatch := data.next(size := sizes[samples])[0]:
         evaluator.test_minibatch({variable: part for variable, part in minibatch.items() if variable in needed})
         samples += size
     evaluator.summarize_test_progress()

@@ -17,13 +17,14 @@ from cntk.core.feed import unfeed
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
 from cntk.core.model_files import restore_values
+from cntk.core.operator_states import operator_states, restore_operator_states
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
 from cntk.readers.streams import MinibatchData
-from cntk.train.checkpoint import operator_states, read_checkpoint, restore_operator_states, write_checkpoint
+from cntk.train.checkpoint import read_checkpoint, require_parts, require_plain, write_checkpoint
 from cntk.train.distributed import DistributedLearner
 from cntk.train.team import Team, team_of
 
@@ -197,6 +198,7 @@ class Trainer:
             OSError: a file cannot be written.
         """
         team, external = self._team, {} if external_state is None else external_state
+        require_plain(external, "external_state")
         if team is not None:
             team.synchronize()
         own = {"operators": operator_states(self._saved), "external": external}
@@ -217,7 +219,8 @@ class Trainer:
 
         The trainer, made by the same program, has the same model, criterion and learners.  Progress writers go on counting where there
         are as many as then.  With distributed learners all workers call this and read the file; there may be more of them than then, or
-        fewer: what was each worker's own, such as the ``external_state``, a new one takes from the main worker.
+        fewer: of what was each worker's own a new one takes the ``external_state`` from the main worker, and draws random numbers of
+        seeds of its own, from their start.
 
         Args:
             filename: path of the model's file.
@@ -230,6 +233,7 @@ class Trainer:
             ValueError: the model is another one.
         """
         model, state = read_checkpoint(filename)
+        require_parts(state, filename, samples=int, learners=list, seeds=dict, progress=list, workers=list)
         learners = state["learners"]
         if len(learners) != len(self._learners):
             raise RuntimeError(f"{filename}: checkpoint of {len(learners)} learners given to a trainer with {len(self._learners)}")
@@ -242,14 +246,14 @@ class Trainer:
         else:
             for learner, saved in zip(self._learners, learners, strict=True):
                 learner.restore_from_checkpoint(saved)
-        own = workers[rank if rank < len(workers) else 0]
         random.restore_from_checkpoint(state["seeds"])
-        restore_operator_states(self._saved, own["operators"])
+        if rank < len(workers):
+            restore_operator_states(self._saved, workers[rank]["operators"])
         self._seen, self._last = state["samples"], None
         if len(state["progress"]) == len(self._writers):
             for writer, saved in zip(self._writers, state["progress"], strict=True):
                 writer.restore_from_checkpoint(saved)
-        external: dict[str, Any] = own["external"]
+        external: dict[str, Any] = workers[rank if rank < len(workers) else 0]["external"]
         return external
 
     def print_node_timing(self) -> None:

@@ -157,6 +157,8 @@ class TrainingSession:
         self._do(Timer.remains)
         if self._checkpoints.filename is not None and not self._is_saved:
             self._save(self._checkpoints.filename)
+        if self._trainer.team is not None:
+            self._trainer.team.synchronize()
         if self._test_data is not None:
             self._evaluate(self._test_data, self._test.sizes, UNLIMITED)
 
@@ -182,12 +184,7 @@ class TrainingSession:
             num_samples, num_minibatches: of how many it is the average.
         """
         callback = self._validation.callback
-        if callback is None:
-            return True
-        goes_on = callback(index, average_error, num_samples, num_minibatches)
-        if not isinstance(goes_on, (bool, np.bool_)):
-            raise TypeError(f"the callback of a cross validation must return True, or False to end training; got {goes_on!r:.80}")
-        return bool(goes_on)
+        return callback is None or callback(index, average_error, num_samples, num_minibatches)
 
     # ---- the loop ----
 
@@ -225,8 +222,8 @@ class TrainingSession:
         self._minibatches += 1
         self._sweeps += self._trainer.previous_minibatch_ended_sweep
         self._is_saved = False
-        if self.on_minibatch_end() is False:
-            self._goes_on = False
+        goes_on = self.on_minibatch_end()
+        self._goes_on = goes_on is None or _as_bool("on_minibatch_end", goes_on)
         return True
 
     # ---- checkpoints ----
@@ -270,7 +267,8 @@ class TrainingSession:
         if self._validation_data is not None:
             self._validation_data.restore_from_checkpoint(self._validation_start)
             found = self._evaluate(self._validation_data, self._validation.sizes, self._validation.max_samples)
-        self._goes_on = self.on_cross_validation_end(index, *found)
+        goes_on = self.on_cross_validation_end(index, *found)
+        self._goes_on = _as_bool("a cross validation's callback", goes_on) and self._goes_on
         if self._trainer.team is not None:
             self._goes_on = self._trainer.team.sum_up(not self._goes_on) == [0.0]
         self._is_saved = False
@@ -301,6 +299,12 @@ class TrainingSession:
             raise ValueError(f"Test {limited}; make it with max_sweeps=1 or max_samples")
         if self._validation_data is not None and self._validation_data.is_infinite and is_unlimited(self._validation.max_samples):
             raise ValueError(f"Cross validation {limited}; make it with max_sweeps=1 or max_samples")
+
+
+def _as_bool(what: str, goes_on: Any) -> bool:
+    if not isinstance(goes_on, (bool, np.bool_)):
+        raise TypeError(f"{what} must return True, or False to end training; got {goes_on!r:.80}")
+    return bool(goes_on)
 
 
 def training_session(

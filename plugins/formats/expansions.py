@@ -212,7 +212,7 @@ def _without_ones(y: Any, rank: int) -> Any:
 
 def _cross_entropy(op: Any, z: Any, y: Any) -> Any:
     y = _without_ones(y, z.spec.rank)
-    if op.axis == -1 and z.spec.rank == _rank(y) == 1 and z.dynamic_axes == y.dynamic_axes:
+    if shaping.index_of(op.axis) == -1 and z.spec.rank == _rank(y) == 1 and z.dynamic_axes == y.dynamic_axes:
         return minus(reduce_log_sum_exp(z, 0), times_transpose(z, y))
     return minus(reduce_log_sum_exp(z, op.axis), reduce_sum(element_times(y, z), op.axis))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import graph
+from ...core.axis import Axis
 from ...core.block import Block, Combine
 from ...core.clone import replace_placeholders
 from ...core.function import Composite, Function, Primitive
@@ -383,8 +384,13 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
 
 
 def _lasting(attributes: dict[str, Any]) -> str:
-    """Attributes without where the random numbers stand."""
-    return str({name: value for name, value in attributes.items() if name not in ("rngSeed", STREAM, WORDS)})
+    """Attributes without where the random numbers stand; static axes by their number, however they were given."""
+    found = {name: value for name, value in attributes.items() if name not in ("rngSeed", STREAM, WORDS)}
+    return str({name: _number_of(value) for name, value in found.items()})
+
+
+def _number_of(value: Any) -> Any:
+    return value.static_axis_index() if isinstance(value, Axis) and value.is_static_axis else value
 
 
 def _same_leaf(a: Variable, b: Variable, values: bool) -> bool:

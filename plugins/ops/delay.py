@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,22 +16,42 @@ from ...core.shape import broadcast, format_shape
 from ...core.spec import Spec, merge_dtypes
 from .identity import alias
 
+TRAINING = "last steps in training"
+
 
 class PastValue(Op):
     """The first operand *offset* steps earlier; where a sequence has no such step, the second operand, the initial state.
 
     An initial state without a sequence axis serves for every such step.  The steps of one with a sequence axis lie before the
     sequence: its last step is the one before the first.
+
+    Where sequences go on in the next minibatch, their last steps are kept for it, in training and in evaluation each on its own.
     """
 
     op_name = "PastValue"
     expands_operands = False
     offset: int
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._last_steps: dict[bool, tuple[Any, Any]] = {}
+
     @property
     def steps_back(self) -> int:
         """How many steps earlier the operand is read."""
         return self.offset
+
+    def copy(self) -> PastValue:
+        copied = copy.copy(self)
+        copied._last_steps = {}
+        return copied
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        return {TRAINING: list(self._last_steps[True])} if True in self._last_steps else {}
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        values, there = checkpoint[TRAINING]
+        self._last_steps[True] = values, there
 
     # ---- types ----
 
@@ -78,7 +99,7 @@ class PastValue(Op):
             return
         steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.steps_back, 0)
         there = steps >= 0
-        ctx.memory["last steps"] = x[layout.offsets[np.where(there, steps, 0)] + layout.rank[:, np.newaxis]], there
+        self._last_steps[ctx.training] = x[layout.offsets[np.where(there, steps, 0)] + layout.rank[:, np.newaxis]], there
 
     def _continued(self, ctx: Context, rows: Index) -> Any:
         """Which of the rows belong to sequences that continue those of the previous minibatch; None if none does."""
@@ -89,7 +110,7 @@ class PastValue(Op):
 
     def _recall(self, ctx: Context, out: Any, rows: Index) -> None:
         """Write the last steps of the previous minibatch to the rows."""
-        layout, (kept, there) = _of_sequences(ctx.layout), ctx.memory.get("last steps", ((), ()))
+        layout, (kept, there) = _of_sequences(ctx.layout), self._last_steps.get(ctx.training, ((), ()))
         assert layout.continues is not None
         own, steps = layout.sequence_of_row[rows], layout.step_of_row[rows]
         sequences = layout.continues[own]

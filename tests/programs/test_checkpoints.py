@@ -147,8 +147,8 @@ def test_any_state_comes_back(saved: tuple[Classifier, str], state: dict[str, An
     ("state", "message"),
     [
         ({1: 2}, "strings as keys"),
-        ({"a": {"@array": 1}}, r"got '@array' in state\['external'\]\['a'\]"),
-        ({"a": [1, (1, 2)]}, r"got tuple \(1, 2\) in state\['external'\]\['a'\]\[1\]"),
+        ({"a": {"@array": 1}}, r"got '@array' in external_state\['a'\]"),
+        ({"a": [1, (1, 2)]}, r"got tuple \(1, 2\) in external_state\['a'\]\[1\]"),
         ({"a": np.array([object()])}, "arrays of numbers, got one of object"),
         ({"a": b"bytes"}, "got bytes"),
     ],
@@ -222,6 +222,9 @@ def broken(path: str, how: str) -> None:
         state.write_bytes(b"")
     elif how == "of CNTK":
         state.write_bytes(Path(path).read_bytes())
+    elif how == "flipped":
+        place = content.index(b"samples") + 12
+        state.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
     elif how == "of tomorrow":
         version = b"\x0a\x07version\x12\x06\x08\x02\x10\x02\x20"
         state.write_bytes(content.replace(version + b"\x01", version + b"\x02"))
@@ -235,6 +238,7 @@ def broken(path: str, how: str) -> None:
         ("another model", "belongs to another model"),
         ("cut", "is no checkpoint, or damaged: byte"),
         ("empty", "is no checkpoint"),
+        ("flipped", "the state in it is not the one that was written"),
         ("of CNTK", "is no checkpoint of opencntk"),
         ("of tomorrow", "is a checkpoint of version 2"),
     ],
@@ -258,6 +262,40 @@ def test_it_belongs_to_a_trainer(path: str) -> None:
         Classifier(width=6).trainer.restore_from_checkpoint(path)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="nowhere"):
-        Classifier().trainer.save_checkpoint(str(tmp_path / "nowhere" / "model"))
+def test_folders_are_made_and_links_followed(tmp_path: Path) -> None:
+    model = Classifier()
+    model.trainer.save_checkpoint(tmp_path / "new" / "folder" / "model", {"a": 1})
+    (tmp_path / "link").symlink_to(tmp_path / "new" / "folder" / "model")
+    assert model.trainer.restore_from_checkpoint(tmp_path / "new" / "folder" / "model") == {"a": 1}
+    model.z.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_is_no_file_is_not_written_to(tmp_path: Path) -> None:
+    model = Classifier()
+    (tmp_path / "model").mkdir()
+    with pytest.raises(OSError, match="it is a folder"):
+        model.trainer.save_checkpoint(tmp_path / "model")
+    (tmp_path / "other.ckp").mkdir()
+    with pytest.raises(OSError, match="no regular file"):
+        model.trainer.save_checkpoint(tmp_path / "other")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "other.ckp"]
+
+
+def test_sequences_go_on_after_a_checkpoint(path: str) -> None:
+    """What a recurrence keeps of a minibatch for the next one is in the checkpoint, and outputs= makes no difference to it."""
+
+    def make() -> tuple[Any, Any, Any]:
+        x = C.sequence.input_variable(2)
+        z = C.layers.Recurrence(C.layers.RNNStep(3, init=0.5))(x)
+        return x, z, C.Trainer(z, C.reduce_sum(z), C.sgd(z.parameters, 0.01))
+
+    first, goes_on = np.ones((1, 3, 2), np.float32), (np.full((1, 2, 2), 2, np.float32), [False])
+    x, z, trainer = make()
+    trainer.train_minibatch({x: (first, [True])})
+    trainer.save_checkpoint(path)
+    expected = trainer.train_minibatch({x: goes_on}, outputs=[z])[1][z]
+    x, z, trainer = make()
+    trainer.restore_from_checkpoint(path)
+    found = trainer.train_minibatch({x: goes_on}, outputs=[z])[1][z]
+    assert_array_equal(found[0], expected[0])

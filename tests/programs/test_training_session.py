@@ -194,6 +194,16 @@ def test_a_subclass_may_end_training(regression: Regression) -> None:
     assert [event[1] for event in regression.events.seen] == [24]
 
 
+def test_training_goes_on_where_all_agree(regression: Regression) -> None:
+    class Session(TrainingSession):
+        def on_minibatch_end(self) -> bool:
+            return False
+
+    config = C.CrossValidationConfig(frequency=8, callback=regression.events.on_validation)
+    regression.session(kind=Session, progress_frequency=None, checkpoint_config=None, cv_config=config, test_config=None).train()
+    assert regression.trainer.total_number_of_samples_seen == 8
+
+
 def test_numbers_of_numpy(regression: Regression) -> None:
     config = C.CrossValidationConfig(frequency=np.int64(16), callback=lambda *a: np.float32(1) < 0)  # type: ignore[arg-type,return-value]
     regression.session(np.int32(8), cv_config=config).train()

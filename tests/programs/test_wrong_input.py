@@ -293,7 +293,7 @@ def test_training(mistake: Mistake, error: type[Exception], parts: list[str]) ->
         (None, {"callbacks": ["print"]}, ValueError, ["callbacks", "got str 'print'"]),
         (None, {"max_epochs": 1, "max_samples": 3}, ValueError, ["max_epochs or max_samples, not both"]),
         (None, {"max_epochs": 0}, ValueError, ["max_epochs or max_samples must be positive", "0 samples"]),
-        (None, {"progress_frequency": 0}, ValueError, ["progress_frequency must be a positive number"]),
+        (None, {"progress_frequency": -1}, ValueError, ["progress_frequency: expected a number of samples"]),
     ],
 )
 def test_criteria_are_trained_on(data: Any, changes: dict[str, Any], error: type[Exception], parts: list[str]) -> None:

@@ -123,3 +123,23 @@ def test_what_the_graph_keeps_is_in_the_checkpoint(dtype: Any) -> None:
     with pytest.raises(RuntimeError, match="checkpoint of a universal learner that assigns to shapes"):
         C.universal(descent, [w := C.parameter(2)]).restore_from_checkpoint(first.create_checkpoint())
     assert_array_equal(w.value, [0, 0])
+
+
+def test_random_numbers_of_the_rule_go_on_from_a_checkpoint() -> None:
+    def noisy(parameters: Any, gradients: Any) -> Any:
+        return C.combine([C.assign(p, p - 0.1 * g - C.random.uniform(p.shape)) for p, g in zip(parameters, gradients, strict=True)])
+
+    def make() -> tuple[Any, Any]:
+        w = C.parameter(3, init=1)
+        return w, C.universal(noisy, [w])
+
+    gradient = np.ones(3, np.float32)
+    w, learner = make()
+    learner.update({w: gradient}, 1)
+    value, state = w.value, learner.create_checkpoint()
+    learner.update({w: gradient}, 1)
+    other, resumed = make()
+    resumed.restore_from_checkpoint(state)
+    other.value = value
+    resumed.update({other: gradient}, 1)
+    np.testing.assert_array_equal(other.value, w.value)
