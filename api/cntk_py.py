@@ -40,6 +40,8 @@ from cntk.learners.engine import (
     rmsprop_learner,
     sgd_learner,
 )
+from cntk.learners.schedules import TrainingParameterSchedule as training_double_parameter_schedule
+from cntk.learners.schedules import momentum_as_time_constant_schedule
 from cntk.learners.universal_learner import Universal as universal_learner
 from cntk.plugins.formats import wire
 
@@ -201,6 +203,30 @@ def should_force_deterministic_algorithms() -> bool:
     return _deterministic
 
 
+minibatch_size_schedule = training_double_parameter_schedule
+"""The engine has schedules of sizes and of rates; here they are one class."""
+
+
+def text_format_minibatch_source(path: str, stream_configs: Any, epoch_size: int = 2**64 - 1, randomize: bool = True) -> Any:
+    """A minibatch source of a file in CNTK's text format, as the engine makes it.
+
+    Args:
+        path: the file.
+        stream_configs: a ``StreamConfiguration`` for each stream.
+        epoch_size: samples after which it ends; ``INFINITELY_REPEAT`` for never, ``FULL_DATA_SWEEP`` for all there are.
+        randomize: whether to shuffle.
+    """
+    from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
+
+    streams = {
+        config.name: StreamDef(
+            field=config.stream_alias or config.name, shape=config.dim, is_sparse=config.is_sparse, defines_mb_size=config.defines_mb_size
+        )
+        for config in stream_configs
+    }
+    return MinibatchSource(CTFDeserializer(path, StreamDefs(**streams)), max_samples=epoch_size, randomize=randomize)
+
+
 def set_max_num_cputhreads(num_cpu_threads: int) -> None:
     """Let at most so many threads share the work of an update; the libraries below go by their own settings.
 
@@ -270,6 +296,8 @@ __all__ = [
     "get_random_seed",
     "is_native_user_function_registered",
     "is_random_seed_fixed",
+    "minibatch_size_schedule",
+    "momentum_as_time_constant_schedule",
     "momentum_sgd_learner",
     "nesterov_learner",
     "reset_random_seed",
@@ -278,7 +306,9 @@ __all__ = [
     "set_max_num_cputhreads",
     "sgd_learner",
     "should_force_deterministic_algorithms",
+    "text_format_minibatch_source",
     "to_dictionary",
+    "training_double_parameter_schedule",
     "universal_learner",
 ]
 

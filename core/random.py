@@ -9,15 +9,29 @@ Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random num
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
 import numpy as np
 
+from .distributed import launched_rank, launched_size
+
 AUTO_SEED = 2**64 - 3
 """Seed argument that means: choose one (CNTK's ``SentinelValueForAutoSelectRandomSeed``)."""
 
-_lock = threading.Lock()
+_lock: threading.Lock
+
+
+def _new_lock() -> None:
+    """A process that has been forked begins with a free lock, whatever its parent's threads were doing."""
+    global _lock
+    _lock = threading.Lock()
+
+
+_new_lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 _fixed = False
 _next_seed = 0
 
@@ -46,13 +60,19 @@ def is_random_seed_fixed() -> bool:
     return _fixed
 
 
-def generate_random_seed() -> int:
-    """Choose a seed for an initialiser or a random op: the fixed one, else the next of a count from 0."""
+def generate_random_seed(per_worker: bool = False) -> int:
+    """Choose a seed for an initialiser or a random op: the fixed one, else the next of a count from 0.
+
+    Args:
+        per_worker: whether the workers of a distributed training choose different ones, unless the seed is fixed.
+    """
     global _next_seed
     with _lock:
         seed = _next_seed
         if not _fixed:
             _next_seed += 1
+            if per_worker:
+                seed = seed * launched_size() + launched_rank()
         return seed
 
 
@@ -68,9 +88,9 @@ def restore_from_checkpoint(checkpoint: dict[str, Any]) -> None:
         _fixed, _next_seed = bool(checkpoint["fixed"]), int(checkpoint["next_seed"])
 
 
-def choose_seed(seed: int) -> int:
-    """Return *seed*, or a new one where it is :data:`AUTO_SEED`."""
-    return generate_random_seed() if seed == AUTO_SEED else int(seed)
+def choose_seed(seed: int, per_worker: bool = False) -> int:
+    """Return *seed*, or a new one where it is :data:`AUTO_SEED`; see :func:`generate_random_seed`."""
+    return generate_random_seed(per_worker) if seed == AUTO_SEED else int(seed)
 
 
 class Stream:

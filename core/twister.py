@@ -7,7 +7,9 @@ W. W. Tsang, "The ziggurat method for generating random variables", 2000.
 from __future__ import annotations
 
 import decimal
+import os
 import threading
+import weakref
 from functools import cache
 from typing import Any
 
@@ -24,7 +26,6 @@ CHUNK = 1 << 15
 """Words that are made at a time, so that they stay in the processor's cache."""
 
 _upper, _one, _matrix = (np.full(STEP, word, np.uint64) for word in (0xFFFFFFFF80000000, 1, 0xB5026F5AA96619E9))
-_lock = threading.Lock()
 
 
 class Twister:
@@ -37,6 +38,7 @@ class Twister:
 
     def __init__(self, seed: int) -> None:
         self.draws = self.words = self._skipped = 0
+        self._lock = _new_lock(self)
         words = [seed % 2**64]
         for place in range(1, SIZE):
             words.append((MULTIPLIER * (words[-1] ^ words[-1] >> 62) + place) % 2**64)
@@ -45,13 +47,13 @@ class Twister:
 
     def skip(self, words: int) -> None:
         """Pass over so many words when the next number is drawn."""
-        with _lock:
+        with self._lock:
             self._skipped += words
             self.words += words
 
     def create_checkpoint(self) -> dict[str, Any]:
         """The words that further ones are made of, those that are ready, and the counts."""
-        with _lock:
+        with self._lock:
             counts = {"draws": self.draws, "words": self.words, "skipped": self._skipped}
             return {"state": self._state.copy(), "ready": self._ready.copy(), **counts}
 
@@ -59,6 +61,7 @@ class Twister:
     def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Twister:
         """A generator that goes on from what :meth:`create_checkpoint` returned."""
         made = cls.__new__(cls)
+        made._lock = _new_lock(made)
         made._state, made._ready = (np.array(checkpoint[name], np.uint64) for name in ("state", "ready"))
         made.draws, made.words, made._skipped = (int(checkpoint[name]) for name in ("draws", "words", "skipped"))
         if made._state.shape != (SIZE,) or made._ready.ndim != 1:
@@ -68,7 +71,7 @@ class Twister:
     def uniform(self, count: int) -> Numbers:
         """The next *count* numbers, in [0, 1)."""
         numbers = np.empty(count)
-        with _lock:
+        with self._lock:
             self.draws += count
             for start in range(0, count, CHUNK):
                 part = numbers[start : start + CHUNK]
@@ -78,7 +81,7 @@ class Twister:
     def normal(self, count: int, limit: float = np.inf) -> Numbers:
         """The next *count* numbers of the standard normal distribution, those left out that are further than *limit* from 0."""
         numbers, filled = np.empty(count), 0
-        with _lock:
+        with self._lock:
             self.draws += count
             while filled < count:
                 words = self._take(min((count - filled) * 17 // 16 + 64, CHUNK))
@@ -138,6 +141,24 @@ class Twister:
             np.bitwise_and(moved, np.uint64(mask), moved)
             np.bitwise_xor(fresh, moved, fresh)
         return fresh
+
+
+_all: weakref.WeakSet[Twister] = weakref.WeakSet()
+
+
+def _new_lock(twister: Twister) -> threading.Lock:
+    _all.add(twister)
+    return threading.Lock()
+
+
+def _free_locks() -> None:
+    """Begin with free locks: threads of a process that has been forked may have held them."""
+    for twister in _all:
+        twister._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
 
 
 def _as_fractions(words: Words, out: Numbers) -> None:

@@ -38,7 +38,7 @@ class TrainingParameterSchedule(Generic[Number]):
     """A value that changes as training goes on; ``s[i]`` is the value after *i* samples (after *i* sweeps if it is sweep-based).
 
     Args:
-        schedule: values, each with the number of epochs it holds for; the last one stays.
+        schedule: values, each with the number of epochs it holds for; the last one stays. Or one value.
         epoch_size: number of samples of an epoch; 0 makes an epoch a sweep through the data.
         minibatch_size: number of samples that the values refer to; 0 (``IGNORE``) if they hold for a minibatch of any size.
         is_minibatch_size_explicitly_specified: whether a learner's own ``minibatch_size`` leaves *minibatch_size* alone.
@@ -57,11 +57,13 @@ class TrainingParameterSchedule(Generic[Number]):
 
     def __init__(
         self,
-        schedule: Sequence[tuple[int, Number]],
+        schedule: Sequence[tuple[int, Number]] | Number,
         epoch_size: int = FULL_DATA_SWEEP,
         minibatch_size: int = IGNORE,
         is_minibatch_size_explicitly_specified: bool = True,
     ) -> None:
+        if isinstance(schedule, (int, float)):
+            schedule = [(1, schedule)]
         if not schedule:
             raise ValueError("schedule: expected at least one value, got an empty list")
         self.counts = [_natural(count, "schedule: number of epochs of a value", 1) for count, _ in schedule]

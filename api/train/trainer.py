@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
@@ -27,6 +28,8 @@ from cntk.readers.streams import MinibatchData
 from cntk.train.checkpoint import read_checkpoint, require_parts, require_plain, write_checkpoint
 from cntk.train.distributed import DistributedLearner
 from cntk.train.team import Team, team_of
+
+logger = logging.getLogger("cntk.train")
 
 
 class Trainer:
@@ -66,6 +69,7 @@ class Trainer:
         self._learners = as_list(parameter_learners)
         self._writers = writers_of(progress_writers)
         self._parameters = _check_learners(self._learners, self._loss)
+        _tell_of_others(self._parameters, self._loss)
         self._roots = [self._loss] if self._metric is None else [self._loss, self._metric]
         outputs = model.outputs if isinstance(model, Function) else [model] if isinstance(model, Variable) else []
         self._function = combine([*self._roots, *outputs])
@@ -131,7 +135,7 @@ class Trainer:
         """Average of the metric, or of the loss where there is none, and the number of samples that it is the average of.
 
         Args:
-            arguments, device: as for :meth:`test_minibatch`; with ``{}`` there are no samples.
+            arguments, device: as for :meth:`test_minibatch`; with a *transport*, ``{}`` stands for no samples.
             transport: what connects this worker with others over whose samples to average, too.
         """
         average, samples = measure(self._function, self._loss if self._metric is None else self._metric, arguments, device, transport)
@@ -382,10 +386,10 @@ def measure(
     """Average of *metric* over a minibatch, and the number of samples it is the average of.
 
     Args:
-        arguments: the data; ``{}`` for none.
+        arguments: the data; with a *transport*, ``{}`` for none.
         transport: what connects this worker with others that measure, too, and whose samples count.
     """
-    is_empty = isinstance(arguments, dict) and not arguments
+    is_empty = transport is not None and isinstance(arguments, dict) and not arguments
     total, samples = (0.0, 0) if is_empty else _sum_of(function, metric, arguments, device)
     if transport is not None:
         sums = np.array([total, samples], np.float64)
@@ -476,6 +480,14 @@ def as_list(items: Any) -> list[Any]:
     if items is None:
         return []
     return list(items) if isinstance(items, (list, tuple)) else [items]
+
+
+def _tell_of_others(learnt: Sequence[Parameter], loss: Variable) -> None:
+    """Tell of parameters without a learner, which may have been forgotten."""
+    known = set(learnt)
+    left = [parameter.name or parameter.uid for parameter in combine([loss]).parameters if parameter not in known]
+    if left:
+        logger.warning("Trainer: %d parameters of the loss belong to no learner and stay as they are: %s", len(left), ", ".join(left))
 
 
 def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Parameter]:

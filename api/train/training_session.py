@@ -281,6 +281,8 @@ class TrainingSession:
         total, samples, minibatches = 0.0, 0, 0
         while samples < max_samples:
             arguments, _ = data.next(min(sizes[samples], max_samples - samples), *((1, 0) if team is None else team.partition))
+            if team is None and not arguments:
+                break
             average, count = self._trainer.measure_minibatch(arguments, self._device, None if team is None else team.transport)
             if not count:
                 break

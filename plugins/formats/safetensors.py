@@ -31,6 +31,9 @@ _TYPES = {code: np.dtype(kind).newbyteorder("<") for kind, code in _CODES.items(
 
 Holder = Parameter | Constant
 
+METADATA = "__metadata__"
+"""The key of what is no tensor."""
+
 
 class SafeTensors:
     """What ``Function.save(..., format='safetensors')`` writes and ``Function.restore`` reads."""
@@ -89,7 +92,7 @@ def holders_of(function: Function) -> dict[str, Holder]:
     numbers: Counter[str] = Counter()
     for name, holder in zip(names, holders, strict=True):
         key = name
-        if name not in taken or key in found:
+        if name not in taken or key in found or key == METADATA:
             while (key := f"{name}.{numbers[name]}") in taken:
                 numbers[name] += 1
             numbers[name] += 1
@@ -125,7 +128,7 @@ def _differences(holders: dict[str, Holder], tensors: dict[str, Any]) -> Iterato
 
 def write_tensors(tensors: dict[str, Any]) -> list[Any]:
     """The bytes of a file with these arrays, in pieces."""
-    header: dict[str, Any] = {"__metadata__": {"format": "np", "producer": "opencntk"}}
+    header: dict[str, Any] = {METADATA: {"format": "np", "producer": "opencntk"}}
     pieces, end = [], 0
     for key, value in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):  # so that all are aligned
         if not is_concrete(value.shape) or value.dtype.type not in _CODES:
@@ -154,7 +157,7 @@ def read_tensors(data: Any) -> dict[str, Any]:
         raise DamagedFile(f"byte 0: expected the length of a header of at most {min(LARGEST_HEADER, len(view) - 8)} bytes, found {size}")
     values = view[8 + size :]
     found, end = {}, 0
-    described = [_described(key, entry, len(values)) for key, entry in _header(view[8 : 8 + size]).items() if key != "__metadata__"]
+    described = [_described(key, entry, len(values)) for key, entry in _header(view[8 : 8 + size]).items() if key != METADATA]
     for key, dtype, shape, begin, stop in sorted(described, key=lambda one: one[3:]):
         if begin != end:
             what = "overlap those before them" if begin < end else "leave a gap before them"

@@ -112,15 +112,16 @@ def write_file(entries: dict[str, Any], largest: int = LARGEST_MESSAGE) -> Chunk
     return made
 
 
-def write_dictionary(entries: dict[str, Any], values: Chunks | None = None) -> Chunks:
+def write_dictionary(entries: dict[str, Any], values: Chunks | None = None, depth: int = 0) -> Chunks:
     """The bytes of a dictionary, in pieces.
 
     Args:
         entries: what it holds.
         values: where the values of arrays go; into the dictionary where None.
+        depth: how many dictionaries and lists it lies in.
 
     Raises:
-        TypeError: an entry is of a type that files do not have.
+        TypeError: an entry is of a type that files do not have, or lies too deep.
     """
     made = Chunks()
     made.add_number(1, DICTIONARY_VERSION)
@@ -129,17 +130,19 @@ def write_dictionary(entries: dict[str, Any], values: Chunks | None = None) -> C
             raise TypeError(f"a file's dictionary has strings as keys, got {type(key).__name__} {key!r:.80}")
         entry = Chunks()
         entry.add_bytes(1, key.encode())
-        entry.add_message(2, write_value(value, values))
+        entry.add_message(2, write_value(value, values, depth + 1))
         made.add_message(2, entry)
     return made
 
 
-def write_value(value: Any, values: Chunks | None = None) -> Chunks:
-    """The bytes of a value, in pieces; *values* as for :func:`write_dictionary`.
+def write_value(value: Any, values: Chunks | None = None, depth: int = 0) -> Chunks:
+    """The bytes of a value, in pieces; *values* and *depth* as for :func:`write_dictionary`.
 
     Raises:
-        TypeError: it is of a type that files do not have.
+        TypeError: it is of a type that files do not have, or lies too deep.
     """
+    if depth > DEEPEST:
+        raise TypeError(f"a file holds at most {DEEPEST} dictionaries and lists in one another")
     if hasattr(value, "has_value"):  # a cntk_py.DictionaryValue
         value = value.value
     made = Chunks()
@@ -164,10 +167,10 @@ def write_value(value: Any, values: Chunks | None = None) -> Chunks:
     elif kind == _VECTOR:
         vector = Chunks()
         for item in value:
-            vector.add_message(1, write_value(item, values))
+            vector.add_message(1, write_value(item, values, depth + 1))
         made.add_message(field, vector)
     elif kind == _DICTIONARY:
-        made.add_message(field, write_dictionary(value, values))
+        made.add_message(field, write_dictionary(value, values, depth))
     elif kind == _ARRAY:
         made.add_message(field, _write_array(value, values))
     return made

@@ -36,7 +36,7 @@ class TensorBoardProgressWriter(ProgressWriter):
             ``parameters/<name in the graph>``.
 
     Raises:
-        TypeError: *model* is no function.
+        TypeError: *model* is no function, or *rank* no number.
         ValueError: the frequency is negative, or there are to be histograms of no model's parameters.
 
     Example:
@@ -58,6 +58,8 @@ class TensorBoardProgressWriter(ProgressWriter):
         super().__init__(freq)
         if model is not None and not isinstance(model, Function):
             raise TypeError(f"TensorBoardProgressWriter: model must be a function, got {type(model).__name__} {model!r:.80}")
+        if rank is not None and not isinstance(rank, int):
+            raise TypeError(f"TensorBoardProgressWriter: rank is a worker's number, got {type(rank).__name__} {rank!r:.60}; say model=...")
         if parameter_histograms and model is None:
             raise ValueError("TensorBoardProgressWriter: parameter_histograms=True needs the model whose parameters are meant")
         self.closed = False

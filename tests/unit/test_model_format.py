@@ -84,12 +84,17 @@ def test_damage_is_reported_with_its_place() -> None:
         wire.read_value(written(np.zeros(6, np.float32)).replace(b"\x0a\x01\x06", b"\x0a\x01\x07"))
 
 
-def test_values_nested_too_deep() -> None:
+def test_values_nested_too_deep(monkeypatch: pytest.MonkeyPatch) -> None:
     value: Any = 1
     for _ in range(wire.DEEPEST + 10):
         value = [value]
+    with pytest.raises(TypeError, match="in one another"):
+        written(value)
+    with monkeypatch.context() as patched:
+        patched.setattr(wire, "DEEPEST", 1000)
+        data = written(value)
     with pytest.raises(wire.DamagedFile, match="in one another"):
-        wire.read_value(written(value))
+        wire.read_value(data)
 
 
 def test_changed_bytes_never_do_anything_else_than_raise() -> None:
