@@ -60,15 +60,23 @@ def restore_values(function: Function, loaded: Function, source: str) -> None:
     Raises:
         ValueError: the two are not the same graph.
     """
+    for mine, saved in holders_of_both(function, loaded, source):
+        mine.value = saved.value
+
+
+def holders_of_both(function: Function, loaded: Function, source: str) -> list[tuple[Any, Any]]:
+    """The parameters and constants of two functions that are the same graph, in pairs.
+
+    Raises:
+        ValueError: they are not.
+    """
     pairs = format_of(ModelFormat.CNTKv2).pairs(function, loaded)
     if pairs is None:
         raise ValueError(
             f"restore: {function} is not equivalent (isomorphic) to the function in {source}, {loaded}; "
             "the operators, their attributes and the shapes must be the same. load makes a function of its own of any file"
         )
-    for mine, saved in pairs.items():
-        if isinstance(mine, (Parameter, Constant)):
-            mine.value = saved.value
+    return [(mine, saved) for mine, saved in pairs.items() if isinstance(mine, (Parameter, Constant))]
 
 
 def content_of(model: Any, asked: str) -> tuple[Any, str]:

@@ -89,6 +89,12 @@ class TrainingParameterSchedule(Generic[Number]):
             raise ValueError(f"schedule: the index is a number of samples or sweeps seen, and so at least 0; got {index}")
         return self.values[bisect_right(self._ends, index)]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TrainingParameterSchedule) and self.create_checkpoint() == other.create_checkpoint()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.counts), tuple(self.values), self.epoch_size))
+
     def transform(self, function: Callable[[Number], Number]) -> TrainingParameterSchedule[Number]:
         """A schedule with *function* applied to every value."""
         pairs = [(count, function(value)) for count, value in zip(self.counts, self.values, strict=True)]

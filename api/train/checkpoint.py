@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -27,6 +28,7 @@ from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_dictio
 VERSION = 1
 KIND = "opencntk checkpoint"
 ARRAY, INTEGER = "@array", "@integer"
+_BEGUN = time.time()
 NATIVE = tuple(map(np.dtype, (np.float16, np.float32, np.float64)))
 """Element types of arrays that the format has."""
 
@@ -70,8 +72,19 @@ def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
         RuntimeError: there is none, a file is damaged, or the model's file is not the one that the state belongs to.
     """
     path = os.path.realpath(filename)
+    data = _bytes_of(path + ".ckp")
+    while True:
+        try:
+            return _read(data, path)
+        except RuntimeError:
+            before, data = data, _bytes_of(path + ".ckp")
+            if data == before:  # else another process has written a new checkpoint meanwhile
+                raise
+
+
+def _read(data: bytes, path: str) -> tuple[bytes, dict[str, Any]]:
     where = path + ".ckp"
-    found = _dictionary(_bytes_of(where), where)
+    found = _dictionary(data, where)
     if not isinstance(kind := found.get("kind"), str) or kind != KIND:
         raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {path}, can be loaded")
     if not isinstance(version := found.get("version"), int) or version != VERSION:
@@ -181,14 +194,15 @@ def _sync_folder(path: str) -> None:
 
 
 def _remove_leftovers(path: str) -> None:
-    """Remove what earlier processes were killed over."""
+    """Remove what processes were killed over that had begun to write before this one was there."""
     folder, name = os.path.split(path)
     digits = "[0-9a-f]{32}"
     leftover = re.compile(rf"{re.escape(name)}(\.{digits}\.new)?(\.{digits}\.tmp)?|{re.escape(name)}\.ckp\.{digits}\.tmp")
     for entry in os.listdir(folder or "."):
         if entry != name and leftover.fullmatch(entry):
             with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, entry))
+                if os.path.getmtime(os.path.join(folder, entry)) < _BEGUN:
+                    os.unlink(os.path.join(folder, entry))
 
 
 # ---- values that the format does not have --------------------------------------------------------

@@ -196,12 +196,12 @@ class _Callbacks:
             if isinstance(callback, ProgressWriter):
                 self.writers.append(callback)
                 continue
-            if type(callback) not in places:
+            place = next((place for kind, place in places.items() if isinstance(callback, kind)), None)
+            if place is None:
                 raise ValueError(
                     f"{where}: callbacks are progress writers, a CheckpointConfig, a CrossValidationConfig and a TestConfig; "
                     f"got {type(callback).__name__} {callback!r:.80}"
                 )
-            place = places[type(callback)]
             if getattr(self, place) is not None:
                 raise ValueError(f"{where}: there may be one {type(callback).__name__} among the callbacks, got another one")
             setattr(self, place, callback)

@@ -17,7 +17,7 @@ from cntk.core.evaluate import as_outputs, feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
-from cntk.core.model_files import restore_values
+from cntk.core.model_files import holders_of_both
 from cntk.core.operator_states import operator_states, restore_operator_states
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Output, Parameter, Variable
@@ -241,7 +241,7 @@ class Trainer:
         learners = state["learners"]
         if len(learners) != len(self._learners):
             raise RuntimeError(f"{filename}: checkpoint of {len(learners)} learners given to a trainer with {len(self._learners)}")
-        restore_values(self._saved, Function.load(model), os.fspath(filename))
+        values = holders_of_both(self._saved, Function.load(model), os.fspath(filename))
         workers = state["workers"]
         rank = 0
         if self._team is not None:
@@ -250,6 +250,8 @@ class Trainer:
         else:
             for learner, saved in zip(self._learners, learners, strict=True):
                 learner.restore_from_checkpoint(saved)
+        for mine, stored in values:
+            mine.value = stored.value
         random.restore_from_checkpoint(state["seeds"])
         if rank < len(workers):
             restore_operator_states(self._saved, workers[rank]["operators"])

@@ -224,6 +224,8 @@ class TrainingSession:
         self._is_saved = False
         goes_on = self.on_minibatch_end()
         self._goes_on = goes_on is None or _as_bool("on_minibatch_end", goes_on)
+        if type(self).on_minibatch_end is not TrainingSession.on_minibatch_end:
+            self._goes_on = self._all_go_on()
         return True
 
     # ---- checkpoints ----
@@ -269,9 +271,13 @@ class TrainingSession:
             found = self._evaluate(self._validation_data, self._validation.sizes, self._validation.max_samples)
         goes_on = self.on_cross_validation_end(index, *found)
         self._goes_on = _as_bool("a cross validation's callback", goes_on) and self._goes_on
-        if self._trainer.team is not None:
-            self._goes_on = self._trainer.team.sum_up(not self._goes_on) == [0.0]
+        self._goes_on = self._all_go_on()
         self._is_saved = False
+
+    def _all_go_on(self) -> bool:
+        """Whether no worker wants to end training."""
+        team = self._trainer.team
+        return self._goes_on if team is None else team.sum_up(not self._goes_on) == [0.0]
 
     def _evaluate(self, data: Data, sizes: Any, max_samples: int) -> tuple[float, int, int]:
         """Average of the metric, and of how many samples and minibatches, of all workers."""

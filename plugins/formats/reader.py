@@ -384,8 +384,8 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
 
 
 def _lasting(attributes: dict[str, Any]) -> str:
-    """Attributes without where the random numbers stand; static axes by their number, however they were given."""
-    found = {name: value for name, value in attributes.items() if name not in ("rngSeed", STREAM, WORDS)}
+    """Attributes without those that may change; static axes by their number, however they were given."""
+    found = {name: value for name, value in attributes.items() if name not in ("dropoutRate", "rngSeed", STREAM, WORDS)}
     return str({name: _number_of(value) for name, value in found.items()})
 
 

@@ -29,6 +29,13 @@ class Dropout(Drawing, Elementwise):
     def copy(self) -> Dropout:
         return Dropout(self.dropout_rate, self.rng_seed)
 
+    def create_checkpoint(self) -> dict[str, Any]:
+        return {**super().create_checkpoint(), "rate": self.dropout_rate}
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        super().restore_from_checkpoint(checkpoint)
+        self.dropout_rate = _checked(checkpoint["rate"])
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         if not ctx.training:
             ctx.xp.copyto(y, x)
@@ -81,4 +88,4 @@ def dropout(x: Any, dropout_rate: float = 0.0, seed: int = AUTO_SEED, name: str 
         >>> C.dropout([1, 2, 3], dropout_rate=0.5).eval()
         array([1., 2., 3.], dtype=float32)
     """
-    return Dropout(dropout_rate, choose_seed(seed))(x, name=name)
+    return Dropout(dropout_rate, choose_seed(seed, per_worker=True))(x, name=name)

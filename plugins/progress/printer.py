@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -49,7 +50,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         freq: int | None = None,
         first: int = 0,
         tag: str = "",
-        log_to_file: str | None = None,
+        log_to_file: str | os.PathLike[str] | None = None,
         rank: int | None = None,
         gen_heartbeat: bool = False,
         num_epochs: int | None = None,
@@ -70,7 +71,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         self.num_epochs = num_epochs
         self.metric_is_pct = metric_is_pct
         self._heartbeat_time = 0.0
-        self.logfilename = None if log_to_file is None else log_to_file + ("" if rank is None else f"rank{rank}")
+        self.logfilename = None if log_to_file is None else os.fspath(log_to_file) + ("" if rank is None else f"rank{rank}")
         self._is_silent = self._is_for_another(rank)
         if self.logfilename is not None and not self._is_silent:
             self._begin_file(self.logfilename)

@@ -195,7 +195,9 @@ def test_writing_may_be_broken_off_anywhere(path: str, tmp_path: Path, monkeypat
         assert number == (allowed >= 2)
         for mine, other in zip(found.values(), changed.values() if number else old, strict=True):
             assert_array_equal(mine, other)
-        found.trainer.save_checkpoint(copy)
+        with monkeypatch.context() as later:
+            later.setattr(checkpoint, "_BEGUN", float("inf"))  # as in a process that was not there then
+            found.trainer.save_checkpoint(copy)
         assert sorted(file.name for file in tmp_path.glob(f"copy{allowed}*")) == [f"copy{allowed}", f"copy{allowed}.ckp"]
 
 
@@ -299,3 +301,44 @@ def test_sequences_go_on_after_a_checkpoint(path: str) -> None:
     trainer.restore_from_checkpoint(path)
     found = trainer.train_minibatch({x: goes_on}, outputs=[z])[1][z]
     assert_array_equal(found[0], expected[0])
+
+
+def test_a_rate_that_was_changed_comes_back(path: str) -> None:
+    first, second = Classifier(), Classifier()
+    nodes = C.logging.depth_first_search(first.z, lambda node: isinstance(node, C.Function) and node.op_name == "Dropout", -1)
+    dropout = next(node for node in nodes if not node.is_block)
+    dropout.set_attribute("dropoutRate", 0.6)
+    first.trainer.save_checkpoint(path)
+    second.trainer.restore_from_checkpoint(path)
+    for model in (first, second):
+        model.train(DATA[:3])
+    for mine, other in zip(first.values(), second.values(), strict=True):
+        assert_array_equal(mine, other)
+
+
+def test_a_checkpoint_that_does_not_fit_changes_nothing(path: str) -> None:
+    Classifier().train(DATA[:2]).trainer.save_checkpoint(path)
+    other = Classifier(noisy)
+    before = other.values()
+    with pytest.raises(RuntimeError, match="learner of type"):
+        other.trainer.restore_from_checkpoint(path)
+    for mine, value in zip(other.values(), before, strict=True):
+        assert_array_equal(mine, value)
+
+
+def test_reading_while_another_writes(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model of the state that was read first is gone when it is looked for."""
+    model = Classifier()
+    model.trainer.save_checkpoint(path, {"number": 0})
+    read, calls = checkpoint._bytes_of, [0]
+
+    def slow(name: str) -> bytes:
+        data = read(name)
+        calls[0] += 1
+        if calls[0] == 1:
+            model.train(DATA[:1]).trainer.save_checkpoint(path, {"number": 1})
+        return data
+
+    reader = Classifier()
+    monkeypatch.setattr(checkpoint, "_bytes_of", slow)
+    assert reader.trainer.restore_from_checkpoint(path) == {"number": 1}
