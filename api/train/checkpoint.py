@@ -141,7 +141,7 @@ def from_bytes(data: bytes) -> Any:
 
 def has_checkpoint(filename: Any) -> bool:
     """Whether there is a checkpoint called *filename*."""
-    return os.path.isfile(os.fspath(filename) + ".ckp")
+    return os.path.isfile(os.path.realpath(filename) + ".ckp")
 
 
 def latest_numbered(filename: Any) -> str | None:

@@ -121,8 +121,15 @@ class SourceData:
         return arguments, any(data.end_of_sweep for data in arguments.values())
 
     def get_checkpoint_state(self) -> dict[str, Any]:
-        """Where the source stands."""
-        return dict(self._source.get_checkpoint_state())
+        """Where the source stands.
+
+        Raises:
+            TypeError: the source does not say it as a dictionary.
+        """
+        state = self._source.get_checkpoint_state()
+        if not isinstance(state, Mapping):
+            raise TypeError(f"get_checkpoint_state of {type(self._source).__name__} must return a dictionary, got {state!r:.80}")
+        return dict(state)
 
     def restore_from_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Have the source go on where it stood."""

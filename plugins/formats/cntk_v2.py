@@ -38,7 +38,16 @@ class CNTKv2:
 
     @staticmethod
     def pairs(function: Function, loaded: Function) -> dict[Any, Any] | None:
-        """Which nodes of two functions belong together; None where their graphs are not the same."""
+        """Which nodes of two functions belong together; None where their graphs are not the same.
+
+        Some operators come back from a file as what they are made of.  Where the graphs differ as they are, what would be read of
+        *function* is compared, and its parameters and constants are found by their uids.
+        """
         pairs: dict[Any, Any] = {}
-        same = alike(function.root_function, loaded.root_function, pairs, values=False)
-        return pairs if same else None
+        if alike(function.root_function, loaded.root_function, pairs, values=False):
+            return pairs
+        written, pairs = read_function(write_function(function), None, "the function"), {}
+        if not alike(written.root_function, loaded.root_function, pairs, values=False):
+            return None
+        own = {leaf.uid: leaf for leaf in (*function.parameters, *function.constants)}
+        return {own[leaf.uid]: saved for leaf, saved in pairs.items() if leaf.uid in own}

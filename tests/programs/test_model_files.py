@@ -118,6 +118,7 @@ def test_every_operator(function: Any, sample: Sample, as_blocks: bool, tmp_path
         monkeypatch.setattr(reader, "recognised", lambda *_: None)
     trial = Trial(function, sample, np.float32)
     trial.result.save(tmp_path / "model")
+    trial.result.restore(tmp_path / "model")
     loaded = C.load_model(tmp_path / "model")
     before, shapes = trial.evaluate(), [output.shape for output in trial.result.outputs]
     same = {variable.uid: variable for variable in loaded.inputs}
