@@ -216,7 +216,8 @@ def text_format_minibatch_source(path: str, stream_configs: Any, epoch_size: int
         epoch_size: samples after which it ends; ``INFINITELY_REPEAT`` for never, ``FULL_DATA_SWEEP`` for all there are.
         randomize: whether to shuffle.
     """
-    from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
+    from cntk.core import plugins
+    from cntk.io import MinibatchSource, StreamDef, StreamDefs
 
     streams = {
         config.name: StreamDef(
@@ -224,7 +225,8 @@ def text_format_minibatch_source(path: str, stream_configs: Any, epoch_size: int
         )
         for config in stream_configs
     }
-    return MinibatchSource(CTFDeserializer(path, StreamDefs(**streams)), max_samples=epoch_size, randomize=randomize)
+    deserializer = plugins.deserializers.get("CTFDeserializer")(path, StreamDefs(**streams))
+    return MinibatchSource(deserializer, max_samples=epoch_size, randomize=randomize)
 
 
 def set_max_num_cputhreads(num_cpu_threads: int) -> None:

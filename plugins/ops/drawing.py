@@ -10,7 +10,7 @@ from ...core.op import Op
 class Drawing(Op):
     """An operator with a stream of random numbers of its own, which begins again when its seed is changed."""
 
-    stream_type: ClassVar[type]
+    stream_type: ClassVar[Any]
     """What numbers come from: called with a seed, counting what it has given in ``draws``, with checkpoints."""
     rng_seed: int
 
