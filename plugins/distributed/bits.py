@@ -14,22 +14,34 @@ def column_size(width: int, bits: int) -> int:
 
 
 def pack(xp: Any, codes: Any, bits: int) -> Any:
-    """Pack a matrix of numbers below 2**bits, row by row: eight numbers take *bits* bytes, the last ones are padded with zeros."""
+    """Pack a matrix of numbers below 2**bits, row by row: eight numbers take *bits* bytes, the last ones are padded with zeros.
+
+    Args:
+        codes: of type uint32; for one bit bool.
+    """
     columns, width = codes.shape
     groups = -(-width // GROUP)
-    padded = xp.zeros((columns, groups, GROUP), xp.uint32)
-    padded.reshape(columns, groups * GROUP)[:, :width] = codes
+    padded = codes
+    if width % GROUP:
+        padded = xp.zeros((columns, groups * GROUP), codes.dtype)
+        padded[:, :width] = codes
+    if bits == 1:
+        return xp.packbits(padded.reshape(-1), bitorder="little").reshape(columns, groups)
+    numbers = padded.reshape(columns, groups, GROUP)
     packed = xp.zeros((columns, groups, bits), xp.uint8)
     for number in range(GROUP):
+        value = numbers[:, :, number]
         for byte, shift in _places(number, bits):
-            value = padded[:, :, number]
             packed[:, :, byte] |= ((value << shift if shift >= 0 else value >> -shift) & 0xFF).astype(xp.uint8)
     return packed.reshape(columns, groups * bits)
 
 
-def unpack(xp: Any, packed: Any, columns: int, width: int, bits: int) -> Any:
-    """The matrix that :func:`pack` was given."""
-    groups = -(-width // GROUP)
+def unpack(xp: Any, packed: Any, width: int, bits: int) -> Any:
+    """The matrix of rows of *width* numbers that :func:`pack` was given."""
+    columns, groups = len(packed), -(-width // GROUP)
+    if bits == 1:
+        flags = xp.unpackbits(xp.ascontiguousarray(packed).reshape(-1), bitorder="little")
+        return flags.reshape(columns, groups * GROUP)[:, :width].view(bool)
     held = packed.reshape(columns, groups, bits)
     codes = xp.zeros((columns, groups, GROUP), xp.uint32)
     for number in range(GROUP):

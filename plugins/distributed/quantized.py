@@ -40,18 +40,14 @@ class _Table:
         xp = self.backend.xp
         dense = gradient.to_dense(xp) if isinstance(gradient, RowSparse) else gradient
         self.error += dense.reshape(self.columns, self.width)
-        encoded, values = self.quantizer.encode(self.error)
-        self.error -= values
-        host = self.backend.to_numpy(encoded)
+        host = self.backend.to_numpy(self.quantizer.encode(self.error))
         return [host[start:stop].reshape(-1) for start, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
     def sum_own(self, pieces: Sequence[Any]) -> Any:
         """The sum of the workers' columns that this worker owns, as bytes."""
         for piece in pieces:
             self.sum_error += self._decode(piece)
-        encoded, values = self.quantizer.encode(self.sum_error)
-        self.sum_error -= values
-        return self.backend.to_numpy(encoded).reshape(-1)
+        return self.backend.to_numpy(self.quantizer.encode(self.sum_error)).reshape(-1)
 
     def decode_sum(self, pieces: Sequence[Any], shape: Sequence[int]) -> Any:
         """The gradient that consists of the workers' sums."""

@@ -5,11 +5,15 @@ A column runs along a parameter's last axis, as in CNTK; a vector is one column.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .bits import column_size, pack, unpack
 
 BITS = range(1, 32)
+
+BLOCK = 2**16
+"""Numbers that are worked on at a time, so that they stay in the processor's cache."""
 
 
 class Quantizer:
@@ -27,33 +31,43 @@ class Quantizer:
 
     def __init__(self, xp: Any, bits: int, dtype: Any) -> None:
         self.xp, self.bits, self.dtype = xp, bits, xp.dtype(dtype)
+        self._head = 2 * int(self.dtype.itemsize)
         self._wide = xp.float64 if bits > 16 else self.dtype
 
     def column_bytes(self, width: int) -> int:
         """Bytes of a column of *width* numbers."""
-        return 2 * int(self.dtype.itemsize) + column_size(width, self.bits)
+        return self._head + column_size(width, self.bits)
 
-    def encode(self, matrix: Any) -> tuple[Any, Any]:
-        """The bytes, a row for each column, and what they stand for."""
-        xp = self.xp
-        ends, codes = self._one_bit(matrix) if self.bits == 1 else self._levels(matrix)
-        encoded = xp.concatenate((xp.ascontiguousarray(ends).view(xp.uint8), pack(xp, codes, self.bits)), axis=1)
-        return encoded, self._values(ends, codes)
+    def encode(self, matrix: Any) -> Any:
+        """The matrix as bytes, a row for each column; it keeps what they lack."""
+        columns, width = matrix.shape
+        encoded = self.xp.empty((columns, self.column_bytes(width)), self.xp.uint8)
+        for block in _blocks(columns, width):
+            part = matrix[block]
+            ends, codes = self._one_bit(part) if self.bits == 1 else self._levels(part)
+            encoded[block, : self._head] = ends.view(self.xp.uint8)
+            encoded[block, self._head :] = pack(self.xp, codes, self.bits)
+            part -= self._values(ends, codes)
+        return encoded
 
     def decode(self, encoded: Any, width: int) -> Any:
         """What bytes stand for: a matrix of columns of *width* numbers."""
         xp, columns = self.xp, len(encoded)
-        head = 2 * int(self.dtype.itemsize)
-        ends = xp.ascontiguousarray(encoded[:, :head]).view(self.dtype).reshape(columns, 2)
-        return self._values(ends, unpack(xp, xp.ascontiguousarray(encoded[:, head:]), columns, width, self.bits))
+        matrix = xp.empty((columns, width), self.dtype)
+        for block in _blocks(columns, width):
+            ends = xp.ascontiguousarray(encoded[block, : self._head]).view(self.dtype)
+            matrix[block] = self._values(ends, unpack(xp, encoded[block, self._head :], width, self.bits))
+        return matrix
 
     def _one_bit(self, matrix: Any) -> tuple[Any, Any]:
         xp = self.xp
+        columns, width = matrix.shape
         above = matrix >= 0
-        count = above.sum(axis=1)
-        upper = xp.where(above, matrix, 0).sum(axis=1) / xp.maximum(count, 1)
-        lower = xp.where(above, 0, matrix).sum(axis=1) / xp.maximum(matrix.shape[1] - count, 1)
-        return xp.stack((lower, upper), axis=1).astype(self.dtype, copy=False), above.astype(xp.uint32)
+        count = xp.count_nonzero(above, axis=1)
+        ends = xp.empty((columns, 2), self.dtype)
+        ends[:, 0] = xp.minimum(matrix, 0).sum(axis=1) / xp.maximum(width - count, 1)
+        ends[:, 1] = xp.maximum(matrix, 0).sum(axis=1) / xp.maximum(count, 1)
+        return ends, above
 
     def _levels(self, matrix: Any) -> tuple[Any, Any]:
         xp = self.xp
@@ -64,10 +78,16 @@ class Quantizer:
 
     def _values(self, ends: Any, codes: Any) -> Any:
         if self.bits == 1:
-            return self.xp.where(codes > 0, ends[:, 1:], ends[:, :1])
+            return self.xp.where(codes, ends[:, 1:], ends[:, :1])
         lower, step = self._scale(ends)
         return (lower + codes.astype(self._wide) * step).astype(self.dtype, copy=False)
 
     def _scale(self, ends: Any) -> tuple[Any, Any]:
         wide = ends.astype(self._wide, copy=False)
         return wide[:, :1], (wide[:, 1:] - wide[:, :1]) / (2**self.bits - 1)
+
+
+def _blocks(columns: int, width: int) -> Iterator[slice]:
+    """Columns that are worked on together."""
+    step = max(BLOCK // max(width, 1), 1)
+    return (slice(start, start + step) for start in range(0, columns, step))

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 STALL_SECONDS = "CNTK_STALL_SECONDS"
 """Environment variable: after so many seconds of waiting for others every worker says where it is; 0 for never, by default 300."""
 
 LEFT_SECONDS = 2.0
-"""So long may a worker wait for others one of which has ended."""
+"""So long may a worker wait for others one of which has ended without having taken part."""
 
 _PERIOD = 0.2
 _STALLED, _LEFT = 1, 2
@@ -28,7 +30,7 @@ class Watch:
 
     * An exception that nobody catches, on any thread, is printed with the worker's number and ends all workers.
     * While a worker waits for others longer than :data:`STALL_SECONDS`, all print where they are.
-    * A worker that waits for one that has ended, ends all workers.
+    * A worker that waits for one that has ended with fewer exchanges than this one has begun, ends all workers.
 
     Args:
         mpi: the module ``mpi4py.MPI``.
@@ -41,7 +43,9 @@ class Watch:
         self._limit = float(os.environ.get(STALL_SECONDS, "300")) or float("inf")
         self._waits: dict[int, tuple[float, str]] = {}
         self._told: dict[int, float] = {}
-        self._left: set[int] = set()
+        self._left: dict[int, int] = {}
+        self._exchanges = 0
+        self._counting = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cntk-watch", daemon=True)
         if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
@@ -54,6 +58,8 @@ class Watch:
     def waiting(self, what: str) -> Iterator[None]:
         """While this worker waits for others."""
         thread = threading.get_ident()
+        with self._counting:
+            self._exchanges += 1
         self._waits[thread] = time.monotonic(), what
         try:
             yield
@@ -66,7 +72,7 @@ class Watch:
         if self._mpi.Is_finalized():
             return
         if self._thread.is_alive():
-            self._tell_others(_LEFT)
+            self._tell_others(_LEFT, self._exchanges)
             together = self._comm.Ibarrier()
             while not together.Test():
                 time.sleep(0.01)
@@ -99,20 +105,21 @@ class Watch:
             self._receive()
             for began, what in list(self._waits.values()):
                 waited = time.monotonic() - began
-                if self._left and waited > LEFT_SECONDS:
-                    self._abort(f"{self._name} waits in {what} for workers that have ended: {sorted(self._left)}; this ends the job")
+                missed = [worker for worker, exchanges in self._left.items() if exchanges < self._exchanges]
+                if missed and waited > LEFT_SECONDS:
+                    self._abort(f"{self._name} waits in {what} for workers that have ended: {sorted(missed)}; this ends the job")
                 if waited > self._limit and self._told.get(-1) != began:
                     self._told[-1] = began
                     self._report(f"has waited for the others in {what} for {waited:.0f} s")
                     self._tell_others(_STALLED)
 
     def _receive(self) -> None:
-        status = self._mpi.Status()
+        status, exchanges = self._mpi.Status(), np.zeros(1, np.int64)
         while self._comm.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             source = status.Get_source()
-            self._comm.Recv(bytearray(0), source, status.Get_tag())
+            self._comm.Recv(exchanges, source, status.Get_tag())
             if status.Get_tag() == _LEFT:
-                self._left.add(source)
+                self._left[source] = int(exchanges[0])
             elif not self._waits and time.monotonic() - self._told.get(-2, -self._limit) >= self._limit:
                 self._told[-2] = time.monotonic()
                 self._report(f"is what worker {source} waits for")
@@ -121,7 +128,7 @@ class Watch:
         self._say(f"{self._name} {why}; it is here:")
         faulthandler.dump_traceback(all_threads=True)
 
-    def _tell_others(self, tag: int) -> None:
+    def _tell_others(self, tag: int, exchanges: int = 0) -> None:
         for worker in range(self._comm.size):
             if worker != self._comm.rank:
-                self._comm.Send(bytearray(0), worker, tag)
+                self._comm.Send(np.array([exchanges], np.int64), worker, tag)

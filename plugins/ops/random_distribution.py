@@ -146,12 +146,12 @@ def _values(distribution: type[RandomDistribution], arguments: Sequence[float], 
     if not is_concrete(dims):
         raise ValueError(f"random.{distribution.kind}: the shape {dims} has a dimension that is not known; give its size")
     element = as_dtype(get_default_override(None, dtype=dtype) or np.float32)
-    return distribution(arguments, choose_seed(seed), dims, element)(name=name)
+    return distribution(arguments, choose_seed(seed, per_worker=True), dims, element)(name=name)
 
 
 def _values_like(distribution: type[RandomDistribution], arguments: Sequence[float], x: Any, seed: int, name: str) -> Function:
     """Values of the shape, element type and rows of *x*."""
-    return distribution(arguments, choose_seed(seed))(x, name=name)
+    return distribution(arguments, choose_seed(seed, per_worker=True))(x, name=name)
 
 
 def _plus(*arguments: float) -> Any:

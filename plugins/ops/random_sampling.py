@@ -189,7 +189,7 @@ def random_sample(weights: Any, num_samples: int, allow_duplicates: bool, seed: 
     array([[1., 0., 0.],
            [1., 0., 0.]], dtype=float32)
     """
-    return RandomSample(num_samples, allow_duplicates, choose_seed(seed))(weights, name=name)
+    return RandomSample(num_samples, allow_duplicates, choose_seed(seed, per_worker=True))(weights, name=name)
 
 
 @operator(
@@ -243,4 +243,4 @@ def random_sample_inclusion_frequency(
     >>> C.random_sample_inclusion_frequency([100, 100, 1, 1], 2, False).eval().round(4)
     array([0.9739, 0.9739, 0.0261, 0.0261], dtype=float32)
     """
-    return RandomSampleInclusionFrequency(num_samples, allow_duplicates, choose_seed(seed))(weights, name=name)
+    return RandomSampleInclusionFrequency(num_samples, allow_duplicates, choose_seed(seed, per_worker=True))(weights, name=name)

@@ -1,21 +1,40 @@
-"""Fail in one of several ways on the last worker; run by test_mpi.py."""
+"""Fail in one of several ways on one worker; run by test_mpi.py.
+
+mpi_failure.py HOW [CHECKPOINT]
+"""
 
 import os
+import resource
 import sys
 import time
 
+import numpy as np
+
 import cntk as C
 
+how, *checkpoint = sys.argv[1:]
 communicator = C.distributed.mpi_communicator()
 communicator.barrier()
 if C.Communicator.rank() == C.Communicator.num_workers() - 1:
-    if sys.argv[1] == "raises":
+    if how == "raises":
         raise ValueError("lost the thread")
-    if sys.argv[1] == "killed":
+    if how == "killed":
         os.kill(os.getpid(), 9)
-    if sys.argv[1] == "leaves":
+    if how == "leaves":
         sys.exit()
-    if sys.argv[1] == "sleeps":
+    if how == "sleeps":
         time.sleep(2.5)
-communicator.barrier()
+if how == "fills the disk":
+    x, w = C.input_variable(1), C.parameter(1000)
+    trainer = C.Trainer(None, C.reduce_sum(w * x), C.data_parallel_distributed_learner(C.sgd([w], 0.5)))
+    for number in (1, 2):
+        trainer.train_minibatch({x: np.ones((2, 1), np.float32)})
+        trainer.save_checkpoint(checkpoint[0], {"round": number})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+if how == "comes late":
+    if C.Communicator.rank() in (1, 2):
+        time.sleep(3)
+    communicator.broadcast(np.ones(1))  # on its way from worker 0, who need not wait, to worker 3
+else:
+    communicator.barrier()
 C.Communicator.finalize()

@@ -56,6 +56,20 @@ total = sum((native_user_function(op, [x], {"gain": gain}, op) for op, gain in (
 print(total.eval([[1, 2]]).tolist(), total.grad([[1, 2]]).tolist(), total.find_by_name("by plugin").attributes)
 """
 
+STRATEGY = """
+import numpy as np
+import cntk as C
+from cntk.core import plugins
+from cntk.testing import check_strategy
+
+top_k = plugins.distributed_strategies.get("top_k")
+check_strategy(lambda learner, transport: top_k(learner, transport, share=0.5))
+x, w = C.input_variable(2), C.parameter(2)
+learner = C.distributed.distributed_learner("top_k", C.sgd([w], 1.0), share=0.5)
+trainer = C.Trainer(None, C.reduce_sum(w * x), learner)
+print([(trainer.train_minibatch({x: np.array([[1, 2]], np.float32)}), w.value.tolist()) for _ in range(3)])
+"""
+
 USE_WITHOUT = "import cntk as C; print(C.relu([-1.0, 2.0]).eval())"
 
 
@@ -142,6 +156,12 @@ def test_the_tutorial_plugin_is_used_by_name(with_extras: Environment, tmp_path:
 
 def test_native_user_functions_are_made_by_name(with_extras: Environment) -> None:
     assert succeeded(with_extras.run("-c", NATIVE)) == "[[6.0, 12.0]] [[6.0, 6.0]] {'gain': 2}\n"
+
+
+def test_workers_learn_together_in_a_way_of_the_plugin(with_extras: Environment) -> None:
+    """Of two gradients the larger is sent; the other waits until it has grown."""
+    done = "[(True, [0.0, -2.0]), (True, [0.0, -4.0]), (True, [-3.0, -4.0])]\n"
+    assert succeeded(with_extras.run("-c", STRATEGY)) == done
 
 
 def test_a_plugin_can_be_left_out(with_extras: Environment) -> None:

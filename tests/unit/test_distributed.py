@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core.distributed import Minibatch, is_launched, launched_rank
+from cntk.core.distributed import Minibatch, is_launched, launched_rank, launched_size
 from cntk.core.sparse import RowSparse
 from cntk.plugins.distributed.bits import column_size, pack, unpack
 from cntk.plugins.distributed.block_momentum import BlockMomentum
@@ -113,6 +114,29 @@ def test_launchers_are_known_by_their_variables() -> None:
     assert is_launched({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"})
     assert launched_rank({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3"}) == 3
     assert launched_rank({"PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}) == 0
+    assert launched_size({}) == launched_size({"PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}) == 1
+    assert launched_size({"OMPI_COMM_WORLD_SIZE": "4"}) == launched_size({"SLURM_STEP_NUM_TASKS": "4"}) == 4
+    assert launched_size({"PMIX_RANK": "7"}) > 7
+
+
+def test_workers_choose_seeds_of_their_own_for_what_they_draw_and_the_same_for_initial_values() -> None:
+    """The seeds of CNTK 2.7: with two workers random operators have 0 and 1, then 2 and 3."""
+    program = (
+        "import cntk as C\n"
+        "drawn = [C.random.uniform(3).root_function.attributes['rngSeed'] for _ in range(2)]\n"
+        "own = C.random.uniform(3, seed=7).root_function.attributes['rngSeed']\n"
+        "weights = C.parameter(2, init=C.uniform(1)).value.tolist()\n"
+        "C.cntk_py.set_fixed_random_seed(5)\n"
+        "print(drawn, own, C.random.uniform(3).root_function.attributes['rngSeed'], weights)\n"
+    )
+
+    def printed(**variables: str) -> str:
+        done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **variables}, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    alone, *workers = (printed(), *(printed(OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_RANK=rank) for rank in "01"))
+    assert [worker.replace(drawn, "[0, 1]") for worker, drawn in zip(workers, ("[0, 2]", "[1, 3]"), strict=True)] == [alone, alone]
+    assert "[0, 1] 7 5 " in alone
 
 
 # ---- several workers ----
@@ -170,20 +194,21 @@ def test_one_bit_gives_the_numbers_of_cntk_and_makes_up_for_its_errors() -> None
 def test_more_bits_come_closer(bits: int) -> None:
     random = np.random.default_rng(bits)
     matrix = random.standard_normal((5, 33)).astype(np.float32)
-    encoded, values = Quantizer(np, bits, np.float32).encode(matrix)
-    np.testing.assert_array_equal(Quantizer(np, bits, np.float32).decode(encoded, 33), values)
+    lacking = matrix.copy()
+    values = Quantizer(np, bits, np.float32).decode(Quantizer(np, bits, np.float32).encode(lacking), 33)
+    np.testing.assert_array_equal(lacking, matrix - values)
     step = np.ptp(matrix, axis=1).max() / (2**bits - 1)
-    assert np.abs(values - matrix).max() <= step / 2 + 1e-6
+    assert np.abs(lacking).max() <= step / 2 + 1e-6
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 31), st.integers(0, 4), st.integers(0, 40), st.randoms(use_true_random=False))
 def test_packed_numbers_come_back_and_leave_no_gaps(bits: int, rows: int, width: int, random: Any) -> None:
     codes = np.array([[random.randrange(2**bits) for _ in range(width)] for _ in range(rows)], np.uint32).reshape(rows, width)
-    packed = pack(np, codes, bits)
+    packed = pack(np, codes.astype(bool) if bits == 1 else codes, bits)
     assert packed.shape == (rows, column_size(width, bits))
     assert column_size(width, bits) < (width + 8) * bits / 8
-    np.testing.assert_array_equal(unpack(np, packed, rows, width, bits), codes)
+    np.testing.assert_array_equal(unpack(np, packed, width, bits), codes)
 
 
 def test_one_bit_sends_a_thirtieth() -> None:
