@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,12 +42,16 @@ def outcomes(program: Sequence[str], script: str, arguments: Sequence[str], name
 
 
 def run(command: Sequence[str]) -> tuple[str, str]:
-    """What a process prints, and how it ended."""
+    """What a process prints, and how it ended; with it end those that it has started."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    ending = ""
     try:
-        done = subprocess.run(command, capture_output=True, timeout=LONGEST, check=False)
-    except subprocess.TimeoutExpired as error:
-        return (error.stdout or b"").decode(errors="replace"), f"no end within {LONGEST} seconds"
-    return done.stdout.decode(errors="replace"), f"the process ended with {done.returncode}"
+        printed, _ = process.communicate(timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        ending = f"no end within {LONGEST} seconds"
+        os.killpg(process.pid, signal.SIGKILL)
+        printed, _ = process.communicate()
+    return printed.decode(errors="replace"), ending or f"the process ended with {process.returncode}"
 
 
 def passed(outcome: str) -> bool:
