@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData, estimated_bytes
+from .lock import Lock
 from .rows import Picks, take_rows
 from .streams import StreamInformation
 
@@ -142,7 +142,7 @@ class _Index:
         self._keys, self._first = np.unique(_comparable(np.concatenate([one.keys for one in sequences])), return_index=True)
         self.bytes_of_sequence = sum(estimated_bytes(info, part.stream_infos()) for info in infos) / max(int(self._bounds[-1]), 1)
         self._kept: OrderedDict[int, Chunk] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def places(self, keys: Any) -> Any:
         """By key the number of a sequence in all the data, -1 where there is none."""

@@ -6,11 +6,11 @@ best known without reading it; that is all that is needed to put them in order.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .lock import Lock
 from .rows import StreamData
 from .streams import StreamInformation
 
@@ -55,7 +55,7 @@ class Errors:
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self._seen: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def leave_out(self, error: Exception) -> None:
         """Leave a sequence out because of *error*; the same error, met again in another sweep, counts once.

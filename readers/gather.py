@@ -37,12 +37,14 @@ class Gatherer:
 
     def gather(self, window: Window, places: Any) -> Streams | None:
         """The sequences at *places* of a window, in this order, without those that cannot be read; None if none is left."""
+        if window.is_one_chunk and isinstance(places, slice) and not self._deserializer.transforms:
+            return self._readable(self._of_chunk(window.extent.chunks[0], places)) if places.start < places.stop else None
         parts, numbers = window.sequences(places)
         if not len(parts):
             return None
         if self._deserializer.transforms:
             return self._transformed(window, parts, numbers)
-        return self._picked(window.extent.chunks, parts, numbers)
+        return self._readable(self._picked(window.extent.chunks, parts, numbers))
 
     def stop(self) -> None:
         """Let the threads end."""
@@ -52,14 +54,19 @@ class Gatherer:
         """Give up threads that are gone after a fork."""
         self._pool = Pool(self._pool.threads)
 
-    def _picked(self, chunks: Sequence[int], parts: Any, numbers: Any) -> Streams | None:
+    def _of_chunk(self, chunk: int, numbers: Any) -> Streams:
+        data = self._chunks.get(chunk)
+        return {name: data[name].take(numbers) for name in self._names}
+
+    def _picked(self, chunks: Sequence[int], parts: Any, numbers: Any) -> Streams:
         if len(chunks) == 1:
-            data = self._chunks.get(chunks[0])
-            found = {name: data[name].take(numbers) for name in self._names}
-        else:
-            picks = Picks(parts, numbers)
-            held = [self._chunks.get(chunks[part]) for part in picks.parts]
-            found = {name: picks.of([data[name] for data in held]) for name in self._names}
+            return self._of_chunk(chunks[0], numbers)
+        picks = Picks(parts, numbers)
+        held = [self._chunks.get(chunks[part]) for part in picks.parts]
+        return {name: picks.of([data[name] for data in held]) for name in self._names}
+
+    def _readable(self, found: Streams) -> Streams | None:
+        """Without the sequences that could not be read; None if none is left."""
         first = found[self._names[0]]
         if first.is_single:
             return found

@@ -57,6 +57,11 @@ class Window:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def is_one_chunk(self) -> bool:
+        """Whether it is a chunk as it lies."""
+        return self._order is None and len(self._chunks) == 1
+
     def samples_before(self, place: int) -> int:
         """Samples before the sequence at *place*."""
         return place if self._ends is None else int(self._ends[place - 1]) if place else 0

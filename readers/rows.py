@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..core.value import is_csr
+from .csr import CsrRows, csr_of
 
 
 class StreamData:
     """What a chunk, or a minibatch, holds of one stream: samples one after another, and where each sequence starts.
 
     Attributes:
-        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, or one-dimensional array of objects that the
-            deserializer makes samples of when they are served.
+        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, SciPy's or :class:`~cntk.readers.csr.CsrRows`, or
+            one-dimensional array of objects that the deserializer makes samples of when they are served.
         starts: for each sequence its first sample, and the number of all samples at the end.
     """
 
@@ -67,7 +68,12 @@ class StreamData:
         return self.rows[self.starts[number] : self.starts[number + 1]]
 
     def take(self, numbers: Any) -> StreamData:
-        """The sequences of these numbers, in this order."""
+        """The sequences of these numbers, in this order, or of a slice; a copy."""
+        if isinstance(numbers, slice):
+            starts = self.starts[numbers.start : numbers.stop + 1]
+            rows = self.rows[starts[0] : starts[-1]]
+            rows = rows if is_csr(rows) else rows.copy()
+            return StreamData.of_steps(rows) if self.is_single else StreamData(rows, starts - starts[0])
         if self.is_single:
             return StreamData.of_steps(take_rows(self.rows, numbers))
         starts = self.starts[numbers]
@@ -91,17 +97,47 @@ class Picks:
         ordered = parts[order]
         cuts = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
         self.parts: list[int] = ordered[cuts].tolist()
-        numbers = numbers[order]
-        self._numbers = [numbers[start:stop] for start, stop in pairwise([*cuts, len(order)])]
-        self._back = np.empty_like(order)
-        self._back[order] = np.arange(len(order))
+        bounds = [*cuts, len(order)]
+        self._places = [order[start:stop] for start, stop in pairwise(bounds)]
+        self._numbers = [numbers[places] for places in self._places]
+        self._count = len(order)
 
     def of(self, data: Sequence[StreamData]) -> StreamData:
         """The sequences in the order in which they were picked, given what the :attr:`parts` hold."""
+        rows = [one.rows for one in data]
         if all(one.is_single for one in data):
-            rows = join_rows([take_rows(one.rows, numbers) for one, numbers in zip(data, self._numbers, strict=True)])
-            return StreamData.of_steps(take_rows(rows, self._back))
-        return joined([one.take(numbers) for one, numbers in zip(data, self._numbers, strict=True)]).take(self._back)
+            return StreamData.of_steps(_placed(rows, self._numbers, self._places, self._count))
+        firsts = [one.starts[numbers] for one, numbers in zip(data, self._numbers, strict=True)]
+        lengths = [one.lengths[numbers] for one, numbers in zip(data, self._numbers, strict=True)]
+        starts = _starts(lengths, self._places, self._count)
+        targets = [ranges(starts[places], length) for places, length in zip(self._places, lengths, strict=True)]
+        return StreamData(_placed(rows, list(map(ranges, firsts, lengths)), targets, int(starts[-1])), starts)
+
+
+def _starts(lengths: Sequence[Any], places: Sequence[Any], count: int, dtype: Any = np.int64) -> Any:
+    """Where each of so many parts starts, and where the last one ends, given the lengths of those at *places*."""
+    starts = np.zeros(count + 1, dtype)
+    for length, place in zip(lengths, places, strict=True):
+        starts[place + 1] = length
+    return np.cumsum(starts, out=starts)
+
+
+def _placed(parts: Sequence[Any], sources: Sequence[Any], targets: Sequence[Any], count: int) -> Any:
+    """So many rows, of which those of the parts at *sources* are put at *targets*."""
+    dtype = np.result_type(*(part.dtype for part in parts))
+    if not is_csr(parts[0]):
+        rows = np.empty((count, *parts[0].shape[1:]), dtype)
+        for part, source, target in zip(parts, sources, targets, strict=True):
+            rows[target] = part[source]
+        return rows
+    counts = [part.indptr[source + 1] - part.indptr[source] for part, source in zip(parts, sources, strict=True)]
+    indptr = _starts(counts, targets, count, np.result_type(*(part.indptr.dtype for part in parts)))
+    data = np.empty(indptr[-1], dtype)
+    indices = np.empty(indptr[-1], np.result_type(*(part.indices.dtype for part in parts)))
+    for part, source, target, held in zip(parts, sources, targets, counts, strict=True):
+        elements, places = ranges(part.indptr[source], held), ranges(indptr[target], held)
+        data[places], indices[places] = part.data[elements], part.indices[elements]
+    return CsrRows(data, indices, indptr, parts[0].shape[1])
 
 
 def joined(parts: Sequence[StreamData]) -> StreamData:
@@ -113,6 +149,8 @@ def joined(parts: Sequence[StreamData]) -> StreamData:
 
 def ranges(starts: Any, lengths: Any) -> Any:
     """Numbers that count up from each start, so many, one after another: for starts 3, 9 and lengths 2, 1 it is 3, 4, 9."""
+    if len(lengths) and (lengths == lengths[0]).all():
+        return (np.asarray(starts)[:, np.newaxis] + np.arange(lengths[0])).ravel()
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
 
@@ -158,12 +196,3 @@ def one_hot_rows(classes: Any, count: int, where: str, dtype: Any = np.float32) 
     if wrong.any():
         raise ValueError(f"{where}: expected class numbers from 0 to {count - 1}, got {numbers[wrong.argmax()]}, {wrong.argmax()} further")
     return csr_of(np.ones(len(numbers), dtype), numbers.astype(np.int32), np.ones(len(numbers), np.intp), count)
-
-
-def csr_of(data: Any, indices: Any, counts: Any, width: int) -> Any:
-    """A CSR matrix whose rows have so many elements each."""
-    from scipy.sparse import csr_matrix
-
-    indptr = np.zeros(len(counts) + 1, indices.dtype if len(data) < 2**31 else np.int64)
-    np.cumsum(counts, out=indptr[1:])
-    return csr_matrix((data, indices, indptr), shape=(len(counts), width))

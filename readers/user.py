@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from ..core.shape import size_of
 from ..core.value import is_csr
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
+from .lock import Lock
 from .rows import join_rows
 from .streams import StreamInformation
 
@@ -74,7 +74,7 @@ class UserChunks(Deserializer):
         self._user = user
         self._streams = list(user.stream_infos())
         self._count = user.num_chunks()
-        self._turn: AbstractContextManager[Any] = nullcontext() if is_parallel else threading.Lock()
+        self._turn: AbstractContextManager[Any] = nullcontext() if is_parallel else Lock()
         if not self._streams or self._count < 1:
             raise ValueError(f"{type(user).__name__}: expected a stream and a chunk at least, got {self._streams} and {self._count} chunks")
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.shape import Shape, size_of
 from ..core.value import NDArrayView, Value, is_csr
-from .rows import StreamData, csr_of
+from .csr import csr_of
+from .rows import StreamData
 
 
 class SequencesValue(Value):
@@ -42,7 +43,9 @@ class SequencesValue(Value):
     def _rows(self) -> Any:
         """Rows of steps; a CSR matrix has as many rows for a step as its static shape has without the last axis."""
         rows, per_step = self._data.rows, size_of(self._sample_shape[:-1])
-        return rows.reshape(-1, self._sample_shape[-1]).tocsr() if is_csr(rows) and per_step > 1 else rows
+        if not is_csr(rows):
+            return rows
+        return rows.tocsr() if per_step == 1 else rows.tocsr().reshape(-1, self._sample_shape[-1]).tocsr()
 
     @cached_property
     def _lengths(self) -> list[int]:  # type: ignore[override]
@@ -94,7 +97,7 @@ def _padded(data: StreamData, longest: int) -> Any:
     """CSR rows with empty ones behind each sequence that is shorter than the longest."""
     rows, lengths = data.rows, data.lengths
     if rows.shape[0] == len(lengths) * longest:
-        return rows
+        return rows.tocsr()
     counts = np.zeros((len(lengths), longest), np.intp)
     counts[np.arange(longest) < lengths[:, np.newaxis]] = np.diff(rows.indptr)
-    return csr_of(rows.data, rows.indices, counts.ravel(), rows.shape[1])
+    return csr_of(rows.data, rows.indices, counts.ravel(), rows.shape[1]).tocsr()

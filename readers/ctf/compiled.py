@@ -9,8 +9,8 @@ import numpy as np
 
 from ..streams import StreamConfiguration
 from . import kernel
-from .kernel import Buffers, Streams
 from .samples import Part, csr, index_type
+from .tables import FULL, KINDS, Buffers, Streams
 
 BITS = {np.dtype(np.float32): np.dtype(np.uint32), np.dtype(np.float64): np.dtype(np.uint64)}
 
@@ -28,11 +28,11 @@ def scan(text: Any, starts: Any, lines: Any, streams: Sequence[StreamConfigurati
     Returns:
         For each stream what has been read, and the number of sequences that have been.
     """
-    kind = kernel.KINDS[np.dtype(dtype)]
     wanted = _wanted(streams)
     buffers = _first_buffers(streams, len(text), len(starts) - 1, int(lines[-1] - lines[0]), np.dtype(dtype))
+    kind = KINDS[np.dtype(dtype)]
     place, why = kernel.read(text, starts, lines, 0, wanted, buffers, kind)
-    while why == kernel.FULL:
+    while why == FULL:
         buffers = _grown(buffers, wanted.dims)
         place, why = kernel.read(text, starts, lines, place, wanted, buffers, kind)
     return [_part(buffers, number, stream, place) for number, stream in enumerate(streams)], place

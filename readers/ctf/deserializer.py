@@ -22,7 +22,7 @@ CHUNK_SIZE = 32 << 20
 """Bytes of text in a chunk."""
 
 COMPILED_FROM = 32 << 20
-"""Bytes of text from which on it is worth to import Numba, which takes half a second."""
+"""Bytes of text from which on it is worth to have Numba compile, which takes a few seconds, once on a machine."""
 
 FOREIGN = ("transforms", "context", "scp", "mlf", "broadcast")
 """What a StreamDef may say to other deserializers."""
@@ -139,7 +139,8 @@ class CTFDeserializer(Deserializer):
 
     @cached_property
     def _is_compiled(self) -> bool:
-        return sum(document.size for document in self._documents) >= COMPILED_FROM and find_spec("numba") is not None
+        size = sum(document.size for document in self._documents)
+        return size >= COMPILED_FROM and find_spec("numba") is not None
 
     @cached_property
     def _chunks(self) -> list[tuple[Document, int, int]]:

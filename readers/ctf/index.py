@@ -172,8 +172,8 @@ def rows_of(text: TextFile, beginning: Beginning, settings: Settings) -> Iterato
     current: int | None = None
     end = beginning.start
     counted = settings.counted.encode()
-    parts = _in_threads(lambda block: _part(block[0], block[1], layout, counted), _blocks(text, beginning.start))
-    for part in parts:
+    each = _in_threads if text.size > BLOCK else map
+    for part in each(lambda block: _part(block[0], block[1], layout, counted), _blocks(text, beginning.start)):
         if part.fault:
             line, id_ = part.fault
             raise RuntimeError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-import threading
 import weakref
 import zlib
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...core.model_files import write_file
+from ..lock import Lock
 from .cache import cache_folder
 from .index import Beginning, Index, Layout, Settings, beginning_of, layout_of, rows_of
 from .text import TextFile
@@ -64,7 +64,7 @@ class Rows:
 
     def __init__(self, file: BinaryIO, count: int, dtype: Any) -> None:
         self._file, self._count, self._dtype = file, count, dtype
-        self._lock = threading.Lock()
+        self._lock = Lock()
         weakref.finalize(self, file.close)
 
     def __len__(self) -> int:
@@ -72,10 +72,14 @@ class Rows:
 
     def __getitem__(self, part: slice) -> Any:
         first, last, _ = part.indices(self._count)
+        return np.frombuffer(self._read(first * self._dtype.itemsize, max(last - first, 0) * self._dtype.itemsize), self._dtype)
+
+    def _read(self, start: int, size: int) -> bytes:
+        if hasattr(os, "pread"):  # a position would be shared with forked processes
+            return os.pread(self._file.fileno(), size, start)
         with self._lock:
-            self._file.seek(first * self._dtype.itemsize)
-            found = self._file.read(max(last - first, 0) * self._dtype.itemsize)
-        return np.frombuffer(found, self._dtype)
+            self._file.seek(start)
+            return self._file.read(size)
 
 
 def _kept(text: TextFile, beginning: Beginning, settings: Settings, fingerprint: bytes) -> Rows | None:
@@ -109,6 +113,7 @@ def _unnamed(text: TextFile, beginning: Beginning, settings: Settings) -> Rows:
     for rows in rows_of(text, beginning, settings):
         file.write(rows.tobytes())
         count += len(rows)
+    file.flush()
     return Rows(file, count, layout_of(beginning, settings).dtype)
 
 

@@ -28,6 +28,9 @@ SHORT_TENS = TENS[:11]
 def numbers(text: Any, starts: Any, ends: Any, dtype: Any) -> Any:
     """The numbers that lie between *starts* and *ends* in bytes; None if one is not as the grammar has it."""
     first = text[starts]
+    if (ends - starts == 1).all():  # such as those of one-hot rows
+        digits = first - np.uint8(ZERO)
+        return digits.astype(dtype) if digits.max(initial=0) < 10 else None
     is_negative = first == MINUS
     begins = starts + (is_negative | (first == PLUS))
     whole, places, is_plain = _decimals(text, begins, ends)

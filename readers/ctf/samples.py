@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..csr import CsrRows
 from ..deserializer import StreamData
 from ..streams import StreamConfiguration
 from .exact import rounded
@@ -29,12 +30,12 @@ class Part(NamedTuple):
 
 def csr(values: Any, indices: Any, ends: Any, width: int, is_ordered: bool) -> Any:
     """Sparse samples; what several pairs say about one element is added up."""
-    from scipy.sparse import csr_matrix
-
-    rows = csr_matrix((values, indices, ends), shape=(len(ends) - 1, width))
-    rows.has_canonical_format = is_ordered
-    rows.sum_duplicates()
-    return rows
+    rows = CsrRows(values, indices, ends, width)
+    if is_ordered:
+        return rows
+    matrix = rows.tocsr()
+    matrix.sum_duplicates()
+    return matrix
 
 
 def index_type(streams: Sequence[StreamConfiguration], size: int) -> Any:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..rows import ranges
 from ..streams import StreamConfiguration
-from .index import named
 from .numbers import PADDING, are_digits, numbers, whole_numbers
 from .samples import Part, csr, ends_of, filled, index_type
 
@@ -25,12 +25,14 @@ class Tokens(NamedTuple):
         starts, ends: where each begins, and where it ends.
         is_name: whether it is the name of a field.
         is_id: whether it stands before the first field of a line.
+        first: the number of the first one of each line.
     """
 
     starts: Any
     ends: Any
     is_name: Any
     is_id: Any
+    first: Any
 
 
 class Fields(NamedTuple):
@@ -69,7 +71,7 @@ def scan(text: Any, starts: Any, lines: Any, streams: Sequence[StreamConfigurati
     tokens = _tokens(data, line_ends)
     if tokens is None:
         return None
-    fields = _fields(data, line_ends, tokens, streams)
+    fields = _fields(data, tokens, streams)
     wanted = fields.lines[fields.owners >= 0]
     if np.count_nonzero(np.diff(wanted, prepend=-1)) != len(line_ends):
         return None  # a line without a field that is wanted
@@ -117,18 +119,25 @@ def _tokens(data: Any, line_ends: Any) -> Tokens | None:
         if (starts[ids] != line_starts[with_id]).any() or not are_digits(data, starts[ids], ends[ids]):
             return None
         is_id[ids] = True
-    return Tokens(starts, ends, is_name, is_id)
+    return Tokens(starts, ends, is_name, is_id, first)
 
 
-def _fields(data: Any, line_ends: Any, tokens: Tokens, streams: Sequence[StreamConfiguration]) -> Fields:
+def _fields(data: Any, tokens: Tokens, streams: Sequence[StreamConfiguration]) -> Fields:
     names = np.flatnonzero(tokens.is_name)
     behind = np.append(names[1:], len(tokens.starts))
     behind -= tokens.is_id[behind - 1]
-    pipes = tokens.starts[names] - 1
+    begins = tokens.starts[names]
+    lengths = tokens.ends[names] - begins
     owners = np.full(len(names), -1)
     for number, stream in enumerate(streams):
-        owners[named(data, pipes, stream.stream_alias.encode())] = number
-    return Fields(names, behind - names - 1, owners, np.searchsorted(line_ends, pipes))
+        name = stream.stream_alias.encode()
+        mine = np.flatnonzero(lengths == len(name))
+        for place, char in enumerate(name):
+            mine = mine[data[begins[mine] + place] == char]
+        owners[mine] = number
+    begins_line = np.zeros(len(tokens.starts), bool)
+    begins_line[tokens.first] = True
+    return Fields(names, behind - names - 1, owners, np.cumsum(begins_line)[names] - 1)
 
 
 def _has_other_colons(data: Any, line_ends: Any, tokens: Tokens, fields: Fields, pairs: int) -> bool:
@@ -151,11 +160,10 @@ class _Found:
 
     def __init__(self, data: Any, tokens: Tokens, fields: Fields, number: int, stream: StreamConfiguration) -> None:
         self._data, self._tokens, self._stream = data, tokens, stream
-        mine = fields.owners == number
+        mine = np.flatnonzero(fields.owners == number)
         self._lines, self._counts = fields.lines[mine], fields.counts[mine]
         total = int(self._counts.sum())
-        first = np.repeat(fields.tokens[mine] + 1 - ends_of(self._counts, np.int64)[:-1], self._counts)
-        self._values = first + np.arange(total)
+        self._values = ranges(fields.tokens[mine] + 1, self._counts)
         self.pairs = total // 2 if stream.is_sparse else 0
         if stream.is_sparse:
             self.is_plain = not (self._counts % 2).any()
@@ -164,7 +172,8 @@ class _Found:
 
     def part(self, lines: Any, dtype: Any) -> Part | None:
         """The samples; None if something is not plain."""
-        lengths = np.bincount(np.searchsorted(lines - lines[0], self._lines, side="right") - 1, minlength=len(lines) - 1)
+        of_lines = np.bincount(self._lines, minlength=int(lines[-1] - lines[0]))
+        lengths = np.add.reduceat(of_lines, lines[:-1] - lines[0])
         if self._stream.is_sparse:
             rows = self._pairs(dtype)
             return None if rows is None else Part(lengths, rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import zipfile
 import zlib
+
+from ..lock import Lock
 
 IN_ARCHIVE = "@/"
 """What stands between an archive and the name of a file in it: ``pictures.zip@/cats/1.jpg``."""
@@ -15,7 +16,7 @@ class Files:
 
     def __init__(self) -> None:
         self._archives: dict[str, zipfile.ZipFile] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def read(self, path: str) -> bytes:
         """The bytes of a file.
