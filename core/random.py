@@ -9,29 +9,17 @@ Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random num
 
 from __future__ import annotations
 
-import os
-import threading
 from typing import Any
 
 import numpy as np
 
 from .distributed import launched_rank, launched_size
+from .lock import Lock
 
 AUTO_SEED = 2**64 - 3
 """Seed argument that means: choose one (CNTK's ``SentinelValueForAutoSelectRandomSeed``)."""
 
-_lock: threading.Lock
-
-
-def _new_lock() -> None:
-    """A process that has been forked begins with a free lock, whatever its parent's threads were doing."""
-    global _lock
-    _lock = threading.Lock()
-
-
-_new_lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)
+_lock = Lock()
 _fixed = False
 _next_seed = 0
 

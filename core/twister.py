@@ -7,14 +7,13 @@ W. W. Tsang, "The ziggurat method for generating random variables", 2000.
 from __future__ import annotations
 
 import decimal
-import os
-import threading
-import weakref
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .lock import Lock
 
 Words = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.float64]
@@ -38,7 +37,7 @@ class Twister:
 
     def __init__(self, seed: int) -> None:
         self.draws = self.words = self._skipped = 0
-        self._lock = _new_lock(self)
+        self._lock = Lock()
         words = [seed % 2**64]
         for place in range(1, SIZE):
             words.append((MULTIPLIER * (words[-1] ^ words[-1] >> 62) + place) % 2**64)
@@ -61,7 +60,7 @@ class Twister:
     def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Twister:
         """A generator that goes on from what :meth:`create_checkpoint` returned."""
         made = cls.__new__(cls)
-        made._lock = _new_lock(made)
+        made._lock = Lock()
         made._state, made._ready = (np.array(checkpoint[name], np.uint64) for name in ("state", "ready"))
         made.draws, made.words, made._skipped = (int(checkpoint[name]) for name in ("draws", "words", "skipped"))
         if made._state.shape != (SIZE,) or made._ready.ndim != 1:
@@ -141,24 +140,6 @@ class Twister:
             np.bitwise_and(moved, np.uint64(mask), moved)
             np.bitwise_xor(fresh, moved, fresh)
         return fresh
-
-
-_all: weakref.WeakSet[Twister] = weakref.WeakSet()
-
-
-def _new_lock(twister: Twister) -> threading.Lock:
-    _all.add(twister)
-    return threading.Lock()
-
-
-def _free_locks() -> None:
-    """Begin with free locks: threads of a process that has been forked may have held them."""
-    for twister in _all:
-        twister._lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_locks)
 
 
 def _as_fractions(words: Words, out: Numbers) -> None:

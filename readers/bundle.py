@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.lock import Lock
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData, estimated_bytes
-from .lock import Lock
 from .rows import Picks, take_rows
 from .streams import StreamInformation
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cntk.core.function import Function
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
@@ -81,14 +80,13 @@ class _Evaluation:
         self.minibatch_source = minibatch_source
         self.sizes = sizes_of(minibatch_size, f"{name}: minibatch_size")
         self.model_inputs_to_streams = model_inputs_to_streams
-        self.criterion: Function | None = criterion
+        self.criterion = criterion
 
     def data(self, streams: Mapping[Any, Any] | None) -> Data | None:
         """The data, once; *streams* says which stream is for which argument where the configuration does not."""
         if self.minibatch_source is None:
             return None
         if not is_source(self.minibatch_source):
-            assert self.criterion is not None
             return ArrayData(self.minibatch_source, self.criterion.arguments, endless=False)
         mapping = self.model_inputs_to_streams or streams
         if not mapping:

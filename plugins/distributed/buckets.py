@@ -35,11 +35,6 @@ class Bucket:
         self._pending: Pending | None = None
         self.missing = set(self.indices)
 
-    @property
-    def is_started(self) -> bool:
-        """Whether the sum is under way."""
-        return self._pending is not None
-
     def start(self, transport: Transport, gradients: Sequence[Any]) -> None:
         """Send the gradients, in the order of :attr:`indices`."""
         self._message = self._in_place(gradients)

@@ -29,6 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..protobuf import BYTES, FIXED32, FIXED64, VARINT, varint
+
 MARK = b"ktnc"
 LARGEST_MESSAGE = 2**31 - 1
 DICTIONARY_VERSION = 2
@@ -38,7 +40,6 @@ DEEPEST = 100
 MOST_AXES = 64
 """Axes of an array, as NumPy has it."""
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _NONE, _BOOL, _INT, _SIZE, _FLOAT, _DOUBLE, _STRING, _SHAPE, _AXIS, _VECTOR, _DICTIONARY, _ARRAY = range(12)
 _FIRST_VALUE_FIELD = 2
 """A value of type n > 0 is in the field of number n + 2."""
@@ -81,16 +82,16 @@ class Chunks(list[Any]):
         self.size += len(piece)
 
     def add_message(self, field: int, message: Chunks) -> None:
-        self.add(_varint(field << 3 | _BYTES) + _varint(message.size))
+        self.add(varint(field << 3 | BYTES) + varint(message.size))
         self.extend(message)
         self.size += message.size
 
     def add_number(self, field: int, number: int) -> None:
         if number:  # zero is what a reader takes a missing number for
-            self.add(_varint(field << 3 | _VARINT) + _varint(number % 2**64))
+            self.add(varint(field << 3 | VARINT) + varint(number))
 
     def add_bytes(self, field: int, piece: Any) -> None:
-        self.add(_varint(field << 3 | _BYTES) + _varint(len(piece)))
+        self.add(varint(field << 3 | BYTES) + varint(len(piece)))
         self.add(piece)
 
 
@@ -153,11 +154,11 @@ def write_value(value: Any, values: Chunks | None = None, depth: int = 0) -> Chu
     if kind in (_BOOL, _INT, _SIZE):
         if not -(2**63) <= int(value) < 2**64:
             raise TypeError(f"a model file holds integers of 64 bits, got {value}")
-        made.add(_varint(field << 3 | _VARINT) + _varint(int(value) % 2**64))
+        made.add(varint(field << 3 | VARINT) + varint(int(value)))
     elif kind == _FLOAT:
-        made.add(_varint(field << 3 | _FIXED32) + struct.pack("<f", value))
+        made.add(varint(field << 3 | FIXED32) + struct.pack("<f", value))
     elif kind == _DOUBLE:
-        made.add(_varint(field << 3 | _FIXED64) + struct.pack("<d", value))
+        made.add(varint(field << 3 | FIXED64) + struct.pack("<d", value))
     elif kind == _STRING:
         made.add_bytes(field, value.encode())
     elif kind == _SHAPE:
@@ -207,7 +208,7 @@ _KINDS: tuple[tuple[Any, int], ...] = (
 def _write_shape(shape: tuple[int, ...]) -> Chunks:
     made = Chunks()
     if shape:
-        made.add_bytes(1, b"".join(_varint(dim % 2**64) for dim in reversed(shape)))
+        made.add_bytes(1, b"".join(varint(dim) for dim in reversed(shape)))
     return made
 
 
@@ -231,7 +232,7 @@ def _write_array(array: Any, apart: Chunks | None) -> Chunks:
         return made
     if array.dtype == np.int16:
         field = _SIGNED
-        values.add_bytes(1, b"".join(_varint(2 * n if n >= 0 else -2 * n - 1) for n in array.reshape(-1).tolist()))
+        values.add_bytes(1, b"".join(varint(2 * n if n >= 0 else -2 * n - 1) for n in array.reshape(-1).tolist()))
     else:
         field, kind = _FIELDS[array.dtype.type]
         contiguous: Any = np.ascontiguousarray(array, kind).reshape(-1)
@@ -248,15 +249,6 @@ def _behind(array: Any) -> Any:
 def _form_behind(dtype: Any) -> Any:
     """Element type of an array's values behind the message; CNTK takes float32 for float16 there."""
     return np.dtype("<f4") if dtype == np.float16 else np.dtype(dtype).newbyteorder("<")
-
-
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -312,12 +304,12 @@ class Piece:
         while self.at < self.end:
             begin = self.at
             field, wire = divmod(self.varint(), 8)
-            if wire == _VARINT:
+            if wire == VARINT:
                 yield field, self.varint()
-            elif wire == _BYTES:
+            elif wire == BYTES:
                 yield field, self.take(self.varint(), f"field {field}")
-            elif wire in (_FIXED32, _FIXED64):
-                yield field, self.take(4 if wire == _FIXED32 else 8, f"field {field}")
+            elif wire in (FIXED32, FIXED64):
+                yield field, self.take(4 if wire == FIXED32 else 8, f"field {field}")
             else:
                 raise self.damaged(f"a field of a protobuf message, found one of wire type {wire}", begin)
 

@@ -18,10 +18,10 @@ ENDS = 1 << 16
 def cache_folder() -> Path:
     """The folder for files that can be made again; it need not be there yet."""
     given = os.environ.get(FOLDER)
-    return Path(given) if given else user_folder()
+    return Path(given) if given else _user_folder()
 
 
-def user_folder() -> Path:
+def _user_folder() -> Path:
     """The user's own folder for such files, which others cannot write to."""
     home = Path.home()
     if sys.platform == "win32":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 
-from ..lock import Lock
+from ...core.lock import Lock
 
 IN_ARCHIVE = "@/"
 """What stands between an archive and the name of a file in it: ``pictures.zip@/cats/1.jpg``."""

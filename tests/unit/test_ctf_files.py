@@ -205,7 +205,10 @@ def test_a_packed_file_that_is_not_kept(file: Path, cache: Path) -> None:
     assert not cache.exists()
 
 
-@pytest.mark.parametrize("content", [gzip.compress(TEXT.encode())[:-12], b"0 |A 1\n", gzip.compress(TEXT.encode())[:40] + bytes(40)])
+PACKED = gzip.compress(TEXT.encode(), mtime=0)
+
+
+@pytest.mark.parametrize("content", [PACKED[:-12], b"0 |A 1\n", PACKED[:40] + bytes(40)], ids=["cut", "text", "overwritten"])
 def test_a_packed_file_that_is_none(file: Path, cache: Path, content: bytes) -> None:
     packed = file.with_suffix(".ctf.gz")
     packed.write_bytes(content)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from cntk.core.lock import Lock
 from cntk.readers.csr import CsrRows
-from cntk.readers.lock import Lock
 from cntk.readers.rows import Picks, StreamData, ranges
 
 WIDTH = 3
