@@ -6,6 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any
 
@@ -61,13 +62,14 @@ def for_pieces(work: Work, sizes: Sequence[int]) -> None:
         for number, length in enumerate(sizes):
             work(number, 0, length)
         return
-    job = _Job(work, _cut(sizes, -(-size // (threads * SHARES))))
+    job = _Job(work, _cut(tuple(sizes), -(-size // (threads * SHARES))))
     _pool.hand_out(job.help, threads - 1)
     job.help()
     job.wait()
 
 
-def _cut(sizes: Sequence[int], length: int) -> list[list[Piece]]:
+@lru_cache(maxsize=1024)
+def _cut(sizes: tuple[int, ...], length: int) -> list[list[Piece]]:
     """Shares of about *length* elements: pieces of arrays that follow one another."""
     shares: list[list[Piece]] = [[]]
     room = length

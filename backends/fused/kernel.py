@@ -7,6 +7,7 @@ operations in the same order and in the parameter's type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numba
@@ -87,8 +88,13 @@ def run_and_average(loop: Callable[..., None], calls: Sequence[Call]) -> list[fl
 def _bind(loop: Callable[..., None], call: Call) -> Callable[[int, int], None]:
     arrays, numbers = call
     flat = [array.reshape(-1) for array in arrays]
-    typed = [flat[0].dtype.type(number) for number in numbers]
+    typed = _typed(flat[0].dtype.type, tuple(numbers))
     return lambda begin, end: loop(*[array[begin:end] for array in flat], *typed)
+
+
+@lru_cache(maxsize=64)
+def _typed(kind: Callable[[float], Any], numbers: tuple[float, ...]) -> tuple[Any, ...]:
+    return tuple(kind(number) for number in numbers)
 
 
 class Elementwise:
