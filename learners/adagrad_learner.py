@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.threads import mean
+from ..core.sums import mean
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.threads import total
+from ..core.sums import total
 
 
 @lru_cache(maxsize=1024)

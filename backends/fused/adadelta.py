@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .kernel import Elementwise, compiled, prepared
+import numba
+
+from .kernel import Elementwise, prepared
+from .loops import Loop
 
 
-@compiled
+@Loop
 def descend(
     w: Any, g: Any, squares: Any, steps: Any,
     rho: Any, fresh: Any, epsilon: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         a = squares[i] * rho + x * x * fresh
         step = x / math.sqrt(a + epsilon) * math.sqrt(steps[i] + epsilon)

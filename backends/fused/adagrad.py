@@ -6,28 +6,34 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .kernel import Part, compiled, prepared, run, run_and_average
+import numba
+
+from ...core.sums import BLOCK
+from .kernel import Part, add_lanes, prepared, run, run_and_average
+from .loops import Loop
 
 
-@compiled
-def gather(w: Any, g: Any, squares: Any, multiplier: Any, floor: Any, scale: Any, threshold: Any, weight: Any) -> None:
+@Loop
+def gather(w: Any, g: Any, squares: Any, multiplier: Any, lanes: Any, floor: Any, scale: Any, threshold: Any, weight: Any) -> None:
     one = w.dtype.type(1)
-    for i in range(w.size):
-        x = prepared(g[i], w[i], scale, threshold, weight)
-        squares[i] += x * x
-        multiplier[i] = one / math.sqrt(squares[i] + floor)
+    for block in numba.prange(-(-w.size // BLOCK)):
+        for i in range(block * BLOCK, min((block + 1) * BLOCK, w.size)):
+            x = prepared(g[i], w[i], scale, threshold, weight)
+            squares[i] += x * x
+            multiplier[i] = one / math.sqrt(squares[i] + floor)
+        add_lanes(multiplier, block, lanes)
 
 
-@compiled
+@Loop
 def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
 
 
-@compiled
+@Loop
 def descend(w: Any, g: Any, squares: Any, floor: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     one = w.dtype.type(1)
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         squares[i] += x * x
         w[i] -= x * (one / math.sqrt(squares[i] + floor)) * rate

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kernel import Elementwise, compiled, prepared
+import numba
+
+from .kernel import Elementwise, prepared
+from .loops import Loop
 
 
-@compiled
+@Loop
 def descend(
     w: Any, g: Any, mean: Any, largest: Any,
     momentum: Any, gain: Any, decay: Any, fresh: Any, epsilon: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         size = abs(x)
         decayed = largest[i] * decay

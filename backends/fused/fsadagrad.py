@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .kernel import Elementwise, compiled, prepared
+import numba
+
+from .kernel import Elementwise, prepared
+from .loops import Loop
 
 
-@compiled
+@Loop
 def descend(
     w: Any, g: Any, mean_square: Any, velocity: Any,
     momentum: Any, gain: Any, decay: Any, fresh: Any, size: Any, largest_scale: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         a = mean_square[i] * decay + x * x * fresh
         factor = size / math.sqrt(a)

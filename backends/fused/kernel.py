@@ -1,4 +1,4 @@
-"""What the kernels of learners have in common: how they are compiled, and how they are run.
+"""What the kernels of learners have in common: how gradients are prepared, and how loops are run.
 
 A kernel's ``update`` stands in for a learner's ``prepare`` and ``step``.  It computes what these compute, to the bit: the same
 operations in the same order and in the parameter's type.
@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numba
 import numpy as np
 
-from ...core import threads
+from ...core import sums
+from .loops import Loop
 
 
 class Part(Protocol):
@@ -35,17 +36,6 @@ class Part(Protocol):
     preparation: Sequence[float]
 
 
-def compiled(loop: Callable[..., None]) -> Callable[..., None]:
-    """Compile a loop over flat arrays, when it is first called with arrays of a type; the result is kept on disk.
-
-    Numba looks for a change in the loop's own file only: after one in :func:`prepared`, its cached results must be removed.
-    """
-    try:
-        return numba.njit(loop, cache=True, nogil=True, error_model="numpy")
-    except RuntimeError:  # no folder that Numba keeps results in can be written to
-        return numba.njit(loop, nogil=True, error_model="numpy")
-
-
 @numba.njit(inline="always", error_model="numpy")
 def prepared(g: Any, w: Any, scale: Any, threshold: Any, weight: Any) -> Any:
     """An element of the gradient that the update sees."""
@@ -63,33 +53,37 @@ Call = tuple[Sequence[Any], Sequence[float]]
 """Arrays of one size, and numbers, that a loop is called with."""
 
 
-def run(loop: Callable[..., None], calls: Sequence[Call]) -> None:
-    """Run a compiled loop, with numbers in the type of the arrays; threads share the arrays' elements."""
-    bound = [_bind(loop, call) for call in calls]
-    threads.for_pieces(lambda call, begin, end: bound[call](begin, end), [arrays[0].size for arrays, _ in calls])
+def run(loop: Loop, calls: Sequence[Call]) -> None:
+    """Run a loop over flat arrays, with numbers in the type of the arrays."""
+    for arrays, numbers in calls:
+        flat = [array.reshape(-1) for array in arrays]
+        loop(flat[0].size, *flat, *_typed(flat[0].dtype.type, tuple(numbers)))
 
 
-def run_and_average(loop: Callable[..., None], calls: Sequence[Call]) -> list[float]:
-    """As :func:`run`; also the mean of each call's last array, as ``core.threads.mean`` computes it."""
-    bound = [_bind(loop, call) for call in calls]
-    written = [arrays[-1].reshape(-1) for arrays, _ in calls]
-    sums = [[0.0] * -(-array.size // threads.PIECE) for array in written]
+def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
+    """As :func:`run`; also the mean of each call's last array, as ``core.sums.mean`` computes it.
 
-    def work(call: int, begin: int, end: int) -> None:
-        for first in range(begin, end, threads.PIECE):
-            last = min(first + threads.PIECE, end)
-            bound[call](first, last)
-            sums[call][first // threads.PIECE] = float(np.sum(written[call][first:last]))
+    The loop goes through blocks of the arrays, and leaves the sums of each block's lanes in a further array.
+    """
+    means = []
+    for arrays, numbers in calls:
+        written = arrays[-1].reshape(-1)
+        lanes = np.empty((written.size // sums.BLOCK, sums.LANES), written.dtype)
+        flat = [array.reshape(-1) for array in arrays]
+        loop(written.size, *flat, lanes, *_typed(written.dtype.type, tuple(numbers)))
+        means.append(sums.total_of_lanes(np, lanes, written) / written.size)
+    return means
 
-    threads.for_pieces(work, [array.size for array in written])
-    return [sum(parts) / array.size for parts, array in zip(sums, written, strict=True)]
 
-
-def _bind(loop: Callable[..., None], call: Call) -> Callable[[int, int], None]:
-    arrays, numbers = call
-    flat = [array.reshape(-1) for array in arrays]
-    typed = _typed(flat[0].dtype.type, tuple(numbers))
-    return lambda begin, end: loop(*[array[begin:end] for array in flat], *typed)
+@numba.njit(inline="always", error_model="numpy")
+def add_lanes(array: Any, block: int, lanes: Any) -> None:
+    """Leave the sums of a block's lanes, if the block is a whole one."""
+    if block < len(lanes):
+        rows = array[block * sums.BLOCK : (block + 1) * sums.BLOCK].reshape(sums.ROWS, sums.LANES)
+        lanes[block] = rows[0]
+        for row in range(1, sums.ROWS):
+            for lane in range(sums.LANES):
+                lanes[block, lane] += rows[row, lane]
 
 
 @lru_cache(maxsize=64)
@@ -106,7 +100,7 @@ class Elementwise:
 
     work_arrays = 0
 
-    def __init__(self, loop: Callable[..., None]) -> None:
+    def __init__(self, loop: Loop) -> None:
         self.loop = loop
 
     def update(self, parts: Sequence[Part]) -> None:

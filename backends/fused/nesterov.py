@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kernel import Elementwise, compiled, prepared
+import numba
+
+from .kernel import Elementwise, prepared
+from .loops import Loop
 
 
-@compiled
+@Loop
 def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         step = prepared(g[i], w[i], scale, threshold, weight) * rate
         v = velocity[i] * momentum + step
         velocity[i] = v

@@ -9,7 +9,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from .kernel import Part, compiled, prepared, run, run_and_average
+from ...core.sums import BLOCK
+from .kernel import Part, add_lanes, prepared, run, run_and_average
+from .loops import Loop
 
 
 @numba.njit(inline="always", error_model="numpy")
@@ -39,30 +41,32 @@ def noted(
     return step / math.sqrt(squares[i] + floor)
 
 
-@compiled
+@Loop
 def gather(
-    w: Any, g: Any, squares: Any, sign: Any, size: Any, multiplier: Any,
+    w: Any, g: Any, squares: Any, sign: Any, size: Any, multiplier: Any, lanes: Any,
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in range(w.size):
-        x = prepared(g[i], w[i], scale, threshold, weight)
-        multiplier[i] = noted(i, x, squares, sign, size, first_step, gamma, fresh, floor, inc, dec, largest, smallest)
+    for block in numba.prange(-(-w.size // BLOCK)):
+        for i in range(block * BLOCK, min((block + 1) * BLOCK, w.size)):
+            x = prepared(g[i], w[i], scale, threshold, weight)
+            multiplier[i] = noted(i, x, squares, sign, size, first_step, gamma, fresh, floor, inc, dec, largest, smallest)
+        add_lanes(multiplier, block, lanes)
 
 
-@compiled
+@Loop
 def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
 
 
-@compiled
+@Loop
 def descend(
     w: Any, g: Any, squares: Any, sign: Any, size: Any,
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in range(w.size):
+    for i in numba.prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         multiplier = noted(i, x, squares, sign, size, first_step, gamma, fresh, floor, inc, dec, largest, smallest)
         if rate != 0:

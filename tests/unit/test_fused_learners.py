@@ -14,9 +14,11 @@ import pytest
 import cntk as C
 from cntk.core import plugins, threads
 from cntk.core.sparse import RowSparse
+from cntk.core.sums import BLOCK
 from cntk.learners import IGNORE, kernels
 
 pytest.importorskip("numba", reason="kernels are compiled by Numba")
+loops = pytest.importorskip("cntk.backends.fused.loops")
 
 RULES: dict[str, Callable[..., Any]] = {
     "sgd": lambda p, **k: C.sgd(p, 0.3, **k),
@@ -44,14 +46,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "l1, noise": {"l1_regularization_weight": 0.01, "gaussian_noise_injection_std_dev": 0.1},
 }
-SHAPES = ((100, 7), (3,), (), (64,), (65,))
-PIECE = 64
+SHAPES = ((100, 70), (3,), (), (BLOCK,), (3 * BLOCK + 65,))
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small arrays in place of large ones, and three threads whatever the machine has."""
-    monkeypatch.setattr(threads, "PIECE", PIECE)
+    monkeypatch.setattr(loops, "SHARED_FROM", 1)
     monkeypatch.setattr(kernels, "FUSED_FROM", 1)
     before = threads.max_threads()
     threads.set_max_threads(3)
@@ -156,7 +157,6 @@ def test_a_learner_of_the_same_name_has_no_kernel() -> None:
 @pytest.mark.parametrize("options", ["plain", "clipped, l2", "scaled to a norm, mean"])
 def test_updates_allocate_nothing(rule: str, fused: bool, options: str, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 100_000
-    monkeypatch.setattr(threads, "PIECE", 2**14)
     if not fused:
         own_steps(monkeypatch)
     w = C.parameter(init=np.ones(size, np.float32))

@@ -1,0 +1,91 @@
+"""Compiled loops whose turns threads share.
+
+The threads are OpenMP's, since Numba's own take a hundred microseconds to begin and serve one caller at a time.  Those of OpenMP wait
+for work by spinning, for milliseconds if nobody says otherwise, and keep the BLAS's threads from the processors; so they are told to sleep
+after some microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any
+
+import numba
+
+from ...core.threads import max_threads
+
+SPINS = 2000
+"""How often OpenMP's threads look for work before they sleep."""
+
+SHARED_FROM = 2**14
+"""Elements that a loop goes through in more time than it takes to share them."""
+
+
+class Loop:
+    """A loop over ``numba.prange``, compiled when it is first called with arguments of some types; the result is kept on disk.
+
+    Numba looks for a change in the loop's own file only: after one in another that it takes functions from, its cached results must be
+    removed.
+
+    Args:
+        function: what to compile; no turn of its loop may depend on another.
+    """
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._alone, self._shared = _compiled(function, False), _compiled(function, True)
+
+    def __call__(self, size: int, *arguments: Any) -> None:
+        """Run the loop, by several threads where it goes through enough elements.
+
+        Args:
+            size: number of elements.
+            arguments: of the function.
+        """
+        threads = max_threads() if size >= SHARED_FROM else 1
+        if threads > 1 and are_shared():
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            self._shared(*arguments)
+        else:
+            self._alone(*arguments)
+
+
+def _compiled(function: Callable[..., None], parallel: bool) -> Callable[..., None]:
+    options = {"parallel": parallel, "nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(function, cache=True, **options)
+    except RuntimeError:  # no folder that Numba keeps results in can be written to
+        return numba.njit(function, **options)
+
+
+def are_shared() -> bool:
+    """Whether threads can share loops: not where there is no OpenMP, nor in a process forked from one in which it runs."""
+    return _started_in() == os.getpid()
+
+
+@lru_cache(maxsize=1)
+def _started_in() -> int | None:
+    """The process in which the threads have been started, by the first call; None if they serve one caller at a time."""
+    with _short_spins():
+        numba.set_num_threads(1)
+    return os.getpid() if numba.threading_layer() in ("omp", "tbb") else None
+
+
+@contextmanager
+def _short_spins() -> Iterator[None]:
+    """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait."""
+    name = "GOMP_SPINCOUNT"
+    if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        yield
+        return
+    os.environ[name] = str(SPINS)
+    try:
+        with suppress(OSError):  # another system's OpenMP, or none: Numba finds out
+            ctypes.CDLL("libgomp.so.1")
+        yield
+    finally:
+        del os.environ[name]
+

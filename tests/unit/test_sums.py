@@ -1,0 +1,36 @@
+"""Sums whose order of addition is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cntk.core import sums
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, sums.BLOCK - 1, sums.BLOCK, 3 * sums.BLOCK + 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanes_are_added_row_by_row(size: int, dtype: Any) -> None:
+    array = np.random.default_rng(size).normal(size=size).astype(dtype)
+    whole = size - size % sums.BLOCK
+    expected = 0.0
+    lanes = []
+    for block in array[:whole].reshape(-1, sums.ROWS, sums.LANES):
+        lane = block[0]
+        for row in block[1:]:
+            lane = lane + row
+        lanes.append(lane)
+    expected = float(np.sum(np.array(lanes, dtype), dtype=float)) + float(np.sum(array[whole:], dtype=float))
+    assert sums.total(np, array) == expected
+    assert np.isclose(expected, np.sum(array, dtype=float), rtol=1e-5, atol=1e-3)
+
+
+@given(st.integers(1, 3 * sums.BLOCK), st.integers(1, 3))
+def test_shapes_make_no_difference(size: int, columns: int) -> None:
+    array = np.arange(size * columns, dtype=np.float64)
+    assert sums.total(np, array.reshape(size, columns)) == sums.total(np, array) == array.size * (array.size - 1) / 2
+    assert sums.mean(np, array.reshape(columns, size)) == sums.total(np, array) / array.size
