@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.comparison import are_equal, are_equivalent
 from cntk.core import threads
 from cntk.core.axis import Axis
 from cntk.core.device import DeviceDescriptor, DeviceKind, always_allow_setting_default_device
@@ -44,6 +45,7 @@ from cntk.learners.schedules import TrainingParameterSchedule as training_double
 from cntk.learners.schedules import momentum_as_time_constant_schedule
 from cntk.learners.universal_learner import Universal as universal_learner
 from cntk.plugins.formats import wire
+from cntk.statistics import compute_input_per_dim_means_and_inv_std_devs
 
 DeviceKind_CPU = DeviceKind.CPU
 DeviceKind_GPU = DeviceKind.GPU
@@ -291,6 +293,9 @@ __all__ = [
     "adam_learner",
     "allow_renaming_functions",
     "always_allow_setting_default_device",
+    "are_equal",
+    "are_equivalent",
+    "compute_input_per_dim_means_and_inv_std_devs",
     "force_deterministic_algorithms",
     "fsada_grad_learner",
     "generate_random_seed",

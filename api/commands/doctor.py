@@ -32,6 +32,8 @@ PARTS = (
     Part("tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
     Part("mlflow", "logging to MLflow", "opencntk[mlflow]"),
     Part("PIL", "reading images", "opencntk[image]"),
+    Part("pyarrow", "reading Parquet files", "opencntk[parquet]"),
+    Part("rich", "progress bars", "opencntk[rich]"),
     Part("fastapi", "serving models", "opencntk[serve]"),
     Part("matplotlib", "pictures in the examples", "opencntk[demo]"),
     Part("sklearn", "data for the examples", "opencntk[demo]"),
