@@ -19,9 +19,10 @@ from ...core.op import Op
 from ...core.shape import UnknownDimension, is_concrete
 from ...core.spec import Spec
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable
+from ..ops import sequence_gathering
 from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, Kind, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
-from .operators import (
+from .opcodes import (
     BLOCK,
     COMBINE,
     GATHER_PACKED,
@@ -31,12 +32,9 @@ from .operators import (
     STOP_GRADIENT,
     TO_SEQUENCE,
     TO_SEQUENCE_LIKE,
-    Given,
-    Row,
-    row_for,
-    row_of,
-    sequence_gathering,
 )
+from .operators import row_for, row_of
+from .row import Given, Row
 from .sequential import recognised as recognised_convolution
 from .wire import DamagedFile, plain
 from .writer import COMPOSITE_VERSION, CONSTANT, FUNCTION_VERSION, INPUT, PARAMETER, PLACEHOLDER, USER_FUNCTION_VERSION, VARIABLE_VERSION

@@ -14,9 +14,10 @@ from ...core.native import NativeOp, provider_of
 from ...core.shape import is_concrete
 from ...core.user_function import UserFunction
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
+from ..ops import sequence_gathering
 from .attributes import file_axes, file_type, operand_of, static
 from .expansions import EXPANSIONS
-from .operators import (
+from .opcodes import (
     BLOCK,
     COMBINE,
     FILTER,
@@ -29,10 +30,9 @@ from .operators import (
     TO_SEQUENCE_LIKE,
     TRANSPOSE,
     UNPACK,
-    Row,
-    row_for,
-    sequence_gathering,
 )
+from .operators import row_for
+from .row import Row
 from .sequential import convolution_ended_by, is_part, keeps_steps, with_channels
 from .wire import NDShape
 

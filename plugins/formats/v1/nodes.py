@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..operators import FILTER, GATHER_PACKED, PACKED_INDEX, SCATTER_PACKED, TO_SEQUENCE, TO_SEQUENCE_LIKE, UNPACK, WHERE
+from ..opcodes import FILTER, GATHER_PACKED, PACKED_INDEX, SCATTER_PACKED, TO_SEQUENCE, TO_SEQUENCE_LIKE, UNPACK, WHERE
 from ..wire import NDShape
 from .kinds import AXIS, DOUBLE, END, FLAG, FLAGS, FLOAT, INT, SHAPE, SIZE, SIZES, TEXT
 from .rows import (

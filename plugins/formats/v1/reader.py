@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core.function import Function
 from ....core.variable import new_uid
-from ..operators import COMBINE
+from ..opcodes import COMBINE
 from ..reader import read_function
 from ..wire import DamagedFile, NDShape
 from ..writer import COMPOSITE_VERSION, CONSTANT, FUNCTION_VERSION, INPUT, PARAMETER, VARIABLE_VERSION

@@ -15,7 +15,7 @@ import numpy as np
 from ....core.function import Primitive
 from ....core.variable import Constant, Parameter
 from ..attributes import ALL, ALL_STATIC, DYNAMIC, static
-from ..operators import FILTER
+from ..opcodes import FILTER
 from ..wire import FileAxis, NDShape
 from .kinds import AXES, AXIS, END, FLAG, INT, LENGTH, REDUCED, SIZES, TEXT, Kind
 from .stream import Source

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from ....core.function import Function, Primitive
 from ....core.variable import new_uid
 from .. import writer
-from ..operators import BLOCK, BY_NUMBER, COMBINE, TRANSPOSE
+from ..opcodes import BLOCK, COMBINE, TRANSPOSE
+from ..operators import BY_NUMBER
 from ..writer import INPUT, PLACEHOLDER
 from . import stream
 from .kinds import FLOAT, INT, SHAPE, SIZE
