@@ -36,7 +36,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .shape import InferredDimension, Shape, broadcast
+from .shape import InferredDimension, Shape, broadcast, size_of
 from .spec import Spec, merge_axes, merge_dtypes
 
 if TYPE_CHECKING:
@@ -181,6 +181,10 @@ class Op:
     # decide_layout(self, ctx, *inputs) -> Layout  the same, where it takes the operands' values to know
     # fill(self, ctx, out, initial)                of a delay: write the rows of the result that lie outside the sequences
     # remember(self, ctx, x)                       of a delay: keep what sequences need that the next minibatch continues
+    # flop(self, ctx, out, *inputs) -> int         floating-point operations of a forward step, for the profiler; of arrays it reads the
+    #                                              shapes alone.  For a backward step it is given gradients in place of values, and None
+    #                                              for an operand that backward neither reads nor differentiates.  Without it an op counts
+    #                                              as moving data.  An element-wise op has one for each element of the result
 
     # ---- building graphs ----
 
@@ -218,6 +222,10 @@ class Elementwise(Op):
 
     def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
         return [spec if spec.shape is not None else spec.but(shape=()) for spec in inputs]
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """Operations, for the profiler: one for each element of the result."""
+        return size_of(out.shape)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         """Write the gradient of operand *i*, at the result's full shape, into *dx*."""

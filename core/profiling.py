@@ -1,4 +1,4 @@
-"""Taking the time of operators.  While nobody does, it costs programs one comparison a pass."""
+"""Taking the time of operators, and of whatever else notes an event.  While nobody does, it costs programs one comparison a pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .work import Work, work_of
 
 if TYPE_CHECKING:
     from .binding import Step
@@ -14,17 +16,37 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD = "forward", "backward"
 
 
-class Tally:
-    """Statistics of some durations, in seconds."""
+class Event(NamedTuple):
+    """Something that took place, from *begin* to *end* in seconds of :func:`time.perf_counter`."""
 
-    __slots__ = ("count", "least", "most", "squares", "total")
+    name: str
+    category: str
+    thread: int
+    begin: float
+    end: float
+    details: dict[str, Any]
+
+
+class Tally:
+    """Statistics of some calls: of their durations, in seconds, and of what they had to do.
+
+    Attributes:
+        flop, nbytes: operations and bytes of all.
+        dtype: type of the numbers.
+    """
+
+    __slots__ = ("count", "dtype", "flop", "least", "most", "nbytes", "squares", "total")
 
     def __init__(self) -> None:
         self.count, self.total, self.squares, self.least, self.most = 0, 0.0, 0.0, math.inf, 0.0
+        self.flop, self.nbytes, self.dtype = 0, 0, ""
 
-    def add(self, seconds: float) -> None:
+    def add(self, seconds: float, work: Work) -> None:
         """Count one more."""
         self.count += 1
+        self.flop += work.flop
+        self.nbytes += work.nbytes
+        self.dtype = self.dtype or work.dtype
         self.total += seconds
         self.squares += seconds * seconds
         self.least, self.most = min(self.least, seconds), max(self.most, seconds)
@@ -48,21 +70,29 @@ class Recorder:
 
     Attributes:
         tallies: statistics by the function's uid and the direction of the pass.
-        events: uid, direction, thread, begin and end in seconds, of the first *room* calls.
+        events: the first *room* events; those of operators have the direction for a category.
+        threads: names of the threads they took place on.
     """
 
     def __init__(self, room: int = 0) -> None:
         self.room = room
         self.tallies: dict[tuple[str, str], Tally] = {}
-        self.events: list[tuple[str, str, int, float, float]] = []
+        self.events: list[Event] = []
+        self.threads: dict[int, str] = {}
         self._lock = threading.Lock()
 
-    def note(self, uid: str, direction: str, begin: float, end: float) -> None:
-        """Count one call."""
+    def count(self, uid: str, event: Event, work: Work) -> None:
+        """Count a call of an operator, and keep it."""
         with self._lock:
-            self.tallies.setdefault((uid, direction), Tally()).add(end - begin)
+            self.tallies.setdefault((uid, event.category), Tally()).add(event.end - event.begin, work)
+        self.keep(event)
+
+    def keep(self, event: Event) -> None:
+        """Keep an event, if there is room."""
+        with self._lock:
             if len(self.events) < self.room:
-                self.events.append((uid, direction, threading.get_ident(), begin, end))
+                self.events.append(event)
+                self.threads[event.thread] = threading.current_thread().name
 
 
 recorders: tuple[Recorder, ...] = ()
@@ -82,6 +112,20 @@ def end(recorder: Recorder) -> None:
     recorders = tuple(other for other in recorders if other is not recorder)
 
 
+def note_event(name: str, category: str, begin: float, end: float, **details: Any) -> None:
+    """Let those who measure know of an event on this thread; nothing happens if nobody does.
+
+    Args:
+        name, category: what it is, and what kind of thing.
+        begin, end: when it took place, by :func:`time.perf_counter`.
+        details: what else is known of it: numbers and strings.
+    """
+    if recorders:
+        event = Event(name, category, threading.get_ident(), begin, end, details)
+        for recorder in recorders:
+            recorder.keep(event)
+
+
 def timed(steps: Iterable[Step], direction: str) -> Iterator[Step]:
     """The same calls, each measured."""
     for call, arguments, node in steps:
@@ -92,5 +136,8 @@ def _measure(call: Callable[..., None], arguments: tuple[Any, ...], uid: str, di
     start = perf_counter()
     call(*arguments)
     stop = perf_counter()
+    work = work_of(call, arguments, direction == BACKWARD)
+    details = {"flop": work.flop, "bytes": work.nbytes}
+    event = Event(uid + direction.capitalize(), direction, threading.get_ident(), start, stop, details)
     for recorder in recorders:
-        recorder.note(uid, direction, start, stop)
+        recorder.count(uid, event, work)

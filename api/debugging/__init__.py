@@ -13,6 +13,7 @@ from cntk.debugging.debug import (
 )
 from cntk.debugging.dump import dump_function, dump_signature
 from cntk.debugging.profiler import disable_profiler, enable_profiler, start_profiler, stop_profiler
+from cntk.debugging.rates import Rates, machine_rates
 
 
 def force_deterministic(seed: int) -> None:
@@ -31,12 +32,14 @@ def force_deterministic(seed: int) -> None:
 
 __all__ = [
     "DEBUG_USAGE",
+    "Rates",
     "debug_model",
     "disable_profiler",
     "dump_function",
     "dump_signature",
     "enable_profiler",
     "force_deterministic",
+    "machine_rates",
     "save_as_legacy_model",
     "set_checked_mode",
     "set_computation_network_trace_level",

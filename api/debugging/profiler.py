@@ -1,80 +1,76 @@
-"""A profile of a program: how long each operator takes, in a table and as a trace that browsers show."""
+"""A profile of a program: how long each operator takes and how near that is to the best, in a table, a trace and a picture."""
 
 from __future__ import annotations
 
-import os
+import json
 import threading
 import time
 from pathlib import Path
 
 from cntk.core import profiling
+from cntk.core.distributed import is_launched, launched_rank
 from cntk.core.profiling import BACKWARD, FORWARD, Recorder, Tally
+from cntk.debugging.profile_files import table, trace
+from cntk.debugging.rates import Rates, machine_rates
+from cntk.debugging.roofline import check_for_matplotlib, draw
 
-_BYTES_OF_AN_EVENT = 128
+_BYTES_OF_AN_EVENT = 512
 
 
 class _Profile:
     """The profile that is being taken, and where it goes."""
 
-    def __init__(self, folder: Path, room: int) -> None:
-        self.folder, self.recorder = folder, Recorder(room)
+    def __init__(self, folder: Path, room: int, rates: Rates | None, plot: bool) -> None:
+        self.folder, self.recorder, self.rates, self.plot = folder, Recorder(room), rates, plot
 
     def write(self) -> None:
-        import json
-
         self.folder.mkdir(parents=True, exist_ok=True)
+        tallies, worker = self.recorder.tallies, launched_rank() if is_launched() else ""
         stem = time.strftime("%Y-%m-%d_%H-%M-%S")
-        (self.folder / f"{stem}_summary_.txt").write_text(self._summary(), encoding="utf-8")
-        (self.folder / f"{stem}_detail_.json").write_text(json.dumps(self._trace()), encoding="utf-8")
-
-    def _summary(self) -> str:
-        columns = "".join(f"{title:>12}" for title in ("mean ms", "deviation", "least", "most", "calls", "total ms"))
-        lines = [f"{'operator':<40} {'pass':<8}{columns}"]
-        longest_first = sorted(self.recorder.tallies.items(), key=lambda item: -item[1].total)
-        lines += [_row(uid, direction, tally) for (uid, direction), tally in longest_first]
-        return "\n".join(lines) + "\n"
-
-    def _trace(self) -> list[dict[str, object]]:
-        events = self.recorder.events
-        start = events[0][3] if events else 0.0
-        return [
-            {
-                "pid": os.getpid(),
-                "tid": thread,
-                "name": f"{uid}{direction.capitalize()}",
-                "cat": "PERF",
-                "ph": "X",
-                "ts": 1e6 * (begin - start),
-                "dur": 1e6 * (end - begin),
-            }
-            for uid, direction, thread, begin, end in events
-        ]
+        (self.folder / f"{stem}_summary_{worker}.txt").write_text(table(tallies, self.rates), encoding="utf-8")
+        (self.folder / f"{stem}_detail_{worker}.json").write_text(json.dumps(trace(self.recorder)), encoding="utf-8")
+        if self.plot and self.rates:
+            draw(tallies, self.rates, self.folder / f"{stem}_roofline_{worker}.svg")
 
 
 _profile: _Profile | None = None
 _lock = threading.Lock()
 
 
-def start_profiler(dir: str = "profiler", sync_gpu: bool = True, reserve_mem: int = 32 * 1024 * 1024) -> None:
+def start_profiler(
+    dir: str = "profiler", sync_gpu: bool = True, reserve_mem: int = 32 * 1024 * 1024, roofline: bool = False, plot: bool = False
+) -> None:
     """Prepare to take a profile; :func:`enable_profiler` begins to measure.
 
     Args:
         dir: folder for the results, made if it is not there.
         sync_gpu: taken for CNTK's sake; operators on the CPU end when their calls do.
         reserve_mem: bytes for single events; when they are full, later events count in the table only.
+        roofline: whether the table also tells what share each operator reaches of what this machine can do, whose rates
+            (:func:`machine_rates`) are measured now, if they have not been.
+        plot: whether to draw that as well, as a file ``<time>_roofline_.svg``.
 
     Raises:
         RuntimeError: a profile is being taken.
+        ImportError: *plot*, and matplotlib is missing.
     """
     global _profile
+    if plot:
+        check_for_matplotlib()
+    rates = machine_rates() if roofline or plot else None
     with _lock:
         if _profile is not None:
             raise RuntimeError("start_profiler: the profiler has been started already; stop_profiler ends and writes its profile")
-        _profile = _Profile(Path(dir), reserve_mem // _BYTES_OF_AN_EVENT)
+        _profile = _Profile(Path(dir), reserve_mem // _BYTES_OF_AN_EVENT, rates, plot)
 
 
 def stop_profiler() -> None:
-    """End the profile and write it: ``<time>_summary_.txt``, a table of operators, and ``<time>_detail_.json``, a Chrome trace.
+    """End the profile and write it.
+
+    ``<time>_summary_.txt`` is a table of operators: for each, forward and backward, its time, the floating-point operations and the bytes
+    a second, and their ratio.  Bytes are those of operands and results; a backward step has the operations of the forward step for each
+    gradient.  The calls of a recurrence's steps are summed up.  ``<time>_detail_.json`` is a trace for ``chrome://tracing`` or Perfetto.
+    With several workers each writes files of its own, with its number before the ending.
 
     Raises:
         RuntimeError: no profile is being taken.
@@ -117,12 +113,6 @@ def _started(who: str) -> _Profile:
     if _profile is None:
         raise RuntimeError(f"{who}: the profiler has not been started; call start_profiler first")
     return _profile
-
-
-def _row(name: str, direction: str, tally: Tally) -> str:
-    times = (tally.mean, tally.deviation, tally.least, tally.most)
-    numbers = "".join(f"{1000 * seconds:12.3f}" for seconds in times)
-    return f"{name:<40} {direction:<8}{numbers}{tally.count:12}{1000 * tally.total:12.3f}"
 
 
 _timing = Recorder()

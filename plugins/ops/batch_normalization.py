@@ -49,6 +49,10 @@ class BatchNormalization(Op):
             return operand.dims[0]
         return size_of(operand.dims) if operand.is_concrete else InferredDimension
 
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each element a product and a sum; in training a sum, a difference, a square and a sum before, for mean and variance."""
+        return (6 if ctx.training else 2) * size_of(out.shape)
+
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         if ctx.training:
             self._forward_training(ctx, out, *inputs[:3])

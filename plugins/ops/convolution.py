@@ -57,6 +57,11 @@ class Convolution(_Filtering):
         channels = operand.dims[0] // self.groups if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
         return _with_channels(filters.dims, -operand.rank, channels), operand.dims
 
+    def flop(self, ctx: Context, out: Any, filters: Any, operand: Any) -> int:
+        """A multiplication and an addition for each place of the result and each weight of a filter, those over padding included."""
+        g = self.geometry(filters.shape, _static_shape(ctx, operand))
+        return 2 * size_of(out.shape) * g.weights[-1]
+
     def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
         correlate(ctx, _rows(out, g.maps, g.windows.out), filters, _rows(operand, g.channels, g.windows.dims), g)
@@ -105,6 +110,11 @@ class ConvolutionTranspose(_Filtering):
     def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:
         channels = operand.dims[0] if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
         return _with_channels(filters.dims, 0, channels), operand.dims
+
+    def flop(self, ctx: Context, out: Any, filters: Any, operand: Any) -> int:
+        """A multiplication and an addition for each element of the operand and each weight of a filter."""
+        g = self.geometry(filters.shape, _static_shape(ctx, operand))
+        return 2 * size_of(operand.shape) * g.weights[-1]
 
     def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
         g = self.geometry(filters.shape, _static_shape(ctx, operand))

@@ -11,8 +11,9 @@ from ...core.axis import Axis
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import ALL, Elementwise, Op, Operand, operator, sample
-from ...core.shape import broadcast
+from ...core.shape import broadcast, size_of
 from ...core.spec import Spec
+from ...core.work import numbers_in
 from .axes import with_dim
 from .targets import class_axis, common_rank, dense, is_one_hot, lined_up, loss_shape
 
@@ -27,6 +28,11 @@ class CrossEntropyWithSoftmax(Op):
 
     def infer(self, output: Spec, target: Spec) -> Spec:
         return self.common(output, target).but(shape=loss_shape(output, target, self.axis, self.op_name))
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each logit a maximum, a difference, an exponential and a sum, for each number of the target a product and a sum."""
+        logits, target = inputs
+        return 4 * size_of(logits.shape) + 2 * numbers_in(target)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
@@ -117,6 +123,10 @@ class SquaredError(Op):
         if broadcast(output.dims, target.dims) is None:
             raise ValueError("shapes do not broadcast; aligned on the last axis, dimensions must be equal or 1")
         return self.common(output, target)
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each element a difference, a square and a sum."""
+        return 3 * max(size_of(operand.shape) for operand in inputs)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         difference = self._difference(ctx, inputs)

@@ -27,6 +27,10 @@ class LocalResponseNormalization(Op):
             raise ValueError("the operand needs a channel axis in front, got a scalar")
         return self.common(x).but(shape=x.shape)
 
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each element a sum for each neighbour, and its square, a factor, a bias, a power and a product."""
+        return (2 * self.depth_radius + 5) * size_of(out.shape)
+
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp
         (x,) = inputs
@@ -73,6 +77,10 @@ class MeanVarianceNormalization(Op):
 
     def infer(self, x: Spec) -> Spec:
         return self.common(x).but(shape=x.shape)
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each element a sum and a difference; a square, a sum and a quotient for the variance."""
+        return (5 if self.do_variance_scaling else 2) * size_of(out.shape)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp

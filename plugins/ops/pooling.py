@@ -35,6 +35,10 @@ class Pooling(Op):
         """The windows over an operand of this static shape."""
         return pooling_windows(shape, self.pooling_window_shape, self.strides, self.auto_padding, self.ceil_out_dim)
 
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """One for each element of each window."""
+        return size_of(out.shape) * size_of(self.windows(static_shape(ctx, inputs[0])).kernel)
+
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         x, w = planes_of(ctx, inputs[0], self.windows(static_shape(ctx, inputs[0])))
         out = out.reshape(-1, *w.out)
@@ -76,6 +80,11 @@ class Unpooling(Op):
     def windows(self, shape: Shape) -> Windows:
         """The windows over an operand of pooling with this static shape."""
         return pooling_windows(shape, self.unpooling_window_shape, self.strides, self.auto_padding, False)
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """One for each element of each window, whose maximum is found."""
+        static = out.shape if ctx.layout is None else out.shape[1:]
+        return size_of(inputs[0].shape) * size_of(self.windows(static).kernel)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         values, pooled = inputs

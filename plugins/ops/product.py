@@ -14,6 +14,7 @@ from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
+from ...core.work import numbers_in
 from . import csr
 from .contraction import contract, fill
 from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
@@ -85,6 +86,14 @@ class Times(Op):
         """Size of the right matrix: what is summed over, and the output."""
         split = len(static) - self.output_rank
         return size_of(static[:split]), size_of(static[split:])
+
+    def flop(self, ctx: Context, out: Any, left: Any, right: Any) -> int:
+        """A multiplication and an addition for each element of the result and each that is summed over, as far as both are stored."""
+        summed, _ = self.right_size(static_shape(right, ctx.layouts[1]))
+        flop = 2 * size_of(out.shape) * summed
+        for operand in (left, right):
+            flop = flop * numbers_in(operand) // max(size_of(operand.shape), 1)
+        return flop
 
     def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
         left = self._summable(ctx, left, right)

@@ -10,7 +10,7 @@ from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, Sample, sample
-from ...core.shape import Shape
+from ...core.shape import Shape, size_of
 from ...core.spec import Spec
 from .axes import kept_shape
 
@@ -48,6 +48,10 @@ class Reduction(Op):
             found = "is a sequence; reduce its steps first, with C.sequence.reduce_sum for one" if x.axes else "has none"
             raise ValueError(f"cannot reduce over the batch axis: the operand {found}")
         return self.common(x).but(shape=shape, **({"axes": ()} if over_batch else {}))
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """One for each element of the operand."""
+        return size_of(inputs[0].shape)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         (x,) = inputs

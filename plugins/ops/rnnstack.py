@@ -367,6 +367,11 @@ class OptimizedRNNStack(Op):
 
     # ---- values ----
 
+    def flop(self, ctx: Context, out: Any, x: Any, weights: Any) -> int:
+        """At each row a multiplication and an addition for each weight of a matrix."""
+        matrices = [shape for shape in self._shapes(x.shape[1]) if len(shape) == 2]
+        return 2 * len(out) * sum(map(size_of, matrices))
+
     def forward(self, ctx: Context, out: Any, x: Any, weights: Any) -> None:
         sweeps, parts = self._sweeps(ctx), self._parts(weights, x.shape[1])
         for layer, (below, above) in enumerate(self._levels(ctx, x, out)):

@@ -53,6 +53,11 @@ class TimesOverSteps(Op):
 
     # ---- values ----
 
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """A multiplication and an addition for each element of a step's product and each that is summed over."""
+        layout, m, k, n = self._sizes(ctx, *inputs)
+        return 2 * layout.rows * m * k * n
+
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         left, right = inputs
         layout, m, _, n = self._sizes(ctx, left, right)

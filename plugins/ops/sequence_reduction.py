@@ -10,6 +10,7 @@ import numpy as np
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
+from ...core.shape import size_of
 from ...core.spec import Spec
 from .sequence_rows import fold, sequence_axes, sequences, steps, without_steps
 
@@ -23,6 +24,10 @@ class SequenceReduction(Op):
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
         return x.but(axes=without_steps(sequence_axes(x)))
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """One for each element of the operand."""
+        return size_of(inputs[0].shape)
 
 
 class SequenceReduceSum(SequenceReduction):

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
+from ...core.shape import size_of
 from ...core.spec import Spec
 from .sequence_rows import sequence_axes, sequences, steps
 
@@ -25,6 +26,10 @@ class SequenceSoftmax(Op):
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
         return x.but(axes=sequence_axes(x))
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each element a maximum, a difference, an exponential, a sum and a quotient."""
+        return 5 * size_of(out.shape)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp, (x,) = ctx.xp, inputs

@@ -11,6 +11,7 @@ from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
+from ...core.shape import size_of
 from ...core.spec import Spec
 from .arithmetic import minus
 from .axes import kept_shape, static_axes
@@ -32,6 +33,10 @@ class Softmax(Op):
         if self.axis is not None:
             static_axis_number(self.axis, x.rank, self.op_name)
         return self.common(x).but(shape=x.shape)
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """For each element a maximum, a difference, an exponential, a sum, and a quotient or difference."""
+        return 5 * size_of(out.shape)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp

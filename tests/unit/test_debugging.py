@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,59 +88,6 @@ def test_node_timing_of_an_evaluator(capsys: pytest.CaptureFixture[str]) -> None
     lines = capsys.readouterr().out.splitlines()
     assert [line[:5] for line in lines] == ["Times", "Plus" + lines[1][4], "Reduc"]
     assert all("backward avg 0.000000s (fwd# 1|bwd# 0)" in line for line in lines)
-
-
-def test_the_profiler_writes_a_table_and_a_trace(tmp_path: Path) -> None:
-    trainer, data = training()
-    trainer.train_minibatch(data)
-    C.debugging.start_profiler(str(tmp_path / "profile"))
-    trainer.train_minibatch(data)
-    C.debugging.enable_profiler()
-    for _ in range(3):
-        trainer.train_minibatch(data)
-    C.debugging.disable_profiler()
-    trainer.train_minibatch(data)
-    C.debugging.stop_profiler()
-    detail, summary = sorted((tmp_path / "profile").iterdir())
-    head, *rows = shapes(summary.read_text(encoding="utf-8"))
-    assert head[:3] == ["operator", "pass", "mean"]
-    uids = {node.uid for node in C.logging.depth_first_search(trainer.loss_function.root_function, lambda n: isinstance(n, C.Function))}
-    measured = [row for row in rows if row[0] in uids]
-    assert sorted(row[1] for row in measured) == ["backward", "backward", "forward", "forward"]
-    for row in measured:
-        mean, deviation, least, most, total = (float(row[i]) for i in (2, 3, 4, 5, 7))
-        assert row[6] == "3"
-        assert least <= mean <= most
-        assert deviation <= most - least + 1e-3
-        assert abs(total - 3 * mean) < 0.01
-    events = json.loads(detail.read_text(encoding="utf-8"))
-    assert len(events) == 3 * len(rows)
-    assert {event["ph"] for event in events} == {"X"}
-    assert all(event["dur"] >= 0 for event in events)
-
-
-def test_a_full_trace_counts_on_in_the_table(tmp_path: Path) -> None:
-    trainer, data = training()
-    C.debugging.start_profiler(str(tmp_path), reserve_mem=256)
-    C.debugging.enable_profiler()
-    trainer.train_minibatch(data)
-    C.debugging.stop_profiler()
-    detail, summary = sorted(tmp_path.iterdir())
-    assert len(json.loads(detail.read_text(encoding="utf-8"))) == 2
-    assert len(summary.read_text(encoding="utf-8").splitlines()) > 4
-
-
-@pytest.mark.parametrize("call", [C.debugging.enable_profiler, C.debugging.disable_profiler, C.debugging.stop_profiler])
-def test_the_profiler_must_be_started(call: Any) -> None:
-    with pytest.raises(RuntimeError, match="call start_profiler first"):
-        call()
-
-
-def test_there_is_one_profile_at_a_time(tmp_path: Path) -> None:
-    C.debugging.start_profiler(str(tmp_path))
-    with pytest.raises(RuntimeError, match="has been started already"):
-        C.debugging.start_profiler(str(tmp_path))
-    C.debugging.stop_profiler()
 
 
 def test_an_error_names_the_operator_while_somebody_measures() -> None:
