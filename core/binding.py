@@ -58,7 +58,7 @@ class Binding:
         self.forward_steps: list[Step | Sweep] = []
         self.backward_steps: list[Step | Sweep] = []
         self.finish_steps: list[Step | Sweep] = []
-        self._backward_ends: list[tuple[int, list[Instruction]]] = []
+        self._backward_ends: list[tuple[int, Instruction]] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
         self._bind_instructions()
 
@@ -161,7 +161,7 @@ class Binding:
             for instruction in group:
                 targets = (instruction.grads, instruction.sums) if loop is None else (instruction.late_grads, instruction.late_sums)
                 self.backward_steps.extend(self.backward_step(instruction, *targets))
-            self._backward_ends.append((len(self.backward_steps), group))
+                self._backward_ends.append((len(self.backward_steps), instruction))
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
@@ -251,11 +251,11 @@ class Binding:
         return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
 
     def final_gradients(self) -> list[tuple[int, list[Variable]]]:
-        """Variables whose gradients are final after so many of the backward steps, in this order; all steps are covered."""
+        """Variables whose gradients nothing reads or writes after so many of the backward steps, in this order; all steps are covered."""
         slots = self.program.slots
         last: dict[int, int] = {}
-        for end, group in self._backward_ends:
-            last.update((slots[index].base, end) for instruction in group for index in instruction.written_gradients())
+        for end, instruction in self._backward_ends:
+            last.update((slots[index].base, end) for index in instruction.used_gradients())
         found: dict[int, list[Variable]] = {len(self.backward_steps): []}
         for variable, index in self.program.gradient_slots.items():
             found.setdefault(last.get(slots[index].base, 0), []).append(variable)

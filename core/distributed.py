@@ -70,8 +70,8 @@ class Transport:
     def sum(self, array: Any) -> None:
         """Replace an array by its sum over the workers, the same bits everywhere."""
 
-    def start_sum(self, array: Any) -> Pending:
-        """Begin to :meth:`sum` an array that is left alone until the sum is there."""
+    def start_sum(self, array: Any, name: str = "sum") -> Pending:
+        """Begin to :meth:`sum` an array that is left alone until the sum is there; a trace shows it by its *name*."""
         self.sum(array)
         return Pending()
 

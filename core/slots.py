@@ -77,14 +77,15 @@ class Instruction:
     late_sums: tuple[tuple[int, int], ...] = ()
     carried: int | None = None
 
-    def written_gradients(self) -> Iterator[int]:
-        """Slots of gradients that its backward step writes or adds to."""
+    def used_gradients(self) -> Iterator[int]:
+        """Slots of gradients that its backward step reads, writes or adds to."""
         zeros = () if self.loop is None else self.loop.zeros
-        for index in (*self.grads, *self.late_grads, self.carried, *zeros):
+        for index in (*(self.grad or ()), *self.grads, *self.late_grads, self.carried, *zeros):
             if index is not None:
                 yield index
-        for total, _ in (*self.sums, *self.late_sums):
+        for total, term in (*self.sums, *self.late_sums):
             yield total
+            yield term
         for _, index in self.passed:
             yield index
 

@@ -104,7 +104,7 @@ class Run:
 
         Args:
             seeds: gradients of the roots, zero for those not named; None starts each root from ones.
-            on_final: whom to tell the gradients of variables as soon as nothing more will be added to them.
+            on_final: whom to tell the gradients of variables, which may be overwritten then, as soon as nothing more needs them.
         """
         binding, slot_of = self.binding, self.program.seed_slots
         given = None if seeds is None else {slot_of[root]: seed for root, seed in seeds.items() if root in slot_of}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ...core import profiling
 from ...core.distributed import Pending, Transport
 
 BUCKET_BYTES = 4 * 2**20
@@ -23,10 +25,13 @@ class Bucket:
         indices: which they are.
         shapes: their shapes.
         dtype: their type; float16 travels as float32.
+        name: what a trace calls it.
     """
 
-    def __init__(self, backends: Sequence[Any], indices: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
-        self.indices, self._backends = list(indices), list(backends)
+    def __init__(
+        self, backends: Sequence[Any], indices: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any, name: str = "bucket"
+    ) -> None:
+        self.name, self.indices, self._backends = name, list(indices), list(backends)
         self._shapes = list(shapes)
         self._ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
         self._dtype = np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
@@ -40,12 +45,14 @@ class Bucket:
         self._message = self._in_place(gradients)
         if self._message is None:
             self._message = self._gathered(gradients)
-        self._pending = transport.start_sum(self._message)
+        self._pending = transport.start_sum(self._message, self.name)
 
     def finish(self, gradients: Sequence[Any]) -> None:
         """Wait for the sums and write them into the gradients."""
         assert self._pending is not None
+        begin = perf_counter()
         self._pending.wait()
+        profiling.note_event(f"wait for {self.name}", "wait", begin, perf_counter())
         self._pending, self.missing = None, set(self.indices)
         if self._message is self._own:
             start = 0
@@ -79,7 +86,8 @@ def divide(parameters: Sequence[Any], order: Sequence[int], nbytes: int = BUCKET
     def close(dtype: Any) -> None:
         indices = open_for.pop(dtype)
         chosen = [parameters[index] for index in indices]
-        buckets.append(Bucket([p.backend for p in chosen], indices, [tuple(p.shape) for p in chosen], dtype))
+        shapes = [tuple(parameter.shape) for parameter in chosen]
+        buckets.append(Bucket([parameter.backend for parameter in chosen], indices, shapes, dtype, f"bucket {len(buckets)}"))
 
     for index in order:
         dtype = np.dtype(parameters[index].dtype)

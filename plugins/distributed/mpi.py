@@ -6,11 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import mpi4py
 import numpy as np
 
+from ...core import profiling
 from ...core.distributed import Pending, Transport
 from .watch import Watch
 
@@ -51,10 +53,11 @@ class MpiTransport(Transport):
     def sum(self, array: Any) -> None:
         self._sum(self._comm, array)
 
-    def start_sum(self, array: Any) -> Pending:
+    def start_sum(self, array: Any, name: str = "sum") -> Pending:
         if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
-            return super().start_sum(array)
-        return _OnThread(self._thread.submit(self._sum, self._early_comm, array))
+            self._sum(self._comm, array, name)
+            return Pending()
+        return _OnThread(self._thread.submit(self._sum, self._early_comm, array, name))
 
     def gather(self, array: Any) -> list[Any]:
         own = np.ascontiguousarray(array)
@@ -62,8 +65,7 @@ class MpiTransport(Transport):
         data = own.view(np.uint8)
         self._call("gather", self._comm.Allgather, np.array([data.nbytes], np.int64), counts)
         found = np.empty(int(counts.sum()), np.uint8)
-        self._call("gather", self._comm.Allgatherv, data, [found, counts, _starts(counts), MPI.BYTE])
-        self._count(data.nbytes * (self.size - 1))
+        self._exchange("gather", data.nbytes * (self.size - 1), self._comm.Allgatherv, data, [found, counts, _starts(counts), MPI.BYTE])
         return [part.view(own.dtype) for part in _split(found, counts, own.dtype)]
 
     def exchange(self, arrays: Sequence[Any]) -> list[Any]:
@@ -72,13 +74,13 @@ class MpiTransport(Transport):
         self._call("exchange", self._comm.Alltoall, counts, incoming)
         found = np.empty(int(incoming.sum()), np.uint8)
         sent = [np.concatenate(pieces), counts, _starts(counts), MPI.BYTE]
-        self._call("exchange", self._comm.Alltoallv, sent, [found, incoming, _starts(incoming), MPI.BYTE])
-        self._count(int(counts.sum() - counts[self.rank]))
+        nbytes = int(counts.sum() - counts[self.rank])
+        self._exchange("exchange", nbytes, self._comm.Alltoallv, sent, [found, incoming, _starts(incoming), MPI.BYTE])
         return [part.view(arrays[0].dtype) for part in _split(found, incoming, arrays[0].dtype)]
 
     def broadcast(self, array: Any, root: int = 0) -> None:
-        self._call("broadcast", self._comm.Bcast, array.reshape(-1).view(np.uint8), root)
-        self._count(array.nbytes if self.rank == root else 0)
+        nbytes = array.nbytes if self.rank == root else 0
+        self._exchange("broadcast", nbytes, self._comm.Bcast, array.reshape(-1).view(np.uint8), root)
 
     def barrier(self) -> None:
         self._call("barrier", self._comm.Barrier)
@@ -97,22 +99,25 @@ class MpiTransport(Transport):
     def _thread(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(1, "cntk-sums")
 
-    def _sum(self, comm: Any, array: Any) -> None:
+    def _sum(self, comm: Any, array: Any, name: str = "sum") -> None:
         total = array.astype(np.float32) if array.dtype == np.float16 else array
-        self._call("sum", comm.Allreduce, MPI.IN_PLACE, total)
-        self._count(2 * total.nbytes * (self.size - 1) // self.size)
+        self._exchange(name, 2 * total.nbytes * (self.size - 1) // self.size, comm.Allreduce, MPI.IN_PLACE, total)
         if total is not array:
             array[...] = total
+
+    def _exchange(self, what: str, nbytes: int, method: Callable[..., Any], *arguments: Any) -> None:
+        """Call a method that sends so many bytes to others at the least, and count them."""
+        begin = perf_counter()
+        self._call(what, method, *arguments)
+        profiling.note_event(what, "exchange", begin, perf_counter(), bytes=nbytes)
+        self.messages += 1
+        self.bytes_sent += nbytes
 
     def _call(self, what: str, method: Callable[..., Any], *arguments: Any) -> None:
         if MPI.Is_finalized():
             raise RuntimeError(f"{what}: Communicator.finalize() was called; nothing can be exchanged after that")
         with self._watch.waiting(what):
             method(*arguments)
-
-    def _count(self, nbytes: int) -> None:
-        self.messages += 1
-        self.bytes_sent += nbytes
 
 
 def _starts(counts: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core.distributed import Minibatch, is_launched, launched_rank, launched_size
+from cntk.core import profiling
+from cntk.core.distributed import Minibatch, Strategy, is_launched, launched_rank, launched_size
 from cntk.core.sparse import RowSparse
 from cntk.plugins.distributed.bits import column_size, pack, unpack
 from cntk.plugins.distributed.block_momentum import BlockMomentum
@@ -25,6 +27,7 @@ from cntk.plugins.distributed.quantizer import Quantizer
 from cntk.plugins.distributed.rows import sum_rows
 from cntk.testing import check_strategy
 from cntk.testing.strategies import run_workers
+from cntk.train.distributed import DistributedLearner
 
 
 def per_sample_sgd(parameters: Any) -> Any:
@@ -146,6 +149,66 @@ def test_data_parallel_sums_gradients_and_samples() -> None:
     found = updates(DataParallel, [[[1.0, 2.0]] * 2, [[3.0, -2.0]] * 2, [[0.5, 0.0]] * 2])
     for worker in found:
         np.testing.assert_allclose(worker, [[-4.5, 0.0], [-9.0, 0.0]])
+
+
+class Early(Strategy):
+    """Keeps gradients as they come, and leaves garbage in their places."""
+
+    wants_gradients_early = True
+
+    def __init__(self, learner: Any, transport: Any) -> None:
+        super().__init__(learner, transport)
+        self.found: dict[int, Any] = {}
+        self.times: list[float] = []
+
+    def gradient_is_final(self, index: int, gradient: Any) -> None:
+        self.times.append(time.perf_counter())
+        self.found[index] = gradient.copy()
+        gradient[...] = np.nan
+
+    def update(self, gradients: Any, minibatch: Minibatch) -> bool:
+        return True
+
+
+def dense_layers(x: Any) -> Any:
+    return C.layers.Sequential([C.layers.Dense(4, activation=C.tanh), C.layers.Dense(5), C.layers.LayerNormalization()])(x)
+
+
+def shared_weights(x: Any) -> Any:
+    w, b = C.parameter((3, 3), init=C.uniform(1, seed=1)), C.parameter(3, init=0.1)
+    return C.times(C.tanh(C.times(x, w) + b), w) + b + C.slice(C.parameter(6, init=0.2), 0, 0, 3)
+
+
+def recurrence(x: Any) -> Any:
+    return C.layers.Sequential([C.layers.Recurrence(C.layers.LSTM(4)), C.sequence.last, C.layers.Dense(2)])(x)
+
+
+@pytest.mark.parametrize("layers", [dense_layers, shared_weights, recurrence])
+def test_gradients_are_handed_over_one_by_one_when_nothing_needs_them_any_more(layers: Any) -> None:
+    x = C.sequence.input_variable(3) if layers is recurrence else C.input_variable(3)
+    f = C.reduce_sum(C.square(layers(x)))
+    steps = np.random.default_rng(0).standard_normal((4, 2, 3)).astype(np.float32)
+    data = {x: list(steps) if layers is recurrence else steps[:, 0]}
+    recorder = profiling.Recorder(10_000)
+
+    def work(transport: Any) -> Any:
+        learner = C.sgd(f.parameters, 0.1)
+        strategy = Early(learner, transport)
+        trainer = C.Trainer(None, f, DistributedLearner(learner, strategy))
+        profiling.begin(recorder)
+        trainer.train_minibatch(data)
+        begun = [event.begin for event in recorder.events if event.thread == threading.get_ident() and event.category == "backward"]
+        return learner.updated_parameters, strategy.found, min(strategy.times) < max(begun)
+
+    try:
+        (parameters, found, early), _ = run_workers(2, work)
+    finally:
+        profiling.end(recorder)
+    expected = f.grad(data, list(parameters))
+    assert len(found) == len(parameters)
+    assert early, "the first gradient comes before the last backward step"
+    for index, parameter in enumerate(parameters):
+        np.testing.assert_allclose(found[index], expected[parameter], rtol=1e-5, atol=1e-6)
 
 
 def test_buckets_are_sent_in_one_order_whatever_order_gradients_come_in() -> None:
