@@ -32,21 +32,23 @@ class Tally:
 
     Attributes:
         flop, nbytes: operations and bytes of all.
-        dtype: type of the numbers.
+        dtype: type of the operations' results, None where there are none.
     """
 
     __slots__ = ("count", "dtype", "flop", "least", "most", "nbytes", "squares", "total")
 
     def __init__(self) -> None:
         self.count, self.total, self.squares, self.least, self.most = 0, 0.0, 0.0, math.inf, 0.0
-        self.flop, self.nbytes, self.dtype = 0, 0, ""
+        self.flop, self.nbytes = 0, 0
+        self.dtype: Any = None
 
     def add(self, seconds: float, work: Work) -> None:
         """Count one more."""
         self.count += 1
         self.flop += work.flop
         self.nbytes += work.nbytes
-        self.dtype = self.dtype or work.dtype
+        if work.dtype is not None:
+            self.dtype = work.dtype
         self.total += seconds
         self.squares += seconds * seconds
         self.least, self.most = min(self.least, seconds), max(self.most, seconds)
@@ -81,18 +83,21 @@ class Recorder:
         self.threads: dict[int, str] = {}
         self._lock = threading.Lock()
 
-    def count(self, uid: str, event: Event, work: Work) -> None:
+    def count(self, uid: str, direction: str, begin: float, end: float, work: Work) -> None:
         """Count a call of an operator, and keep it."""
         with self._lock:
-            self.tallies.setdefault((uid, event.category), Tally()).add(event.end - event.begin, work)
-        self.keep(event)
+            self.tallies.setdefault((uid, direction), Tally()).add(end - begin, work)
+        if len(self.events) < self.room:
+            details = {"flop": work.flop, "bytes": work.nbytes}
+            self.keep(Event(uid + direction.capitalize(), direction, threading.get_ident(), begin, end, details))
 
     def keep(self, event: Event) -> None:
         """Keep an event, if there is room."""
         with self._lock:
             if len(self.events) < self.room:
                 self.events.append(event)
-                self.threads[event.thread] = threading.current_thread().name
+                if event.thread not in self.threads:
+                    self.threads[event.thread] = threading.current_thread().name
 
 
 recorders: tuple[Recorder, ...] = ()
@@ -137,7 +142,5 @@ def _measure(call: Callable[..., None], arguments: tuple[Any, ...], uid: str, di
     call(*arguments)
     stop = perf_counter()
     work = work_of(call, arguments, direction == BACKWARD)
-    details = {"flop": work.flop, "bytes": work.nbytes}
-    event = Event(uid + direction.capitalize(), direction, threading.get_ident(), start, stop, details)
     for recorder in recorders:
-        recorder.count(uid, event, work)
+        recorder.count(uid, direction, start, stop, work)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,12 +19,12 @@ class Work(NamedTuple):
     Attributes:
         flop: floating-point operations.
         nbytes: bytes of operands and results.
-        dtype: type of the first of them, a result.
+        dtype: type of the results of operations; None without any.
     """
 
     flop: int
     nbytes: int
-    dtype: str
+    dtype: Any = None
 
 
 def work_of(call: Callable[..., None], arguments: tuple[Any, ...], backward: bool) -> Work:
@@ -33,19 +34,17 @@ def work_of(call: Callable[..., None], arguments: tuple[Any, ...], backward: boo
     step takes the operations of the forward step for each of its gradients.
     """
     op = call.args[0] if isinstance(call, partial) else getattr(call, "__self__", None)
-    context, *values = arguments
-    if not isinstance(op, Op) or not isinstance(context, Context):
-        return _moving(arguments)
-    if not hasattr(op, "flop"):
-        return _moving(values)
+    if not isinstance(op, Op) or not hasattr(op, "flop") or not isinstance(arguments[0], Context):
+        return Work(0, _nbytes(arguments))
+    context, result, *operands = arguments
     if not backward:
-        result, *operands = values
         flop = op.flop(context, result, *operands)
-        return _with_bytes(flop, [result], operands)
-    grad, grads, result, *kept = values
-    operands = [dx if x is None else x for x, dx in zip(kept, grads, strict=True)]
-    flop = op.flop(context, grad, *operands) * sum(dx is not None for dx in grads)
-    return _with_bytes(flop, grads, [grad, result, *kept])
+        return Work(flop, _nbytes(result) + _nbytes(operands, flop), result.dtype)
+    grads, out, *kept = operands
+    shaped = [dx if x is None else x for x, dx in zip(kept, grads, strict=True)]
+    written = [dx for dx in grads if dx is not None]
+    flop = op.flop(context, result, *shaped) * len(written)
+    return Work(flop, _nbytes(written) + _nbytes((result, out, kept), flop), written[0].dtype)
 
 
 def numbers_in(value: Any) -> int:
@@ -53,27 +52,12 @@ def numbers_in(value: Any) -> int:
     return len(value.data) if isinstance(value, SparseRows) else size_of(value.shape)
 
 
-def _moving(values: Any) -> Work:
-    arrays = list(_arrays(values))
-    return Work(0, sum(array.nbytes for array in arrays), arrays[0].dtype.name if arrays else "")
-
-
-def _with_bytes(flop: int, written: Any, read: Any) -> Work:
-    """Of an operand no more is read than there are operations: a product with a sparse operand takes some rows of the other."""
-    results = list(_arrays(written))
-    nbytes = sum(array.nbytes for array in results)
-    nbytes += sum(min(array.nbytes, flop * array.itemsize) for array in _arrays(read))
-    return Work(flop, nbytes, results[0].dtype.name)
-
-
-def _arrays(value: Any) -> Iterator[Any]:
-    """The arrays among values and lists of them."""
+def _nbytes(value: Any, numbers: float = math.inf) -> int:
+    """Bytes of arrays, of each as many numbers as said at most: a product with a sparse operand reads some rows of the other."""
     if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _arrays(item)
-    elif isinstance(value, SparseRows):
-        yield from value.parts
-    elif isinstance(value, RowSparse):
-        yield from (array for array in (value.values, value.rows) if array is not None)
-    elif hasattr(value, "nbytes"):
-        yield value
+        return sum(_nbytes(item, numbers) for item in value)
+    if isinstance(value, SparseRows):
+        return _nbytes(value.parts)
+    if isinstance(value, RowSparse):
+        return _nbytes((value.rows, value.values))
+    return int(min(value.nbytes, numbers * value.itemsize)) if hasattr(value, "nbytes") else 0

@@ -51,6 +51,16 @@ def beside(sums: list[Event], steps: list[Event]) -> float:
     return sum(common(one, step) for one in sums for step in steps) / sum(one["dur"] for one in sums)
 
 
+def summary(events: list[Event]) -> str:
+    """What a worker's trace says of the sums."""
+    sums = [event for event in events if event["name"].startswith("bucket")]
+    backward = [event for event in events if event.get("cat") == "backward"]
+    waits = [event for event in events if event.get("cat") == "wait"]
+    taken, waited = (sum(event["dur"] for event in some) / TRACED / 1000 for some in (sums, waits))
+    share = f"{beside(sums, backward):.0%} of that beside backward steps"
+    return f"{len(sums)} sums of buckets took {taken:.1f} ms a minibatch, {share}; they were waited for {waited:.1f} ms"
+
+
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "profiler")
     train(folder)
@@ -60,13 +70,7 @@ def main() -> None:
         parts = [json.loads(path.read_text(encoding="utf-8")) for path in newest]
         (folder / "trace.json").write_text(json.dumps([event for part in parts for event in part]), encoding="utf-8")
         for worker, part in enumerate(parts):
-            sums = [event for event in part if event["name"].startswith("bucket")]
-            backward = [event for event in part if event.get("cat") == "backward"]
-            waits = sum(event["dur"] for event in part if event.get("cat") == "wait")
-            print(
-                f"worker {worker}: {len(sums)} sums of buckets take {sum(event['dur'] for event in sums) / TRACED / 1000:.1f} ms a minibatch, "
-                f"{beside(sums, backward):.0%} of it beside backward steps; the rest is waited for, {waits / TRACED / 1000:.1f} ms"
-            )
+            print(f"worker {worker}: {summary(part)}")
     C.Communicator.finalize()
 
 

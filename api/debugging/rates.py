@@ -31,9 +31,9 @@ class Rates(NamedTuple):
     float64: float
     copy: float
 
-    def of_products(self, dtype: str) -> float:
+    def of_products(self, dtype: Any) -> float:
         """Operations a second for numbers of this type."""
-        return self.float64 if dtype == "float64" else self.float32
+        return self.float64 if dtype == np.float64 else self.float32
 
     def share(self, tally: Tally) -> float:
         """The time that calls take at these rates, be it for their operations or their bytes, divided by the time that they took."""

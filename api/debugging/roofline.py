@@ -48,8 +48,8 @@ def draw(tallies: Mapping[tuple[str, str], Tally], rates: Rates, path: Path) -> 
     axes.set(xscale="log", yscale="log", xlabel="FLOP / byte", ylabel="FLOP / s", title=str(rates))
     intensities = [tally.flop / tally.nbytes for _, _, tally in shown]
     widest = np.geomspace(min([0.05, *intensities]) / 2, max([rates.float32 / rates.copy, *intensities]) * 4, 500)
-    for dtype, style in (("float32", "-"), ("float64", "--")):
-        axes.plot(widest, np.minimum(rates.of_products(dtype), widest * rates.copy), style, color="#333333", label=dtype)
+    for dtype, style in ((np.float32, "-"), (np.float64, "--")):
+        axes.plot(widest, np.minimum(rates.of_products(dtype), widest * rates.copy), style, color="#333333", label=dtype.__name__)
     longest = max((tally.total for _, _, tally in shown), default=1.0)
     for direction, colour in COLOURS.items():
         of_pass = [(x, tally) for x, (_, way, tally) in zip(intensities, shown, strict=True) if way == direction]

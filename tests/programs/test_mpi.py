@@ -167,6 +167,22 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
     assert all(draws == 10 for _, draws in four_streams[2:])
 
 
+def test_a_trace_shows_that_gradients_are_exchanged_while_others_are_computed(tmp_path: Path) -> None:
+    done = launch(2, str(HERE.parents[1] / "examples" / "distributed_trace.py"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("beside backward steps") == 2
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))
+    assert [event["args"]["name"] for event in events if event["name"] == "process_name"] == ["worker 0", "worker 1"]
+    for worker in (0, 1):
+        own = [event for event in events if event["pid"] == worker and event["ph"] == "X"]
+        sums = [event for event in own if event["cat"] == "exchange" and event["name"].startswith("bucket")]
+        steps = [event for event in own if event["cat"] == "backward"]
+        assert {event["name"] for event in sums} == {f"bucket {number}" for number in range(5)}
+        assert {event["args"]["bytes"] for event in sums} == {2 * 4 * 1000 * 1000}
+        assert {event["tid"] for event in sums}.isdisjoint(event["tid"] for event in steps)
+        assert any(one["ts"] < step["ts"] + step["dur"] and step["ts"] < one["ts"] + one["dur"] for one in sums for step in steps)
+
+
 @pytest.mark.parametrize("workers", [3])
 def test_workers_exchange_arrays(workers: int) -> None:
     done = launch(workers, "mpi_exchanges.py")

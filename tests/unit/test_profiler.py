@@ -16,11 +16,14 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core import profiling
+from cntk.core import plugins, profiling
 from cntk.core.profiling import Recorder, Tally, note_event
 from cntk.core.work import Work
 from cntk.debugging.profile_files import table, trace
 from cntk.debugging.rates import Rates
+from cntk.testing.gradients import Projection
+from cntk.testing.ops import samples_of
+from cntk.testing.samples import Trial
 
 Figures = dict[str, tuple[int, int]]
 """Operations and bytes by operator and pass, such as ``'Times backward'``."""
@@ -118,6 +121,20 @@ def test_operations_of(f: Any, shape: tuple[int, ...], flop: int) -> None:
     assert found[f"{function.root_function.op_name} forward"][0] == flop
 
 
+@pytest.mark.parametrize("name", plugins.ops.names())
+def test_the_work_of_every_operator_can_be_told(name: str) -> None:
+    function, recorder = plugins.ops.get(name), Recorder()
+    with measuring(recorder):
+        for sample in samples_of(function):
+            trial = Trial(function, sample, np.float64)
+            wanted = [i for i, operand in enumerate(sample.operands) if operand.gradient and not operand.sparse]
+            if wanted:
+                Projection(trial).gradients(wanted)
+            else:
+                trial.evaluate()
+    assert all(type(number) is int and number >= 0 for t in recorder.tallies.values() for number in (t.flop, t.nbytes))
+
+
 def test_normalisation_does_more_in_training() -> None:
     x = C.input_variable((3, 4))
     f = C.layers.BatchNormalization(map_rank=1)(x)
@@ -203,7 +220,7 @@ def test_a_worker_is_a_process_of_the_trace(monkeypatch: pytest.MonkeyPatch, siz
 # ---- files -----------------------------------------------------------------------------------------
 
 
-def tally(seconds: float, flop: int, nbytes: int, dtype: str = "float32") -> Tally:
+def tally(seconds: float, flop: int, nbytes: int, dtype: Any = np.float32) -> Tally:
     made = Tally()
     made.add(seconds, Work(flop, nbytes, dtype))
     return made
@@ -211,9 +228,9 @@ def tally(seconds: float, flop: int, nbytes: int, dtype: str = "float32") -> Tal
 
 @pytest.mark.parametrize(
     ("flop", "nbytes", "dtype", "share"),
-    [(100, 10, "float32", 0.5), (100, 10, "float64", 1.0), (10, 15, "float32", 0.75), (0, 20, "int64", 1.0), (100, 0, "float16", 0.5)],
+    [(100, 10, np.float32, 0.5), (100, 10, np.dtype("f8"), 1.0), (10, 15, np.float32, 0.75), (0, 20, None, 1.0), (100, 0, np.float16, 0.5)],
 )
-def test_shares_of_the_roof(flop: int, nbytes: int, dtype: str, share: float) -> None:
+def test_shares_of_the_roof(flop: int, nbytes: int, dtype: Any, share: float) -> None:
     rates = Rates(float32=100.0, float64=50.0, copy=10.0)
     assert rates.share(tally(2.0, flop, nbytes, dtype)) == share
 
