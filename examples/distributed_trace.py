@@ -53,7 +53,7 @@ def beside(sums: list[Event], steps: list[Event]) -> float:
 
 def summary(events: list[Event]) -> str:
     """What a worker's trace says of the sums."""
-    sums = [event for event in events if event["name"].startswith("bucket")]
+    sums = [event for event in events if event["name"].startswith("sum of bucket")]
     backward = [event for event in events if event.get("cat") == "backward"]
     waits = [event for event in events if event.get("cat") == "wait"]
     taken, waited = (sum(event["dur"] for event in some) / TRACED / 1000 for some in (sums, waits))

@@ -25,11 +25,11 @@ class Bucket:
         indices: which they are.
         shapes: their shapes.
         dtype: their type; float16 travels as float32.
-        name: what a trace calls it.
+        name: what its sum is called in a trace, and where workers wait for it.
     """
 
     def __init__(
-        self, backends: Sequence[Any], indices: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any, name: str = "bucket"
+        self, backends: Sequence[Any], indices: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any, name: str = "sum of a bucket"
     ) -> None:
         self.name, self.indices, self._backends = name, list(indices), list(backends)
         self._shapes = list(shapes)
@@ -87,7 +87,7 @@ def divide(parameters: Sequence[Any], order: Sequence[int], nbytes: int = BUCKET
         indices = open_for.pop(dtype)
         chosen = [parameters[index] for index in indices]
         shapes = [tuple(parameter.shape) for parameter in chosen]
-        buckets.append(Bucket([parameter.backend for parameter in chosen], indices, shapes, dtype, f"bucket {len(buckets)}"))
+        buckets.append(Bucket([parameter.backend for parameter in chosen], indices, shapes, dtype, f"sum of bucket {len(buckets)}"))
 
     for index in order:
         dtype = np.dtype(parameters[index].dtype)

@@ -175,9 +175,9 @@ def test_a_trace_shows_that_gradients_are_exchanged_while_others_are_computed(tm
     assert [event["args"]["name"] for event in events if event["name"] == "process_name"] == ["worker 0", "worker 1"]
     for worker in (0, 1):
         own = [event for event in events if event["pid"] == worker and event["ph"] == "X"]
-        sums = [event for event in own if event["cat"] == "exchange" and event["name"].startswith("bucket")]
+        sums = [event for event in own if event["cat"] == "exchange" and event["name"].startswith("sum of bucket")]
         steps = [event for event in own if event["cat"] == "backward"]
-        assert {event["name"] for event in sums} == {f"bucket {number}" for number in range(5)}
+        assert {event["name"] for event in sums} == {f"sum of bucket {number}" for number in range(5)}
         assert {event["args"]["bytes"] for event in sums} == {2 * 4 * 1000 * 1000}
         assert {event["tid"] for event in sums}.isdisjoint(event["tid"] for event in steps)
         assert any(one["ts"] < step["ts"] + step["dur"] and step["ts"] < one["ts"] + one["dur"] for one in sums for step in steps)
