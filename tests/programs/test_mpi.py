@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,8 +31,10 @@ Results = dict[str, list[dict[str, np.ndarray]]]
 """What the jobs of a run have left, by name and worker."""
 
 
-def launch(workers: int, program: str, *arguments: object, timeout: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cntk", "launch", "-n", str(workers), str(HERE / program), *map(str, arguments)]
+def launch(
+    workers: int, program: str, *arguments: object, timeout: float = 120, options: Sequence[str] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cntk", "launch", "-n", str(workers), *options, str(HERE / program), *map(str, arguments)]
     # A launcher under which the tests themselves may run is no concern of this one.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_", "PMI_"))}
     environment = {**inherited, "OPENBLAS_NUM_THREADS": "1", **variables}
@@ -165,6 +168,17 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
     assert len({seed for seed, _ in four_streams}) == 4
     assert four_streams[:2] == two_streams
     assert all(draws == 10 for _, draws in four_streams[2:])
+
+
+def test_a_file_names_the_machines(tmp_path: Path) -> None:
+    if "Open MPI" not in subprocess.run([str(mpiexec()), "--version"], capture_output=True, text=True, check=True).stdout:
+        pytest.skip("the file is written as Open MPI reads it")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost slots=2\n")
+    done = launch(2, "mpi_exchanges.py", options=["--hostfile", str(hosts)])
+    assert done.returncode == 0, done.stderr
+    hosts.write_text("localhost slots=1\n")
+    assert "slots" in launch(2, "mpi_exchanges.py", options=["--hostfile", str(hosts)]).stderr
 
 
 def test_a_trace_shows_that_gradients_are_exchanged_while_others_are_computed(tmp_path: Path) -> None:
