@@ -187,7 +187,8 @@ def infer_again(order: Sequence[Primitive], presuming: Presuming = Presuming.NOT
     """Infer the types of a graph whose leaves or edges have changed; says whether any type did.
 
     Args:
-        order: its primitives, each after those it needs unless they are parts of a cycle.
+        order: its primitives, or those whose operands have changed and all that depend on them, each after those it needs unless they
+            are parts of a cycle.
         presuming: as for :func:`infer`.
     """
     if not _has_cycle(order):
@@ -207,9 +208,10 @@ def _all_known(order: Sequence[Primitive]) -> bool:
 
 
 def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
-    """Raise the error behind types that are still unknown, though those of all leaves are known."""
-    leaves = [variable for node in order for variable in node.inputs if not isinstance(variable, Output)]
-    if any(leaf.spec.shape is None for leaf in leaves):
+    """Raise the error behind types that are still unknown, though those of all operands from outside are known."""
+    members = set(order)
+    given = (v for node in order for v in node.inputs if not isinstance(v, Output) or v.owner not in members)
+    if any(variable.spec.shape is None for variable in given):
         return
     for node in order:
         if any(output.spec.shape is None for output in node.outputs):
@@ -241,10 +243,10 @@ def _places_of(variables: Sequence[Variable]) -> str:
 
 
 def _has_cycle(order: Sequence[Primitive]) -> bool:
-    seen: set[Primitive] = set()
+    ahead = set(order)
     for node in order:
-        seen.add(node)
-        if any(isinstance(variable, Output) and variable.owner not in seen for variable in node.inputs):
+        ahead.remove(node)
+        if any(isinstance(variable, Output) and variable.owner in ahead for variable in node.inputs):
             return True
     return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from . import graph
@@ -23,16 +24,11 @@ def clone(function: Function, method: CloneMethod, substitutions: dict[Any, Any]
     for output in root.outputs:
         if output in memo and len(root.outputs) == 1:
             return Composite(_root_of(memo[output]))
-    shared = {leaf for new in memo.values() if isinstance(new, Output) for leaf in graph.leaves_of(new.owner)}
-    for leaf in graph.leaves_of(root):
-        if leaf not in memo:
-            memo[leaf] = leaf if leaf in shared else _copy_leaf(leaf, method)
-    order = [leaf for v in getattr(function, "order", ()) if v in memo for leaf in _leaves_behind(memo[v])]
+    own = [leaf for leaf in graph.leaves_of(root) if leaf not in memo]
+    shared = set() if _are_kept(own, method) else set(graph.leaves_behind([new for new in memo.values() if isinstance(new, Output)]))
+    memo.update((leaf, leaf if leaf in shared else _copy_leaf(leaf, method)) for leaf in own)
+    order = [memo[v] for v in getattr(function, "order", ()) if v in memo]
     return Composite(copy_graph(root, memo), function.name, order)
-
-
-def _leaves_behind(variable: Variable) -> list[Variable]:
-    return graph.leaves_of(variable.owner) if isinstance(variable, Output) else [variable]
 
 
 def copy_graph(root: Primitive, memo: dict[Variable, Variable]) -> Primitive:
@@ -63,6 +59,11 @@ def _close(copies: list[Primitive], replacements: dict[Variable, Variable]) -> N
     for node in copies:
         node.replace_inputs(replacements)
     infer_again(copies)
+
+
+def _are_kept(leaves: Sequence[Variable], method: CloneMethod) -> bool:
+    """Whether a copy would hold the same leaves anyway, save for numbers."""
+    return method is CloneMethod.share and all(isinstance(leaf, (Parameter, Constant)) for leaf in leaves)
 
 
 def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
@@ -103,14 +104,29 @@ def _root_of(variable: Variable) -> Primitive:
 def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> None:
     """See :meth:`Function.replace_placeholders`."""
     global current_version
-    known = set(function.placeholders)
+    known = open_placeholders(function)
     replacements: dict[Variable, Variable] = {}
     for old, new in substitutions.items():
         if old not in known:
             raise ValueError(f"replace_placeholders: {old!r} is not a placeholder of {function}; those are {list(function.placeholders)}")
         replacements[old] = as_variable(new)
-    order = graph.primitives_of([function.root_function])
-    for node in order:
+    if isinstance(function, Composite):
+        function.fix_order()
+    changed = [node for node in graph.unsettled(function.root_function) if any(v in replacements or _is_unresolved(v) for v in node.inputs)]
+    for node in changed:
         node.replace_inputs(replacements)
-    infer_again(graph.primitives_of([function.root_function]))
+    order = graph.primitives_of([function.root_function], stop=graph.is_settled)
+    affected = graph.depending_on(order, changed)
+    infer_again([node for node in order if node in affected])
     current_version = next(graph_version)
+
+
+def open_placeholders(function: Function) -> set[Placeholder]:
+    """The placeholders of a function, found without a walk over what is settled."""
+    nodes = [function] if function.is_primitive else graph.unsettled(function.root_function)
+    return {v for node in nodes for v in node.inputs if isinstance(v, Placeholder)}
+
+
+def _is_unresolved(variable: Variable) -> bool:
+    """Whether it has dimensions or an element type that some other primitive may tell."""
+    return isinstance(variable, (Parameter, Constant)) and not variable.spec.is_known

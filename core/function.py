@@ -290,10 +290,12 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             ValueError: there is not exactly one.
         """
-        placeholders = self.placeholders
+        from .clone import open_placeholders
+
+        placeholders = open_placeholders(self)
         if len(placeholders) != 1:
             raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders")
-        return self.replace_placeholders({placeholders[0]: substitution})
+        return self.replace_placeholders({placeholders.pop(): substitution})
 
     def update_signature(self, *types: Any, **named_types: Any) -> None:
         """Give arguments their types, in place: an int or shape, a type such as ``Tensor[3]``, or None to leave one open.
@@ -549,7 +551,10 @@ class Primitive(Function):
     Attributes:
         op: the operator with its attributes.
         line: file and line where the user made it.
+        settled: whether nothing behind it will change any more, as far as :func:`~cntk.core.graph.unsettled` has found out.
     """
+
+    settled = False
 
     def __init__(self, op: Op, inputs: Sequence[Variable], name: str = "", line: str | None = None) -> None:
         self.op = op
@@ -616,7 +621,7 @@ class Composite(Function):
     """The whole graph behind a primitive.
 
     Attributes:
-        order: arguments in the order that a Python function declared them; others come after.
+        order: arguments in the order that a Python function declared them, or what took their place; others come after.
     """
 
     def __init__(self, root: Primitive, name: str = "", order: Sequence[Variable] = ()) -> None:
@@ -638,6 +643,12 @@ class Composite(Function):
         leaves = graph.leaves_of(self._root)
         if not self.order:
             return tuple(leaves)
-        declared = [v for v in dict.fromkeys(self.order) if v in leaves]
-        waiting = iter(declared)
-        return tuple(next(waiting) if v in declared else v for v in leaves)
+        among = set(leaves)
+        declared = [v for v in graph.leaves_behind(self.order) if v in among]
+        waiting, places = iter(declared), set(declared)
+        return tuple(next(waiting) if v in places else v for v in leaves)
+
+    def fix_order(self) -> None:
+        """Keep the order that arguments have now, where the graphs behind them are about to change."""
+        parts = ([v] if graph.is_settled(v) else graph.leaves_behind([v]) for v in self.order)
+        self.order = tuple(dict.fromkeys(v for part in parts for v in part))

@@ -154,8 +154,7 @@ class Program:
 
     def _emit_loop(self, cycle: Cycle) -> None:
         """Put the operators of a recurrence behind those that its operands need."""
-        for node in cycle.nodes:
-            _check_in_loop(node, cycle)
+        _check_in_loop(cycle)
         results = {index for node in cycle.nodes for index in self._results(node)}
         start = len(self.instructions)
         operands = [self._operands(node, in_loop=True) for node in cycle.nodes]
@@ -306,19 +305,21 @@ class Program:
         base.death = max(base.death, time)
 
 
-def _check_in_loop(node: Primitive, cycle: Cycle) -> None:
+def _check_in_loop(cycle: Cycle) -> None:
     """Refuse what cannot run step by step."""
-    op, axes = node.op, node.outputs[0].spec.axes
-    known = [other.outputs[0].spec.axes or () for other in cycle.nodes if other.outputs[0].spec.axes is not None]
-    if op.whole_sequences or hasattr(op, "decide_layout"):
-        why = "it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"
-    elif axes is not None and len(axes) < 2:
-        why = f"its result has the dynamic axes {format_axes(axes)} and cannot be a part of a recurrence, which runs along a sequence axis"
-    elif axes is None and all(len(others) > 1 for others in known):
-        why = "nothing in this recurrence tells its dynamic axes; an operand with a sequence axis must be involved"
-    else:
-        return
-    raise explained(ValueError(why), node)
+    axes_of = {node: node.outputs[0].spec.axes for node in cycle.nodes}
+    along_sequences = all(axes is None or len(axes) > 1 for axes in axes_of.values())
+    for node, axes in axes_of.items():
+        if node.op.whole_sequences or hasattr(node.op, "decide_layout"):
+            why = "it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"
+        elif axes is not None and len(axes) < 2:
+            found = f"its result has the dynamic axes {format_axes(axes)}"
+            why = f"{found} and cannot be a part of a recurrence, which runs along a sequence axis"
+        elif axes is None and along_sequences:
+            why = "nothing in this recurrence tells its dynamic axes; an operand with a sequence axis must be involved"
+        else:
+            continue
+        raise explained(ValueError(why), node)
 
 
 def _check_initial_states(loop: Loop) -> None:

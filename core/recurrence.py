@@ -160,7 +160,8 @@ class Sweep:
     def __init__(self, unrolling: Unrolling, *, rising: bool) -> None:
         self.unrolling, self.rising = unrolling, rising
         binding = unrolling.binding
-        self._fixed = {id(array) for array, layout in zip(binding.arrays, binding.layouts, strict=True) if layout is None}
+        touched = {index for instruction in unrolling.loop.body for index in instruction.touched()}
+        self._fixed = {id(binding.arrays[index]) for index in touched if binding.layouts[index] is None}
         self._arrays: list[Any] = []
         self._instructions: list[Instruction] = []
         self._objects: list[Any] = []

@@ -77,6 +77,12 @@ class Instruction:
     late_sums: tuple[tuple[int, int], ...] = ()
     carried: int | None = None
 
+    def touched(self) -> Iterator[int]:
+        """Slots of all values and gradients that it works with."""
+        yield from self.inputs
+        yield from self.outputs
+        yield from self.used_gradients()
+
     def used_gradients(self) -> Iterator[int]:
         """Slots of gradients that its backward step reads, writes or adds to."""
         zeros = () if self.loop is None else self.loop.zeros

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .axis import Axes, Axis, format_axes
-from .shape import Shape, format_shape, is_concrete
+from .shape import InferredDimension, Shape, format_shape, is_concrete
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ class Spec:
     def is_concrete(self) -> bool:
         """Whether every dimension is a number."""
         return is_concrete(self.shape)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is nothing left to infer; dimensions may be free."""
+        return self.shape is not None and InferredDimension not in self.shape and self.dtype is not None and self.axes is not None
 
     def but(self, **changes: Any) -> Spec:
         """The same spec with some fields changed; the result is dense unless said otherwise."""

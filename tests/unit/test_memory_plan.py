@@ -47,6 +47,35 @@ def test_the_arena_is_bounded(arrays: list[tuple[int, int, int]]) -> None:
     assert peak(arrays) <= total <= sum(padded(size) for size, _, _ in arrays)
 
 
+@given(ARRAYS)
+def test_placing_from_the_last_death_back_takes_as_much(arrays: list[tuple[int, int, int]]) -> None:
+    assert placed([(size, -(birth + life), life) for size, birth, life in arrays])[1] == placed(arrays)[1]
+
+
+def taken_by_birth(arrays: list[tuple[int, int, int]]) -> int:
+    """What is taken where each array is placed in the smallest gap at its birth."""
+    top, living = 0, []
+    for size, birth, life in sorted(arrays, key=lambda array: (array[1], -array[0])):
+        living = sorted(block for block in living if birth <= block[2])
+        begins, ends = [0, *(end for _, end, _ in living)], [*(start for start, _, _ in living), top]
+        gaps = [(end - begin, begin) for begin, end in zip(begins, ends, strict=True) if end - begin >= max(padded(size), 1)]
+        place = min(gaps)[1] if gaps else begins[-1]
+        living.append((place, place + padded(size), birth + life))
+        top = max(top, place + padded(size))
+    return top
+
+
+@given(ARRAYS)
+def test_no_more_is_taken_than_by_placing_arrays_in_the_order_of_their_birth(arrays: list[tuple[int, int, int]]) -> None:
+    assert placed(arrays)[1] <= taken_by_birth(arrays)
+
+
+def test_a_pass_that_packs_better_from_its_end() -> None:
+    small, large = ALIGNMENT, 3 * ALIGNMENT
+    arrays = [(small, 0, 9), (large, 1, 1), (small, 2, 6), (large, 3, 2), (large + small, 7, 1)]
+    assert placed(arrays)[1] == peak(arrays)
+
+
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=30), st.integers(1, 1000))
 def test_arrays_of_one_size_need_no_more_than_the_peak(lives: list[int], size: int) -> None:
     arrays = [(size, birth, life) for birth, life in enumerate(lives)]
