@@ -104,7 +104,8 @@ def _root_of(variable: Variable) -> Primitive:
 def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> None:
     """See :meth:`Function.replace_placeholders`."""
     global current_version
-    known = open_placeholders(function)
+    changing = graph.unsettled(function.root_function)
+    known = open_placeholders(function, changing)
     replacements: dict[Variable, Variable] = {}
     for old, new in substitutions.items():
         if old not in known:
@@ -112,7 +113,7 @@ def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> N
         replacements[old] = as_variable(new)
     if isinstance(function, Composite):
         function.fix_order()
-    changed = [node for node in graph.unsettled(function.root_function) if any(v in replacements or _is_unresolved(v) for v in node.inputs)]
+    changed = [node for node in changing if any(v in replacements or _is_unresolved(v) for v in node.inputs)]
     for node in changed:
         node.replace_inputs(replacements)
     order = graph.primitives_of([function.root_function], stop=graph.is_settled)
@@ -121,9 +122,9 @@ def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> N
     current_version = next(graph_version)
 
 
-def open_placeholders(function: Function) -> set[Placeholder]:
-    """The placeholders of a function, found without a walk over what is settled."""
-    nodes = [function] if function.is_primitive else graph.unsettled(function.root_function)
+def open_placeholders(function: Function, changing: Sequence[Primitive]) -> set[Placeholder]:
+    """The placeholders of a function, of which these primitives may still change."""
+    nodes = [function] if function.is_primitive else changing
     return {v for node in nodes for v in node.inputs if isinstance(v, Placeholder)}
 
 

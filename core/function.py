@@ -292,7 +292,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         from .clone import open_placeholders
 
-        placeholders = open_placeholders(self)
+        placeholders = open_placeholders(self, graph.unsettled(self.root_function))
         if len(placeholders) != 1:
             raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders")
         return self.replace_placeholders({placeholders.pop(): substitution})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Spec:
 
     def but(self, **changes: Any) -> Spec:
         """The same spec with some fields changed; the result is dense unless said otherwise."""
-        return replace(self, **{"sparse": False, **changes})
+        return Spec(**{"shape": self.shape, "dtype": self.dtype, "axes": self.axes, **changes})
 
     def __str__(self) -> str:
         kind = "sparse " if self.sparse else ""
