@@ -1,8 +1,9 @@
-"""Building and compiling large graphs: seconds per stage, by the number of nodes, and how much faster than the graph it grows.
+"""Building and compiling large graphs: how long each stage takes by the number of nodes, and whether it grows faster than the graph.
 
     python benchmarks/compiling.py [GRAPH ...]
 
-Of each size and stage it prints milliseconds and, in brackets, the time of a node in units of that at the smallest size: 1.0 is linear.
+Of each size and stage it prints milliseconds of processor time and, in brackets, the time of a node in units of that at the smallest
+size: 1.0 is linear.
 """
 
 import sys
@@ -144,7 +145,7 @@ def data_for(function):
 
 
 def seconds(make, nodes):
-    """Seconds that each stage takes, from building to the second training step."""
+    """Seconds that each stage takes, from building to a training step without its learner."""
     times = [time.process_time()]
 
     def done(result):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from . import graph
 from .build import as_variable, infer_again
 from .function import CloneMethod, Composite, Function, Primitive
+from .placeholders import depending_on, latest_behind, note_bound, open_primitives
 from .spec import Spec
-from .variable import Constant, Input, Number, Output, Parameter, Placeholder, Variable
+from .variable import Constant, Input, Number, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
 
 graph_version = itertools.count(1)
 """Counts changes to existing graphs, so that programs compiled before one are not used after it."""
@@ -104,7 +106,8 @@ def _root_of(variable: Variable) -> Primitive:
 def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> None:
     """See :meth:`Function.replace_placeholders`."""
     global current_version
-    changing = graph.unsettled(function.root_function)
+    since = min((latest_behind(old) for old in substitutions if isinstance(old, Placeholder)), default=math.inf)
+    changing = open_primitives(function.root_function, since)
     known = open_placeholders(function, changing)
     replacements: dict[Variable, Variable] = {}
     for old, new in substitutions.items():
@@ -116,18 +119,19 @@ def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> N
     changed = [node for node in changing if any(v in replacements or _is_unresolved(v) for v in node.inputs)]
     for node in changed:
         node.replace_inputs(replacements)
-    order = graph.primitives_of([function.root_function], stop=graph.is_settled)
-    affected = graph.depending_on(order, changed)
+    order = open_primitives(function.root_function, since)
+    note_bound(replacements)
+    affected = depending_on(order, changed)
     infer_again([node for node in order if node in affected])
     current_version = next(graph_version)
 
 
-def open_placeholders(function: Function, changing: Sequence[Primitive]) -> set[Placeholder]:
-    """The placeholders of a function, of which these primitives may still change."""
-    nodes = [function] if function.is_primitive else changing
+def open_placeholders(function: Function, changing: Sequence[Primitive] | None = None) -> set[Placeholder]:
+    """The placeholders of a function, among the operands of *changing* primitives where these are given."""
+    nodes = [function] if function.is_primitive else open_primitives(function.root_function) if changing is None else changing
     return {v for node in nodes for v in node.inputs if isinstance(v, Placeholder)}
 
 
 def _is_unresolved(variable: Variable) -> bool:
-    """Whether it has dimensions or an element type that some other primitive may tell."""
-    return isinstance(variable, (Parameter, Constant)) and not variable.spec.is_known
+    """Whether it has dimensions that some other primitive may tell."""
+    return isinstance(variable, (Parameter, Constant)) and has_inferred_dimensions(variable)

@@ -15,6 +15,7 @@ from . import graph
 from .build import Presuming, infer
 from .model_files import ModelFormat
 from .op import Op, includes
+from .placeholders import latest_behind
 from .source import user_line
 from .spec import Spec
 from .tensor import TensorOps
@@ -292,7 +293,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         from .clone import open_placeholders
 
-        placeholders = open_placeholders(self, graph.unsettled(self.root_function))
+        placeholders = open_placeholders(self)
         if len(placeholders) != 1:
             raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders")
         return self.replace_placeholders({placeholders.pop(): substitution})
@@ -551,10 +552,10 @@ class Primitive(Function):
     Attributes:
         op: the operator with its attributes.
         line: file and line where the user made it.
-        settled: whether nothing behind it will change any more, as far as :func:`~cntk.core.graph.unsettled` has found out.
+        latest_placeholder: what :mod:`~cntk.core.placeholders` has found out about those behind it.
     """
 
-    settled = False
+    latest_placeholder: tuple[int, float] = (-1, 0)
 
     def __init__(self, op: Op, inputs: Sequence[Variable], name: str = "", line: str | None = None) -> None:
         self.op = op
@@ -650,5 +651,5 @@ class Composite(Function):
 
     def fix_order(self) -> None:
         """Keep the order that arguments have now, where the graphs behind them are about to change."""
-        parts = ([v] if graph.is_settled(v) else graph.leaves_behind([v]) for v in self.order)
+        parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self.order)
         self.order = tuple(dict.fromkeys(v for part in parts for v in part))

@@ -6,11 +6,11 @@ All walks use a stack of their own, so that depth is limited by memory and not b
 from __future__ import annotations
 
 import sys
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .variable import Output, Placeholder, Variable
+from .variable import Output, Variable
 
 if TYPE_CHECKING:
     from .function import Function, Primitive
@@ -72,43 +72,6 @@ def _leaves(variables: Iterable[Variable], seen: set[Primitive], engine_order: b
         else:
             stack.pop()
     return list(found)
-
-
-def unsettled(root: Primitive) -> list[Primitive]:
-    """The primitives behind *root* that may still change, each after those it needs; the others are noted as settled for later calls.
-
-    One is settled if there is no placeholder behind it and all types there are known.
-    """
-    order = primitives_of([root], stop=is_settled)
-    changing = depending_on(order, [node for node in order if not all(map(_is_known, node.inputs))])
-    for node in order:
-        node.settled = node not in changing
-    return [node for node in order if node in changing]
-
-
-def depending_on(order: Iterable[Primitive], changed: Iterable[Primitive]) -> set[Primitive]:
-    """Those primitives that have *changed*, and all of *order* that depend on them."""
-    readers: dict[Primitive, list[Primitive]] = defaultdict(list)
-    for node in order:
-        for variable in node.inputs:
-            if isinstance(variable, Output):
-                readers[variable.owner].append(node)
-    found = set(changed)
-    waiting = list(found)
-    while waiting:
-        fresh = [node for node in readers[waiting.pop()] if node not in found]
-        found.update(fresh)
-        waiting.extend(fresh)
-    return found
-
-
-def is_settled(variable: Variable) -> bool:
-    """Whether it is the result of a settled primitive."""
-    return isinstance(variable, Output) and variable.owner.settled
-
-
-def _is_known(variable: Variable) -> bool:
-    return not isinstance(variable, Placeholder) and variable.spec.is_known
 
 
 def _operands(node: Primitive, engine_order: bool) -> Iterable[Variable]:

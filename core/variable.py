@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .function import Primitive
 
 _numbers = itertools.count()
+_placeholders = itertools.count(1)
 
 
 def new_uid(kind: str) -> str:
@@ -165,9 +166,17 @@ class Input(Variable):
 
 
 class Placeholder(Variable):
-    """A variable that stands for another, given later by a call, ``replace_placeholders`` or ``clone``."""
+    """A variable that stands for another, given later by a call, ``replace_placeholders`` or ``clone``.
+
+    Attributes:
+        number: grows from one to the next that is made.
+    """
 
     kind = "Placeholder"
+
+    def __init__(self, spec: Spec, name: str = "", *, needs_gradient: bool = False, uid: str | None = None) -> None:
+        super().__init__(spec, name, needs_gradient=needs_gradient, uid=uid)
+        self.number = next(_placeholders)
 
 
 class Output(Variable):

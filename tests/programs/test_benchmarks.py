@@ -22,6 +22,14 @@ def test_every_workload_takes_a_step(workload: str) -> None:
     assert float(done.stdout) > 0
 
 
+def test_every_large_graph_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(WORKER.parent))
+    import compiling
+
+    for make in compiling.GRAPHS:
+        assert len(compiling.seconds(make, 60)) == len(compiling.STAGES)
+
+
 def test_the_page_has_a_place_for_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(WORKER.parent))
     import table

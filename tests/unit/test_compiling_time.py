@@ -1,0 +1,122 @@
+"""Large graphs are built, closed, cloned and compiled in time in proportion to their nodes."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.core.device import backend_named
+from cntk.core.evaluate import feeds_for
+from cntk.core.program import Program
+from cntk.core.workspace import Workspace
+
+FEW, TIMES_AS_MANY, AT_MOST = 400, 4, 8
+"""Nodes of the smaller graph, and how many times as many nodes may take how many times as long."""
+
+
+def fan(nodes: int) -> Any:
+    """One value with as many terms of its gradient as there are readers."""
+    x = C.input_variable(2) * C.parameter(2)
+    return C.splice(*(C.sin(x) for _ in range(nodes)))
+
+
+def layers(nodes: int) -> Any:
+    return C.layers.Sequential([C.layers.Dense(2, activation=C.tanh) for _ in range(nodes // 3)])(C.input_variable(2))
+
+
+def calls(nodes: int) -> Any:
+    f = C.BlockFunction("Step", "step")(lambda x: C.tanh(x + 1))
+    y = C.input_variable(2) * C.parameter(2)
+    for _ in range(nodes // 2):
+        y = f(y)
+    return y
+
+
+def loops(nodes: int, x: Any = None) -> Any:
+    y = C.sequence.input_variable(2) * C.parameter(2) if x is None else x
+    for _ in range(nodes // 3):
+        before = C.placeholder()
+        y = C.tanh(y + C.sequence.past_value(before))
+        y.replace_placeholders({before: y.output})
+    return y
+
+
+def loops_without_input(nodes: int) -> Any:
+    return loops(nodes, C.placeholder())
+
+
+def cycle(nodes: int) -> Any:
+    """A single recurrence with all operators in it."""
+    before = C.placeholder(2)
+    y = C.sequence.input_variable(2) * C.parameter(2) + C.sequence.past_value(before)
+    for _ in range(nodes):
+        y = C.tanh(y)
+    return y.replace_placeholders({before: y.output})
+
+
+def unrolled(nodes: int) -> Any:
+    x, R, h, states = C.input_variable(nodes // 2), C.parameter((1, 1)), C.constant(0, 1), []
+    for step in range(nodes // 4):
+        h = C.tanh(C.slice(x, 0, 2 * step, 2 * step + 1) + C.times(h, R))
+        states.append(h)
+    return C.splice(*states)
+
+
+GRAPHS: list[Callable[[int], Any]] = [fan, layers, calls, loops, cycle, unrolled]
+
+
+def bound(function: Any) -> Any:
+    """Compile for training and bind, to a sequence of one step or a sample."""
+    program = Program(
+        function.outputs, backend_named("numpy"), wrt=function.parameters, gradient_roots=[function.outputs[0]], training=True
+    )
+    (x,) = function.arguments
+    data = np.ones((1, *x.shape), np.float32)
+    return Workspace(program).load(feeds_for(program, {x: [data] if len(x.dynamic_axes) > 1 else data}))
+
+
+def seconds(work: Callable[[Any], Any], argument: Any) -> float:
+    """The least time of two, without what collecting garbage takes, which depends on all that is alive."""
+    times = []
+    for _ in range(2):
+        gc.disable()
+        try:
+            start = time.process_time()
+            work(argument)
+            times.append(time.process_time() - start)
+        finally:
+            gc.enable()
+    return min(times)
+
+
+def check_growth(work: Callable[[Any], Any], small: Any, large: Any) -> None:
+    work(small)
+    assert seconds(work, large) < AT_MOST * seconds(work, small)
+
+
+@pytest.mark.parametrize("make", [*GRAPHS, loops_without_input])
+def test_building(make: Callable[[int], Any]) -> None:
+    check_growth(make, FEW, FEW * TIMES_AS_MANY)
+
+
+@pytest.mark.parametrize("make", [layers, loops, cycle])
+def test_cloning(make: Callable[[int], Any]) -> None:
+    check_growth(lambda function: function.clone("clone"), make(FEW), make(FEW * TIMES_AS_MANY))
+
+
+@pytest.mark.parametrize("make", GRAPHS)
+def test_compiling_and_binding(make: Callable[[int], Any]) -> None:
+    check_growth(bound, make(FEW), make(FEW * TIMES_AS_MANY))
+
+
+def test_ten_thousand_nodes_are_compiled_in_seconds() -> None:
+    function = C.input_variable(2) * C.parameter(2)
+    for _ in range(10_000):
+        function = C.tanh(function)
+    assert seconds(bound, function) < 2
