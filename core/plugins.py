@@ -13,7 +13,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any
 
 import pluggy
@@ -154,8 +155,12 @@ def _register_function(registry: Registry, owner: str, provided: list[str]) -> C
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    dist = point.dist
-    return (dist.name, dist.version) if dist is not None else ("unknown", "?")
+    return ("unknown", "?") if point.dist is None else _name_and_version(point.dist)
+
+
+@cache
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    return distribution.name, distribution.version  # each parses the metadata
 
 
 def _allowed(name: str) -> bool:
