@@ -1,6 +1,7 @@
 """The convolutional network of CNTK's guided tour, trained with momentum."""
 
 from data import classes, features, one_hot, pairs
+from torch_mode import prepared
 
 TITLE = "convolutional network, minibatch 256: training step"
 SIZE, SIDE, CLASSES = 256, 28, 10
@@ -70,7 +71,7 @@ def cntk_data():
 def torch_step():
     import torch
 
-    model = torch_model()
+    model = prepared(torch_model())
     criterion = torch.nn.CrossEntropyLoss()
     learner = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
 

@@ -4,6 +4,8 @@ words, and labels that can be learned.
 This file and the workloads also run on Python 3.6, the last that CNTK 2.7 was made for.
 """
 
+import os
+
 import numpy as np
 
 POOL = 32
@@ -69,6 +71,25 @@ def csr_sequences(pool, count):
         return csr_matrix((np.ones(len(numbers), np.float32), numbers, np.arange(len(numbers) + 1)), (len(numbers), count))
 
     return [[rows(sequence) for sequence in minibatch] for minibatch in pool]
+
+
+def data_file(name):
+    """Path of a file of real data, in the folder that the environment variable CNTK_TEST_DATA names."""
+    return os.path.join(os.environ.get("CNTK_TEST_DATA", ""), name)
+
+
+def ctf_numbers(name, fields):
+    """The sequences of a file of real data in CNTK's text format: of each one the place of the 1 in each of its rows, a field at a time."""
+    sequences = {}
+    with open(data_file(name)) as lines:
+        for line in lines:
+            number, *parts = line.split("|")
+            sequence = sequences.setdefault(number, [[] for _ in fields])
+            for part in parts:
+                field, _, row = part.partition(" ")
+                if field in fields:
+                    sequence[fields.index(field)].append(int(row.partition(":")[0]))
+    return [[np.array(numbers) for numbers in sequence] for sequence in sequences.values()]
 
 
 def pairs(left, right):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
+import atis
+import atis_file
 import bag_of_words
 import bidirectional
 import convolution
 import inference
 import logistic_regression
 import mlp
+import resnet
+import sequence_to_sequence
 import tagger
+import transformer
+from torch_mode import DENSE_MODES, EAGER, IMAGE_MODES
 
 import learners
 
@@ -27,6 +34,9 @@ class Figure(NamedTuple):
         modules: frameworks it is taken of.
         unit: unit that numbers are shown in.
         flop, nbytes: arithmetic and memory traffic that no program does without; 0 where that says nothing.
+        torch_modes: in which PyTorch is tried.
+        items: what goes through a step, where it is told how many of them a second.
+        file: file of real data that it wants.
     """
 
     title: str
@@ -36,19 +46,36 @@ class Figure(NamedTuple):
     unit: str = "ms"
     flop: int = 0
     nbytes: int = 0
+    torch_modes: tuple[str, ...] = (EAGER,)
+    items: float = 0
+    file: str = ""
+
+
+def trained(module: ModuleType, modules: tuple[str, ...] = TRAINED, **options: Any) -> Figure:
+    """What a step of a workload takes."""
+    floor = {"flop": module.FLOP, "nbytes": module.BYTES, "file": getattr(module, "FILE", "")}
+    return Figure(module.TITLE, "step_time", module.__name__, modules, **(floor | options))
+
+
+def peak(name: str, module: ModuleType, modules: tuple[str, ...] = TRAINED) -> Figure:
+    """The most memory that a workload holds."""
+    title = f"{name}: memory at the start, and at most"
+    return Figure(title, "peak_memory", module.__name__, modules, unit="MB", file=getattr(module, "FILE", ""))
 
 
 FIGURES = [
-    Figure(
-        logistic_regression.TITLE, "step_time", "logistic_regression", (*TRAINED, "numpy"), "µs",
-        logistic_regression.FLOP, logistic_regression.BYTES,
-    ),
-    Figure(mlp.TITLE, "step_time", "mlp", flop=mlp.FLOP, nbytes=mlp.BYTES),
-    Figure(convolution.TITLE, "step_time", "convolution", flop=convolution.FLOP, nbytes=convolution.BYTES),
-    Figure(inference.TITLE, "step_time", "inference", flop=inference.FLOP, nbytes=inference.BYTES),
-    Figure(tagger.TITLE, "step_time", "tagger", flop=tagger.FLOP, nbytes=tagger.BYTES),
-    Figure(bidirectional.TITLE, "step_time", "bidirectional", flop=bidirectional.FLOP, nbytes=bidirectional.BYTES),
-    Figure(bag_of_words.TITLE, "step_time", "bag_of_words", flop=bag_of_words.FLOP, nbytes=bag_of_words.BYTES),
+    trained(logistic_regression, (*TRAINED, "numpy"), unit="µs", torch_modes=DENSE_MODES),
+    trained(mlp, torch_modes=DENSE_MODES),
+    trained(convolution, torch_modes=IMAGE_MODES),
+    trained(inference, torch_modes=IMAGE_MODES),
+    trained(tagger),
+    trained(bidirectional),
+    trained(bag_of_words),
+    trained(resnet, torch_modes=IMAGE_MODES),
+    trained(sequence_to_sequence),
+    trained(transformer, torch_modes=DENSE_MODES),
+    trained(atis, unit="words/s", items=atis.WORDS),
+    trained(atis_file, ("cntk",), unit="words/s", items=atis.WORDS),
     *(
         Figure(
             learners.TITLES[name], "step_time", f"learners:{name}", TRAINED if name in learners.IN_TORCH else ("cntk",),
@@ -63,4 +90,12 @@ FIGURES = [
     Figure("logistic regression: memory at the start, after 100 and after 1,000 steps", "memory", "logistic_regression", unit="MB"),
     Figure("dense network: memory at the start, after 100 and after 1,000 steps", "memory", "mlp", unit="MB"),
     Figure("LSTM tagger: memory at the start, after 100 and after 1,000 steps", "memory", "tagger", unit="MB"),
+    peak("convolutional network", convolution),
+    peak("convolutional network on one image", inference),
+    peak("bidirectional GRU", bidirectional),
+    peak("bag of words", bag_of_words),
+    peak("residual network", resnet),
+    peak("sequence to sequence", sequence_to_sequence),
+    peak("Transformer encoder", transformer),
+    peak("LSTM tagger on ATIS from its file", atis_file, ("cntk",)),
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from convolution import PER_IMAGE, SIDE, WEIGHTS, cntk_model, torch_model
 from data import features
+from torch_mode import prepared
 
 TITLE = "convolutional network: inference of one image"
 FLOP = 2 * PER_IMAGE
@@ -27,7 +28,7 @@ def cntk_data():
 def torch_step():
     import torch
 
-    model = torch_model().eval()
+    model = prepared(torch_model().eval())
 
     def step(image):
         with torch.inference_mode():

@@ -5,6 +5,7 @@ So small that it measures what a framework adds to the arithmetic.
 
 import numpy as np
 from data import classes, features, pairs, sparse_one_hot
+from torch_mode import prepared
 
 TITLE = "logistic regression, minibatch 32: training step"
 SIZE, INPUTS, CLASSES = 32, 2, 2
@@ -36,7 +37,7 @@ def cntk_data():
 def torch_step():
     import torch
 
-    model = torch.nn.Linear(INPUTS, CLASSES)
+    model = prepared(torch.nn.Linear(INPUTS, CLASSES))
     criterion = torch.nn.CrossEntropyLoss()
     learner = torch.optim.SGD(model.parameters(), lr=RATE)
 

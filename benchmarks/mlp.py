@@ -1,6 +1,7 @@
 """A network of three dense layers, 784-400-400-10 with ReLU, trained with Adam: matrix products and the learner's update."""
 
 from data import classes, features, one_hot, pairs
+from torch_mode import prepared
 
 TITLE = "dense network 784-400-400-10, minibatch 256, Adam: training step"
 SIZE, INPUTS, HIDDEN, CLASSES = 256, 784, 400, 10
@@ -39,7 +40,8 @@ def torch_step():
     import torch
 
     nn = torch.nn
-    model = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
+    layers = nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)
+    model = prepared(nn.Sequential(*layers))
     criterion = nn.CrossEntropyLoss()
     learner = torch.optim.Adam(model.parameters(), lr=RATE, betas=(MOMENTUM, VARIANCE_MOMENTUM))
 

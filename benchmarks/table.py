@@ -15,10 +15,11 @@ ABSENT = "not present"
 
 
 class Results:
-    """Numbers by figure and framework, each measured once a round."""
+    """Numbers by figure and framework, each measured once a round, and the modes that frameworks ran in."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
+        self.modes: dict[tuple[str, str], str] = {}
         self._numbers: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
 
     def add(self, key: tuple[str, str], numbers: list[float]) -> None:
@@ -32,6 +33,8 @@ class Results:
 
 def shown(figure: Figure, numbers: Sequence[float]) -> str:
     """Numbers of a figure in its unit."""
+    if figure.items:
+        return ", ".join(f"{figure.items / number:,.0f}" for number in numbers) + f" {figure.unit}"
     return ", ".join(_number(number * UNITS[figure.unit]) for number in numbers) + f" {figure.unit}"
 
 
@@ -42,7 +45,10 @@ def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results,
     lines = [_line(head), _line(["---"] * len(head))]
     for figure in figures:
         present = {name: results.medians(figure.title, name) for name in frameworks}
-        cells = [_cell(figure, numbers, any(results.medians(f.title, name) for f in figures)) for name, numbers in present.items()]
+        cells = [
+            _cell(figure, numbers, results.modes.get((figure.title, name), ""), any(results.medians(f.title, name) for f in figures))
+            for name, numbers in present.items()
+        ]
         ratios = [_ratio(present["opencntk"], present[name]) for name in ("CNTK 2.7", "PyTorch")]
         lines.append(_line([figure.title, *cells, *ratios, *_floor(figure, flop, nbytes)]))
     rates = f"float32 products at {flop / 1e9:.0f} GFLOP/s, copies at {nbytes / 1e9:.1f} GB/s"
@@ -60,9 +66,9 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _cell(figure: Figure, numbers: Sequence[float], is_present: bool) -> str:
+def _cell(figure: Figure, numbers: Sequence[float], mode: str, is_present: bool) -> str:
     if numbers:
-        return shown(figure, numbers)
+        return shown(figure, numbers) + (f", {mode}" if mode else "")
     return "" if is_present else ABSENT
 
 

@@ -69,10 +69,15 @@ def torch_step():
 
 
 def torch_data():
+    return torch_minibatches(pairs(*sentences()))
+
+
+def torch_minibatches(minibatches):
+    """Padded words and labels, and the lengths of the sentences."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    def padded(minibatch):
-        return pad_sequence([torch.from_numpy(sequence) for sequence in minibatch])
+    def padded(sequences):
+        return pad_sequence([torch.from_numpy(sequence) for sequence in sequences])
 
-    return [(padded(queries), padded(labels), torch.tensor([len(query) for query in queries])) for queries, labels in pairs(*sentences())]
+    return [(padded(queries), padded(labels), torch.tensor([len(query) for query in queries])) for queries, labels in minibatches]

@@ -17,6 +17,9 @@ WARM_UP, MEASURED = 0.5, 1.0
 LEAST = 8
 """Steps that are timed at least."""
 
+PEAK_STEPS = 64
+"""Steps within which the most memory is held: each minibatch has come twice."""
+
 
 def step_time(workload, framework):
     """Seconds that a step takes once everything is warm: those of the fastest tenth, and the median."""
@@ -36,10 +39,21 @@ def first_call(workload, framework):
 
 def memory(workload, framework):
     """Bytes resident before the first step, after 100 and after 1,000 steps."""
+    return resident_after((100, 900), workload, framework)
+
+
+def peak_memory(workload, framework):
+    """Bytes resident before the first step, and at most until some steps have been taken."""
+    before, _ = resident_after((PEAK_STEPS,), workload, framework)
+    return [before, most_resident()]
+
+
+def resident_after(counts, workload, framework):
+    """Bytes resident before the first step and after so many more, again and again."""
     step, minibatches = step_of(workload, framework), itertools.cycle(data_of(workload, framework))
     sizes = [resident()]
-    for steps in (100, 900):
-        for minibatch in itertools.islice(minibatches, steps):
+    for count in counts:
+        for minibatch in itertools.islice(minibatches, count):
             step(*minibatch)
         sizes.append(resident())
     return sizes
@@ -80,6 +94,12 @@ def resident():
     """Bytes of memory that this process holds."""
     with open("/proc/self/statm") as status:
         return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def most_resident():
+    """Bytes of memory that this process has held at most."""
+    with open("/proc/self/status") as status:  # getrusage would count what the process was forked from
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+"""How PyTorch runs a network: the environment variable TORCH_MODE names the mode, and the best one counts."""
+
+import os
+
+EAGER, COMPILED, CHANNELS_LAST, BOTH = "", "compiled", "channels last", "channels last, compiled"
+
+DENSE_MODES = EAGER, COMPILED
+IMAGE_MODES = EAGER, COMPILED, CHANNELS_LAST, BOTH
+
+
+def prepared(model):
+    """A module as the mode wants it."""
+    import torch
+
+    mode = os.environ.get("TORCH_MODE", EAGER)
+    if CHANNELS_LAST in mode:
+        model = model.to(memory_format=torch.channels_last)
+    return torch.compile(model) if COMPILED in mode else model
