@@ -11,7 +11,7 @@ JOBS   ?= 2
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test smoke lint types contract docs wheel bench cross fuzz clean help
+.PHONY: demo test smoke lint types contract docs wheel bench bench-scaling bench-reading cross fuzz clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -22,7 +22,7 @@ help:
 	@echo "make docs      run every example in the docs and docstrings"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make smoke     install that wheel in an environment of its own and try it"
-	@echo "make bench     run the benchmarks"
+	@echo "make bench     run the benchmarks; bench-scaling: how cost grows with sizes; bench-reading: texts and images"
 	@echo "make cross     model files from here to CNTK 2.7, which CNTK27 names, and from there"
 	@echo "make fuzz      damaged files for all readers of models and checkpoints"
 	@echo "make clean     remove everything that was made, the environment included"
@@ -52,6 +52,13 @@ docs: $(VENV)/dev.installed
 
 bench: $(VENV)/dev.installed
 	$(PYTHON) benchmarks/run.py
+
+bench-scaling: $(VENV)/dev.installed $(VENV)/plot.installed
+	$(PYTHON) benchmarks/scaling.py
+
+bench-reading: $(VENV)/dev.installed
+	$(PYTHON) benchmarks/reading.py
+	$(PYTHON) benchmarks/images.py
 
 cross: $(VENV)/dev.installed
 	$(PYTHON) tests/crossing/run.py

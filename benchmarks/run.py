@@ -58,7 +58,10 @@ def measure(figure: Figure, framework: Framework, mode: str = EAGER) -> list[flo
         RuntimeError: the process failed.
     """
     command = [str(framework.program), str(WORKER), figure.measure, figure.workload, framework.module]
-    done = subprocess.run(command, env=ENVIRONMENT | {"TORCH_MODE": mode}, capture_output=True, text=True, check=False)
+    environment = {**ENVIRONMENT, "TORCH_MODE": mode}
+    if framework.program != sys.executable:
+        environment.pop("PYTHONPATH", None)  # it is this interpreter's
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
     return [float(number) for number in done.stdout.splitlines()[-1].split()]
