@@ -1,4 +1,4 @@
-"""Learners' steps on NumPy arrays, compiled by Numba: one pass over parameter, gradient and state, on several threads."""
+"""Learners' steps and operators on NumPy arrays, compiled by Numba, on several threads."""
 
 from importlib.util import find_spec
 
@@ -17,6 +17,11 @@ KERNELS = {
 }
 """The kernel of each learner, in a file of its own."""
 
+OPERATORS = {
+    "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
+}
+"""The kernel of each operator."""
+
 
 @hookimpl
 def cntk_register_kernels(register: RegisterKernel) -> None:
@@ -24,3 +29,5 @@ def cntk_register_kernels(register: RegisterKernel) -> None:
         return
     for learner, kernel in KERNELS.items():
         register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.{kernel}")
+    for operator, kernel in OPERATORS.items():
+        register(operator, "numpy", f"cntk.backends.fused.{kernel}")

@@ -53,17 +53,21 @@ class BatchNormalization(Op):
         """For each element a product and a sum; in training a sum, a difference, a square and a sum before, for mean and variance."""
         return (6 if ctx.training else 2) * size_of(out.shape)
 
-    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+    def forward(self, ctx: Context, out: Any, *inputs: Any, loops: Any = None) -> None:
+        """Normalise, in training with a kernel's *loops* where there are some."""
         if ctx.training:
-            self._forward_training(ctx, out, *inputs[:3])
+            self._forward_training(ctx, out, *inputs[:3], loops)
             self._remember(ctx, *inputs)
         else:
             self._forward_inference(ctx, out, *inputs[:5])
 
-    def _forward_training(self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any) -> None:
+    def _forward_training(self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any, loops: Any) -> None:
         xp = ctx.xp
-        x, y = _by_feature(ctx, operand, scale.size), _by_feature(ctx, out, scale.size)
+        x, y = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, out, scale.size)
         mean, variance, inverse = _statistics(ctx, x)
+        if loops is not None:
+            loops.normalise(x.size, x, y, scale.reshape(-1), bias.reshape(-1), mean[:, 0], variance[:, 0], inverse[:, 0], self.epsilon)
+            return
         squares = ctx.scratch("wide", x.shape, mean.dtype)
         x.mean(axis=(0, 2), dtype=mean.dtype, out=mean.reshape(-1))
         xp.subtract(x, mean, out=y)
@@ -79,7 +83,7 @@ class BatchNormalization(Op):
         self, ctx: Context, operand: Any, scale: Any, _: Any, running_mean: Any, running_variance: Any, running_count: Any
     ) -> None:
         """Move the running statistics towards those of the minibatch."""
-        x = _by_feature(ctx, operand, scale.size)
+        x = self.by_feature(ctx, operand, scale.size)
         mean, variance, _ = _statistics(ctx, x)
         samples = x.shape[0]
         share = self._share(samples, float(running_count.reshape(-1)[0]))
@@ -92,7 +96,7 @@ class BatchNormalization(Op):
         self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any, running_mean: Any, running_variance: Any
     ) -> None:
         xp = ctx.xp
-        x, y = _by_feature(ctx, operand, scale.size), _by_feature(ctx, out, scale.size)
+        x, y = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, out, scale.size)
         mean, variance, inverse = _statistics(ctx, x)
         xp.copyto(mean, running_mean.reshape(-1, 1))
         xp.copyto(variance, running_variance.reshape(-1, 1))
@@ -105,32 +109,57 @@ class BatchNormalization(Op):
         xp.multiply(x, factor, out=y)
         xp.add(y, shift, out=y)
 
+    def by_feature(self, ctx: Context, array: Any, features: int) -> Any:
+        """The array as ``(rows, features, places)``; without dynamic axes it is one row."""
+        rows, static = (1, array.shape) if ctx.layouts[0] is None else (array.shape[0], array.shape[1:])
+        return array.reshape(rows, features, size_of(static) // features)
+
     def _invert(self, xp: Any, variance: Any, inverse: Any) -> None:
         xp.add(variance, self.epsilon, out=inverse)
         xp.sqrt(inverse, out=inverse)
         xp.divide(1, inverse, out=inverse)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        xp = ctx.xp
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any, loops: Any = None) -> None:
+        """Compute the gradients, with a kernel's *loops* where there are some."""
         operand, scale, *_ = inputs
-        x, dy = _by_feature(ctx, operand, scale.size), _by_feature(ctx, grad, scale.size)
+        dx, dscale, dbias, *_ = grads
+        x, dy = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, grad, scale.size)
+        mean, _, inverse = _statistics(ctx, x)
+        slope = ctx.scratch("slope", mean.shape, mean.dtype)
+        offset = ctx.scratch("offset", mean.shape, mean.dtype)
+        if loops is None:
+            normal = self._sums(ctx, x, dy, slope, offset)
+        else:
+            loops.sums(x.size, x, dy, mean[:, 0], inverse[:, 0], slope[:, 0], offset[:, 0])
+        if dscale is not None:
+            ctx.xp.copyto(dscale.reshape(-1, 1), slope, casting="same_kind")
+        if dbias is not None:
+            ctx.xp.copyto(dbias.reshape(-1, 1), offset, casting="same_kind")
+        if dx is None:
+            return
+        dx = self.by_feature(ctx, dx, scale.size)
+        if loops is None:
+            self._gradient(ctx, x, dy, scale, normal, slope, offset, dx)
+        else:
+            vectors = (vector[:, 0] for vector in (mean, inverse, slope, offset))
+            loops.gradient(x.size, x, dy, scale.reshape(-1), *vectors, dx)
+
+    def _sums(self, ctx: Context, x: Any, dy: Any, slope: Any, offset: Any) -> Any:
+        """Write the gradients of scale and bias; return the normalised operand."""
+        xp = ctx.xp
         mean, _, inverse = _statistics(ctx, x)
         normal = ctx.scratch("wide", x.shape, mean.dtype)
         products = ctx.scratch("products", x.shape, mean.dtype)
-        slope = ctx.scratch("slope", mean.shape, mean.dtype)
-        offset = ctx.scratch("offset", mean.shape, mean.dtype)
         xp.subtract(x, mean, out=normal)
         xp.multiply(normal, inverse, out=normal)
         xp.multiply(dy, normal, out=products)
         products.sum(axis=(0, 2), out=slope.reshape(-1))
         dy.sum(axis=(0, 2), dtype=mean.dtype, out=offset.reshape(-1))
-        dx, dscale, dbias, *_ = grads
-        if dscale is not None:
-            xp.copyto(dscale.reshape(-1, 1), slope, casting="same_kind")
-        if dbias is not None:
-            xp.copyto(dbias.reshape(-1, 1), offset, casting="same_kind")
-        if dx is None:
-            return
+        return normal
+
+    def _gradient(self, ctx: Context, x: Any, dy: Any, scale: Any, normal: Any, slope: Any, offset: Any, dx: Any) -> None:
+        xp = ctx.xp
+        mean, _, inverse = _statistics(ctx, x)
         if ctx.training:  # the statistics depend on the operand too
             count = x.shape[0] * x.shape[2]
             xp.divide(slope, count, out=slope)
@@ -142,7 +171,7 @@ class BatchNormalization(Op):
             xp.copyto(normal, dy)
         factor = ctx.scratch("factor", mean.shape, mean.dtype)
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
-        xp.multiply(normal, factor, out=_by_feature(ctx, dx, scale.size))
+        xp.multiply(normal, factor, out=dx)
 
     def _share(self, samples: int, seen: float) -> float:
         """Weight of a minibatch in the running statistics."""
@@ -152,12 +181,6 @@ class BatchNormalization(Op):
         if time_constant < 0:
             return samples / (samples + seen)
         return -math.expm1(-samples / time_constant)
-
-
-def _by_feature(ctx: Context, array: Any, features: int) -> Any:
-    """The array as ``(rows, features, places)``; without dynamic axes it is one row."""
-    rows, static = (1, array.shape) if ctx.layouts[0] is None else (array.shape[0], array.shape[1:])
-    return array.reshape(rows, features, size_of(static) // features)
 
 
 def _statistics(ctx: Context, x: Any) -> tuple[Any, Any, Any]:
