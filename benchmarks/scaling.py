@@ -119,6 +119,7 @@ def plot(path: Path, results: dict[str, dict[str, list[Point]]]) -> None:
         axis.loglog(curve.values, [last * part / flop[-1] for part in flop], ":", color="grey", label="arithmetic")
         axis.set_ylim(bottom=min(point.step for points in results[curve.title].values() for point in points) * 500)
         axis.set_xlabel(curve.title)
+        axis.minorticks_off()
     axes[0].set_ylabel("ms a training step")
     axes[0].legend()
     figure.savefig(path, metadata={"Date": None})
