@@ -224,7 +224,9 @@ def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
         ctx.xp.copyto(dx, turned.T)
         return
     if dx.ndim == w.ndim:
-        ctx.xp.matmul(dy, w.swapaxes(-1, -2), out=dx)
+        # NumPy's matmul does not call the BLAS where there is one product to sum.
+        product = ctx.xp.multiply if dy.shape[-1] == 1 else ctx.xp.matmul
+        product(dy, w.swapaxes(-1, -2), out=dx)
         return
     rows, m, n = dy.shape
     k = dx.shape[1]
