@@ -56,13 +56,14 @@ class BatchNormalization(Op):
     def forward(self, ctx: Context, out: Any, *inputs: Any, loops: Any = None) -> None:
         """Normalise, in training with a kernel's *loops* where there are some."""
         if ctx.training:
-            self._forward_training(ctx, out, *inputs[:3], loops)
+            self._forward_training(ctx, out, inputs[:3], loops)
             self._remember(ctx, *inputs)
         else:
             self._forward_inference(ctx, out, *inputs[:5])
 
-    def _forward_training(self, ctx: Context, out: Any, operand: Any, scale: Any, bias: Any, loops: Any) -> None:
+    def _forward_training(self, ctx: Context, out: Any, inputs: Sequence[Any], loops: Any) -> None:
         xp = ctx.xp
+        operand, scale, bias = inputs
         x, y = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, out, scale.size)
         mean, variance, inverse = _statistics(ctx, x)
         if loops is not None:
