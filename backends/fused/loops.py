@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -25,6 +26,10 @@ SHARED_FROM = 2**14
 """Elements that a loop goes through in more time than it takes to share them."""
 
 
+ROWS_SHARED_FROM = 2**20
+"""The same for loops over scattered rows, which come so long after others that the threads sleep and must be woken."""
+
+
 class Loop:
     """A loop over ``numba.prange``, compiled when it is first called with arguments of some types; the result is kept on disk.
 
@@ -36,7 +41,7 @@ class Loop:
     """
 
     def __init__(self, function: Callable[..., None]) -> None:
-        self._alone, self._shared = _compiled(function, False), _compiled(function, True)
+        self._alone, self._shared = compiled(function), compiled(_twin(function), parallel=True)
 
     def __call__(self, size: int, *arguments: Any) -> None:
         """Run the loop, by several threads where it goes through enough elements.
@@ -45,7 +50,15 @@ class Loop:
             size: number of elements.
             arguments: of the function.
         """
-        threads = max_threads() if size >= SHARED_FROM else 1
+        self.run(size >= SHARED_FROM, *arguments)
+
+    def run(self, shared: bool, *arguments: Any) -> None:
+        """Run the loop, by several threads if it is to be *shared* and they can.
+
+        Args:
+            arguments: of the function.
+        """
+        threads = max_threads() if shared else 1
         if threads > 1 and are_shared():
             numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
             self._shared(*arguments)
@@ -53,7 +66,15 @@ class Loop:
             self._alone(*arguments)
 
 
-def _compiled(function: Callable[..., None], parallel: bool) -> Callable[..., None]:
+def _twin(function: Any) -> Any:
+    """The same function under another name, which is what Numba tells results on disk apart by; it does not look at options."""
+    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    twin.__qualname__ = f"{function.__qualname__}_shared"
+    return twin
+
+
+def compiled(function: Callable[..., Any], parallel: bool = False) -> Callable[..., Any]:
+    """A function that is compiled when it is first called with arguments of some types; the result is kept on disk."""
     options = {"parallel": parallel, "nogil": True, "error_model": "numpy"}
     try:
         return numba.njit(function, cache=True, **options)
