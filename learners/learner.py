@@ -80,7 +80,8 @@ class Learner:
         steps = max(self.work_arrays, options.needs_work_array, bool(options.l2_regularization_weight))
         work = steps if self._kernel is None else max(self._kernel.work_arrays, options.needs_work_array)
         self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
-        self._slots = [Slot(p, len(self.state_names), work, steps, self._kernel is not None) for p in self._parameters]
+        fused, takes_rows = self._kernel is not None, getattr(self._kernel, "takes_rows", False)
+        self._slots = [Slot(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
         for name in self.counter_names:
             setattr(self, name, 0)
 
@@ -100,6 +101,10 @@ class Learner:
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
         """The numbers of this update's formula for parameters of a type: those that :meth:`step` uses and a kernel is given."""
         return ()
+
+    def row_coefficients(self, dtype: Any) -> tuple[float, ...]:
+        """As :meth:`coefficients`, for :meth:`step_rows`."""
+        return self.coefficients(dtype)
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         """Update *w*, a parameter, in place from its gradient *g*, which may be overwritten.
@@ -288,15 +293,18 @@ class Learner:
     # Inside --------------------------------------------------------------------------------------------------------------------
 
     def _step(self, parts: Sequence[Part], count: int) -> None:
-        """Prepare the gradients and update parameters, or rows of them: whole parameters all at once where there is a kernel."""
+        """Prepare the gradients and update parameters, or rows of them: all at once what there is a kernel for."""
         kernel, prepares = self._kernel, self._prepares or self._mean
+        fused = []
         for part in parts:
             if part.rows is not None and not len(part.rows):
                 continue
             xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
             preparation = self._options.preparation(xp, g, work, count, self._mean) if prepares else UNPREPARED
-            if kernel is not None and part.rows is None:
-                part.preparation, part.coefficients = preparation, self.coefficients(w.dtype)
+            if kernel is not None and part.in_place:
+                coefficients = self.coefficients if part.rows is None else self.row_coefficients
+                part.preparation, part.coefficients = preparation, coefficients(w.dtype)
+                fused.append(part)
                 continue
             if prepares:
                 prepare(xp, w, g, work, preparation)
@@ -305,7 +313,7 @@ class Learner:
             else:
                 self.step_rows(xp, w, g, states, work)
         if kernel is not None:
-            kernel.update([part for part in parts if part.rows is None])
+            kernel.update(fused)
 
     def _finish(self, count: int) -> None:
         options = self._options

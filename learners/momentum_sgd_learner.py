@@ -38,6 +38,10 @@ class MomentumSGD(Learner):
         gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
         return self.momentum, gain * self.rate
 
+    def row_coefficients(self, dtype: Any) -> tuple[float, ...]:
+        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        return self.momentum, gain, self.rate
+
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (v,) = states
         momentum, rate = self.coefficients(w.dtype)

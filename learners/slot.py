@@ -21,18 +21,21 @@ class Part:
         xp: array namespace.
         w, g: parameter and gradient, of one shape.
         states: the smoothed gradients.
-        work: temporary arrays.
+        work: temporary arrays of the gradient's shape.
         rows: numbers of the rows, None where it is the whole parameter.
+        in_place: whether *w* and *states* are whole all the same, and the rows in them are what is updated.
         coefficients, preparation: what the learner says for a kernel.
     """
 
     coefficients: Sequence[float]
     preparation: Preparation
 
-    __slots__ = ("coefficients", "g", "preparation", "rows", "states", "w", "work", "xp")
+    __slots__ = ("coefficients", "g", "in_place", "preparation", "rows", "states", "w", "work", "xp")
 
-    def __init__(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], rows: Any = None) -> None:
-        self.xp, self.w, self.g, self.states, self.work, self.rows = xp, w, g, states, work, rows
+    def __init__(
+        self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], rows: Any = None, in_place: bool = True
+    ) -> None:
+        self.xp, self.w, self.g, self.states, self.work, self.rows, self.in_place = xp, w, g, states, work, rows, in_place
 
 
 class Slot:
@@ -48,14 +51,19 @@ class Slot:
         states, work: how many there are.
         row_work: how many temporary arrays an update of some rows needs.
         keeps_gradients: whether updates leave gradients as they are.
+        takes_rows: whether updates of some rows take the parameter whole.
     """
 
-    __slots__ = ("_dense", "_filled", "_keeps_gradients", "_row_work", "_whole", "_wide", "dtype", "parameter", "states", "work")
+    __slots__ = (
+        *("_dense", "_filled", "_keeps_gradients", "_row_work", "_takes_rows", "_whole", "_wide"),
+        *("dtype", "parameter", "states", "work"),
+    )
 
-    def __init__(self, parameter: Parameter, states: int, work: int, row_work: int, keeps_gradients: bool) -> None:
+    def __init__(self, parameter: Parameter, states: int, work: int, row_work: int, keeps_gradients: bool, takes_rows: bool) -> None:
         widens = parameter.dtype == np.float16
         self.dtype = np.float32 if widens else parameter.dtype
         self.parameter, self._row_work, self._keeps_gradients = parameter, row_work, keeps_gradients
+        self._takes_rows = takes_rows and not widens
         self.states, self.work, self._wide = self._arrays(states), self._arrays(work), self._arrays(2 if widens else 0)
         self._whole = Part(parameter.backend.xp, None, None, self.states, self.work)
         self._dense: Any = None
@@ -87,7 +95,7 @@ class Slot:
 
     def take_back(self, part: Part) -> None:
         """Store what an update has done to a :meth:`part` that is not the parameter itself."""
-        if part is not self._whole:
+        if not part.in_place:
             self.parameter.array[part.rows] = part.w
             for state, changed in zip(self.states, part.states, strict=True):
                 state[part.rows] = changed
@@ -96,9 +104,12 @@ class Slot:
 
     def _rows(self, gradient: RowSparse) -> Part:
         xp, rows = self.parameter.backend.xp, gradient.rows
-        w = self.parameter.array[rows].astype(self.dtype, copy=False)
         g = gradient.values.astype(self.dtype, copy=False)
-        return Part(xp, w, g, [state[rows] for state in self.states], [xp.empty_like(w) for _ in range(self._row_work)], rows)
+        work = [xp.empty_like(g) for _ in range(self._row_work)]
+        if self._takes_rows:
+            return Part(xp, self.parameter.array, g, self.states, work, rows)
+        w = self.parameter.array.take(rows, axis=0).astype(self.dtype, copy=False)
+        return Part(xp, w, g, [state.take(rows, axis=0) for state in self.states], work, rows, in_place=False)
 
     def _densified(self, gradient: RowSparse) -> Any:
         """The whole of a row-sparse gradient, in an array that is kept for it."""

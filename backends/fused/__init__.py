@@ -19,8 +19,9 @@ KERNELS = {
 
 OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
+    "Csr": "csr:Csr",
 }
-"""The kernel of each operator."""
+"""The kernel of each operator; that of products of CSR rows serves several."""
 
 
 @hookimpl

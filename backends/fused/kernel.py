@@ -14,14 +14,15 @@ import numba
 import numpy as np
 
 from ...core import sums
-from .loops import Loop
+from .loops import ROWS_SHARED_FROM, Loop
 
 
 class Part(Protocol):
     """A parameter, or some of its rows, in an update.
 
     Attributes:
-        w, g: parameter and summed gradient, of one shape.
+        w, g: parameter and summed gradient, of one shape, but of *g* there are only the *rows*.
+        rows: numbers of the rows that are updated, distinct; None for the whole parameter.
         states: the smoothed gradients that the learner keeps for it.
         work: as many temporary arrays as the kernel's ``work_arrays`` says.
         coefficients: the numbers of the learner's formula.
@@ -30,6 +31,7 @@ class Part(Protocol):
 
     w: Any
     g: Any
+    rows: Any
     states: Sequence[Any]
     work: Sequence[Any]
     coefficients: Sequence[float]
@@ -58,6 +60,13 @@ def run(loop: Loop, calls: Sequence[Call]) -> None:
     for arrays, numbers in calls:
         flat = [array.reshape(-1) for array in arrays]
         loop(flat[0].size, *flat, *_typed(flat[0].dtype.type, tuple(numbers)))
+
+
+def run_rows(loop: Loop, part: Part) -> None:
+    """Run a loop over some rows of matrices, with numbers in the type of the matrices."""
+    matrices = [array.reshape(len(array), -1) for array in (part.w, part.g, *part.states)]
+    numbers = _typed(part.w.dtype.type, (*part.coefficients, *part.preparation))
+    loop.run(part.g.size >= ROWS_SHARED_FROM, *matrices, part.rows, *numbers)
 
 
 def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
@@ -96,13 +105,22 @@ class Elementwise:
 
     Args:
         loop: compiled loop over parameter, gradient and states; then come the learner's coefficients and what prepares gradients.
+        rows_loop: the same over some rows, whose numbers come after the states; None if the learner has nothing for rows.
     """
 
     work_arrays = 0
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
+    def __init__(self, loop: Loop, rows_loop: Loop | None = None) -> None:
+        self.loop, self.rows_loop = loop, rows_loop
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether parts may be some rows of a parameter."""
+        return self.rows_loop is not None
 
     def update(self, parts: Sequence[Part]) -> None:
         """Update parameters and states in place; gradients stay as they are."""
-        run(self.loop, [((p.w, p.g, *p.states), (*p.coefficients, *p.preparation)) for p in parts])
+        run(self.loop, [((p.w, p.g, *p.states), (*p.coefficients, *p.preparation)) for p in parts if p.rows is None])
+        for p in parts:
+            if self.rows_loop is not None and p.rows is not None:
+                run_rows(self.rows_loop, p)

@@ -18,4 +18,16 @@ def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any,
         w[i] -= v
 
 
-MomentumSGD = Elementwise(descend)
+@Loop
+def descend_rows(
+    w: Any, g: Any, velocity: Any, rows: Any, momentum: Any, gain: Any, rate: Any, scale: Any, threshold: Any, weight: Any
+) -> None:
+    for i in numba.prange(rows.size):
+        w_row, g_row, v_row = w[rows[i]], g[i], velocity[rows[i]]
+        for j in range(w_row.size):
+            v = v_row[j] * momentum + prepared(g_row[j], w_row[j], scale, threshold, weight) * gain
+            v_row[j] = v
+            w_row[j] -= v * rate
+
+
+MomentumSGD = Elementwise(descend, descend_rows)

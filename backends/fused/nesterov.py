@@ -19,4 +19,15 @@ def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any,
         w[i] = w[i] - v * momentum - step
 
 
-Nesterov = Elementwise(descend)
+@Loop
+def descend_rows(w: Any, g: Any, velocity: Any, rows: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
+    for i in numba.prange(rows.size):
+        w_row, g_row, v_row = w[rows[i]], g[i], velocity[rows[i]]
+        for j in range(w_row.size):
+            step = prepared(g_row[j], w_row[j], scale, threshold, weight) * rate
+            v = v_row[j] * momentum + step
+            v_row[j] = v
+            w_row[j] = w_row[j] - v * momentum - step
+
+
+Nesterov = Elementwise(descend, descend_rows)

@@ -16,4 +16,12 @@ def descend(w: Any, g: Any, rate: Any, scale: Any, threshold: Any, weight: Any) 
         w[i] -= prepared(g[i], w[i], scale, threshold, weight) * rate
 
 
-SGD = Elementwise(descend)
+@Loop
+def descend_rows(w: Any, g: Any, rows: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
+    for i in numba.prange(rows.size):
+        w_row, g_row = w[rows[i]], g[i]
+        for j in range(w_row.size):
+            w_row[j] -= prepared(g_row[j], w_row[j], scale, threshold, weight) * rate
+
+
+SGD = Elementwise(descend, descend_rows)

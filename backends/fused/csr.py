@@ -1,0 +1,101 @@
+"""Products of CSR rows with dense matrices: each entry's row of the dense matrix is read once, each row of the result written once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...core.sparse import Parts
+from .loops import ROWS_SHARED_FROM, Loop, compiled
+
+SHARES = 16
+"""Runs of rows, with about as many entries each, that a product is cut into for the threads."""
+
+DIGIT = 11
+"""Bits of a column's number that one pass of the sort looks at."""
+
+
+@Loop
+def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None:
+    rows = len(out)
+    entries, starts = indptr[rows], indptr[:rows]
+    for share in numba.prange(SHARES):
+        first = np.searchsorted(starts, entries * share // SHARES)
+        last = np.searchsorted(starts, entries * (share + 1) // SHARES) if share < SHARES - 1 else rows
+        for row in range(first, last):
+            total, begin, end = out[row], indptr[row], indptr[row + 1]
+            odd = (end - begin) & 1
+            if odd:
+                value, term = data[begin], dense[indices[begin]]
+                for j in range(total.size):
+                    total[j] = value * term[j]
+            else:
+                total[:] = 0
+            for k in range(begin + odd, end, 2):  # two terms at a time keep the memory busier than one
+                value, term = data[k], dense[indices[k]]
+                value2, term2 = data[k + 1], dense[indices[k + 1]]
+                for j in range(total.size):
+                    total[j] = (total[j] + value * term[j]) + value2 * term2[j]
+
+
+@compiled
+def transpose(data: Any, indices: Any, indptr: Any, width: int) -> Any:
+    """The columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them."""
+    entries = len(indices)
+    order = _sorted(indices, width)
+    row_of = np.empty(entries, indices.dtype)
+    for row in range(len(indptr) - 1):
+        row_of[indptr[row] : indptr[row + 1]] = row
+    present, starts = np.empty(entries, indices.dtype), np.empty(entries + 1, indptr.dtype)
+    values, rows = np.empty(entries, data.dtype), np.empty(entries, indices.dtype)
+    count = 0
+    for k in range(entries):
+        i = order[k]
+        values[k], rows[k] = data[i], row_of[i]
+        if k == 0 or indices[i] != present[count - 1]:
+            present[count], starts[count] = indices[i], k
+            count += 1
+    starts[count] = entries
+    return present[:count], (values, rows, starts[: count + 1])
+
+
+@compiled
+def _sorted(indices: Any, width: int) -> Any:
+    """The entries by ascending column; those of a column keep their order."""
+    mask = (1 << DIGIT) - 1
+    order = np.arange(len(indices))
+    moved = np.empty_like(order)
+    shift = 0
+    while (width - 1) >> shift:
+        places = np.zeros(mask + 2, np.intp)
+        for i in order:
+            places[((indices[i] >> shift) & mask) + 1] += 1
+        for digit in range(mask):
+            places[digit + 1] += places[digit]
+        for i in order:
+            digit = (indices[i] >> shift) & mask
+            moved[places[digit]] = i
+            places[digit] += 1
+        order, moved = moved, order
+        shift += DIGIT
+    return order
+
+
+class Csr:
+    """Products with CSR rows."""
+
+    @staticmethod
+    def product(rows: Parts, dense: Any, out: Any) -> None:
+        """Write the product with a matrix."""
+        multiply.run(len(rows[0]) * out.shape[1] >= ROWS_SHARED_FROM, *rows, dense, out)
+
+    @staticmethod
+    def transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
+        """The product of the rows, *width* columns wide, transposed: the numbers of its rows that entries contribute to, and these."""
+        present, transposed = transpose(*rows, width)
+        out = np.empty((len(present), dense.shape[1]), dense.dtype)
+        Csr.product(transposed, dense, out)
+        return present, out
+
