@@ -60,7 +60,7 @@ class Loop:
         """
         threads = max_threads() if shared else 1
         if threads > 1 and are_shared():
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
             self._shared(*arguments)
         else:
             self._alone(*arguments)
@@ -75,11 +75,10 @@ def _twin(function: Any) -> Any:
 
 def compiled(function: Callable[..., Any], parallel: bool = False) -> Callable[..., Any]:
     """A function that is compiled when it is first called with arguments of some types; the result is kept on disk."""
-    options = {"parallel": parallel, "nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(function, cache=True, **options)
+        return numba.njit(function, cache=True, parallel=parallel, nogil=True, error_model="numpy")
     except RuntimeError:  # no folder that Numba keeps results in can be written to
-        return numba.njit(function, **options)
+        return numba.njit(function, parallel=parallel, nogil=True, error_model="numpy")
 
 
 def are_shared() -> bool:
