@@ -177,10 +177,10 @@ class RowSparse:
         if self.rows is None:
             self.set(term.rows.copy(), term.values.copy())
             return
-        rows = xp.union1d(self.rows, term.rows)
+        rows, places = xp.unique(xp.concatenate((self.rows, term.rows)), return_inverse=True)
         values = xp.zeros((len(rows), *self.shape[1:]), self.dtype)
-        values[xp.searchsorted(rows, self.rows)] = self.values
-        values[xp.searchsorted(rows, term.rows)] += term.values
+        values[places[: len(self.rows)]] = self.values
+        values[places[len(self.rows) :]] += term.values
         self.set(rows, values)
 
     def to_csr(self, backend: Any) -> Any:
