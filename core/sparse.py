@@ -206,7 +206,7 @@ class RowSparse:
 
 def _is_one_hot(parts: Parts) -> bool:
     _, indices, starts = parts
-    return len(starts) - 1 == len(indices) and bool((starts[1:] > starts[:-1]).all())
+    return len(starts) - 1 == len(indices) == np.count_nonzero(starts[1:] > starts[:-1])
 
 
 def _csr_matrix(data: Any, indices: Any, indptr: Any, width: int) -> Any:

@@ -15,7 +15,7 @@ from ...core.shape import broadcast, size_of
 from ...core.spec import Spec
 from ...core.work import numbers_in
 from .axes import with_dim
-from .targets import class_axis, common_rank, dense, is_one_hot, lined_up, loss_shape
+from .targets import Rows, common_rank, dense, lined_up, loss_shape
 
 
 class CrossEntropyWithSoftmax(Op):
@@ -35,82 +35,82 @@ class CrossEntropyWithSoftmax(Op):
         return 4 * size_of(logits.shape) + 2 * numbers_in(target)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        xp = ctx.xp
-        axis = class_axis(ctx, inputs[0], self.axis)
-        z, y = lined_up(inputs, ctx.layouts, _rank(ctx, out))
-        powers, total = _kept_softmax(ctx, z, axis)
-        edge = ctx.scratch("edge", total.shape, z.dtype)
-        level = ctx.scratch("level", total.shape, z.dtype)
-        xp.maximum.reduce(z, axis, None, edge, True)
+        xp, rows = ctx.xp, ctx.state
+        if rows is None or rows.out is not out:
+            rows = ctx.state = _SoftmaxRows(ctx, out, inputs, self.axis)
+        z, y, axis, powers, total, edge, level = rows.z, rows.y, rows.axis, rows.powers, rows.total, rows.edge, rows.level
+        rows.find_edge(xp)
         xp.subtract(z, edge, out=powers)
         xp.exp(powers, out=powers)
         xp.add.reduce(powers, axis, None, total, True)
         xp.log(total, out=level)
-        if axis == -1 and is_one_hot(y, z, out.size):
-            picked = out.reshape(-1)
-            places = _kept_places(ctx, z)
-            xp.add(_row_starts(ctx, z), y.indices, out=places)
-            z.reshape(-1).take(places, out=picked, mode="clip")
+        if rows.is_one_hot:
+            picked, places = rows.picked, rows.places
+            xp.add(rows.starts, y.indices, out=places)
+            z.take(places, None, picked, "clip")  # other modes copy
             xp.multiply(picked, y.data, out=picked)
         else:
-            products = ctx.scratch("products", with_dim(out.shape, axis, z.shape[axis]), z.dtype)
-            xp.multiply(z, dense(ctx, y, _rank(ctx, out)), out=products)
+            products = ctx.scratch("products", rows.full, z.dtype)
+            xp.multiply(z, dense(ctx, y, rows.rank), out=products)
             products.sum(axis=axis, out=out, keepdims=True)
         xp.subtract(edge, out, out=out)  # first what is large: the logarithm would be lost in it
         xp.add(out, level, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        axis = class_axis(ctx, inputs[0], self.axis)
-        rank = _rank(ctx, grad)
-        z, y = lined_up(inputs, ctx.layouts, rank)
-        dz, dy = lined_up(grads, ctx.layouts, rank)
-        full = with_dim(grad.shape, axis, z.shape[axis])
+        xp, rows = ctx.xp, ctx.state
+        z, y = rows.z, rows.y
+        dz, dy = lined_up(grads, ctx.layouts, rows.rank)
         if dz is not None:
-            slope = dz if dz.shape == full else ctx.scratch("slope", full, z.dtype)
-            powers, total = _kept_softmax(ctx, z, axis)
-            scale = ctx.scratch("level", grad.shape, grad.dtype)
-            ctx.xp.divide(grad, total, out=scale)
-            ctx.xp.multiply(powers, scale, out=slope)
-            self._subtract_target(ctx, axis, slope, grad, z, y)
+            slope = dz if dz.shape == rows.full else ctx.scratch("slope", rows.full, z.dtype)
+            xp.divide(grad, rows.total, out=rows.scale)
+            xp.multiply(rows.powers, rows.scale, out=slope)
+            if rows.is_one_hot:
+                slope.reshape(-1)[rows.places] -= y.data * grad.reshape(-1)
+            else:
+                products = ctx.scratch("products", rows.full, z.dtype)
+                xp.multiply(dense(ctx, y, rows.rank), grad, out=products)
+                xp.subtract(slope, products, out=slope)
             if slope is not dz:
                 ctx.sum_to(slope, dz)
         if dy is not None:
-            products = ctx.scratch("products", full, z.dtype)
-            ctx.xp.multiply(z, grad, out=products)
-            ctx.xp.negative(products, out=products)
+            products = ctx.scratch("products", rows.full, z.dtype)
+            xp.multiply(z, grad, out=products)
+            xp.negative(products, out=products)
             ctx.sum_to(products, dy)
 
-    def _subtract_target(self, ctx: Context, axis: int, slope: Any, grad: Any, z: Any, y: Any) -> None:
-        if axis == -1 and is_one_hot(y, z, grad.size):
-            flat = slope.reshape(-1)
-            flat[_kept_places(ctx, z)] -= y.data * grad.reshape(-1)
+
+class _SoftmaxRows(Rows):
+    """Where the cross entropy keeps its numbers.
+
+    Attributes:
+        powers, total: exponentials of the logits and their sum, whose ratio is the softmax: forward's numbers that backward needs.
+        edge, level: the largest logits, and the logarithms of the sums.
+        scale: backward's factor of the exponentials.
+        picked, starts, places: for a one-hot target, the losses in one row, where each row of classes begins in the flattened logits, and
+            where its right class lies.
+    """
+
+    def __init__(self, ctx: Context, out: Any, inputs: Sequence[Any], axis: int | Axis) -> None:
+        super().__init__(ctx, out, inputs, axis)
+        z = self.z
+        sums = with_dim(z.shape, self.axis, 1)
+        self.powers, self.total = ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", sums, z.dtype)
+        self.edge, self.level = ctx.scratch("edge", sums, z.dtype), ctx.scratch("level", sums, z.dtype)
+        self.scale = ctx.scratch("scale", out.shape, out.dtype)
+        if self.axis == -1:
+            self._starts = ctx.xp.arange(0, z.size, z.shape[-1]).reshape(z.shape[:-1])
+            self._edges = self.edge.reshape(z.shape[:-1])
+            self.places = ctx.keep("places", (self._starts.size,), np.intp)
+            self.starts, self.picked = self._starts.reshape(-1), out.reshape(-1)
+
+    def find_edge(self, xp: Any) -> None:
+        """Find the largest logits; of a few classes the largest is found faster by its place."""
+        if self.axis == -1:
+            self.z.argmax(axis=-1, out=self.largest)
+            xp.add(self.largest, self._starts, out=self.largest)
+            self.z.take(self.largest, None, self._edges, "clip")
         else:
-            products = ctx.scratch("products", slope.shape, slope.dtype)
-            ctx.xp.multiply(dense(ctx, y, _rank(ctx, grad)), grad, out=products)
-            ctx.xp.subtract(slope, products, out=slope)
-
-
-def _rank(ctx: Context, out: Any) -> int:
-    """Number of static axes of the result."""
-    return out.ndim - (ctx.layout is not None)
-
-
-def _kept_softmax(ctx: Context, z: Any, axis: int) -> tuple[Any, Any]:
-    """Exponentials of the logits and their sum, whose ratio is the softmax: forward's numbers that backward needs."""
-    return ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", with_dim(z.shape, axis, 1), z.dtype)
-
-
-def _row_starts(ctx: Context, z: Any) -> Any:
-    """Where each row of classes begins in the flattened logits."""
-    starts = ctx.state
-    if starts is None or len(starts) * z.shape[-1] != z.size:
-        starts = ctx.state = ctx.xp.arange(0, z.size, z.shape[-1])
-    return starts
-
-
-def _kept_places(ctx: Context, z: Any) -> Any:
-    """Where the right classes lie in the flattened logits, for a one-hot target."""
-    return ctx.keep("places", (z.size // z.shape[-1],), np.intp)
+            xp.maximum.reduce(self.z, self.axis, None, self.edge, True)
 
 
 class SquaredError(Op):

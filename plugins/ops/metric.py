@@ -12,8 +12,7 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.spec import Spec
-from .axes import with_dim
-from .targets import class_axis, common_rank, dense, is_one_hot, lined_up, loss_shape
+from .targets import Rows, class_axis, common_rank, dense, lined_up, loss_shape
 
 _LAST = -1
 
@@ -30,30 +29,45 @@ class ClassificationError(Op):
         return self.common(output, target).but(shape=loss_shape(output, target, _LAST, self.op_name))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        xp = ctx.xp
-        rank = out.ndim - (ctx.layout is not None)
-        z, y = lined_up(inputs, ctx.layouts, rank)
-        guess = ctx.scratch("guess", with_dim(z.shape, _LAST, 1), np.intp)
-        z.argmax(axis=_LAST, out=guess, keepdims=True)
-        if is_one_hot(y, z, out.size):
-            hit = out.reshape(-1)
-            xp.equal(guess.reshape(-1), y.indices, out=hit)
-            xp.multiply(hit, y.data, out=hit)
+        xp, rows = ctx.xp, ctx.state
+        if rows is None or rows.out is not out:
+            rows = ctx.state = _GuessRows(ctx, out, inputs)
+        z, y, largest = rows.z, rows.y, rows.largest
+        z.argmax(axis=_LAST, out=largest)
+        if rows.is_one_hot:
+            xp.equal(rows.guess, y.indices, out=rows.hit)
+            xp.multiply(rows.hit, y.data, out=rows.flat)
         else:
-            products = ctx.scratch("products", with_dim(out.shape, _LAST, z.shape[_LAST]), z.dtype)
-            chosen = ctx.state = ctx.keep("chosen", z.shape, np.bool_)
-            xp.equal(xp.arange(z.shape[_LAST]), guess, out=chosen)
-            xp.multiply(chosen, dense(ctx, y, rank), out=products)
+            products = ctx.scratch("products", rows.full, z.dtype)
+            chosen = rows.chosen = ctx.keep("chosen", z.shape, np.bool_)
+            xp.equal(xp.arange(z.shape[_LAST]), largest[..., None], out=chosen)
+            xp.multiply(chosen, dense(ctx, y, rows.rank), out=products)
             products.sum(axis=_LAST, out=out, keepdims=True)
         xp.subtract(1, out, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        chosen = ctx.state
-        dy = lined_up(grads, ctx.layouts, grad.ndim - (ctx.layout is not None))[1]
-        products = ctx.scratch("products", with_dim(grad.shape, _LAST, chosen.shape[_LAST]), grad.dtype)
-        ctx.xp.multiply(chosen, grad, out=products)
+        rows = ctx.state
+        dy = lined_up(grads, ctx.layouts, rows.rank)[1]
+        products = ctx.scratch("products", rows.full, grad.dtype)
+        ctx.xp.multiply(rows.chosen, grad, out=products)
         ctx.xp.negative(products, out=products)
         ctx.sum_to(products, dy)
+
+
+class _GuessRows(Rows):
+    """Where the error keeps its numbers.
+
+    Attributes:
+        flat, guess: the errors, and the classes with the largest outputs, in one row.
+        hit: for a one-hot target, whether the guess is right.
+        chosen: for others, whether each class has the largest output: what backward needs.
+    """
+
+    def __init__(self, ctx: Context, out: Any, inputs: Sequence[Any]) -> None:
+        super().__init__(ctx, out, inputs, _LAST)
+        self.chosen: Any = None
+        self.flat, self.guess = out.reshape(-1), self.largest.reshape(-1)
+        self.hit = ctx.scratch("hit", self.guess.shape, np.bool_)
 
 
 class MeanClassificationError(Op):

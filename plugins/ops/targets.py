@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
 from ...core.layout import Layout
-from ...core.shape import Shape, broadcast, format_shape
+from ...core.shape import Shape, broadcast, format_shape, size_of
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
 from .axes import with_dim
@@ -47,6 +49,39 @@ def class_axis(ctx: Context, output: Any, axis: int | Axis) -> int:
     return number - (output.ndim - (ctx.layouts[0] is not None))
 
 
+class Rows:
+    """An output and its target, lined up, and what comes of their shapes: worked out once, as an instruction's arrays stay the same.
+
+    Attributes:
+        out: the losses.
+        axis: axis of the classes, counted from the end.
+        rank: number of static axes of the losses.
+        z, y: output and target with as many static axes.
+        full: shape of the losses with the classes in place of 1.
+        largest: room for the place of the largest element of each row of classes, if these are the last axis.
+    """
+
+    def __init__(self, ctx: Context, out: Any, inputs: Sequence[Any], axis: int | Axis) -> None:
+        self.out, self.axis = out, class_axis(ctx, inputs[0], axis)
+        self.rank = out.ndim - (ctx.layout is not None)
+        self.z, self.y = z, y = lined_up(inputs, ctx.layouts, self.rank)
+        classes = z.shape[self.axis]
+        self.full = with_dim(out.shape, self.axis, classes)
+        self._names_classes = (
+            self.axis == -1
+            and isinstance(y, SparseRows)
+            and y.shape[-1] == classes
+            and z.size == size_of(y.shape) == out.size * classes
+        )
+        if self.axis == -1:
+            self.largest = ctx.scratch("largest", z.shape[:-1], np.intp)
+
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether the target is sparse and names one class for each loss of this minibatch."""
+        return self._names_classes and self.y.is_one_hot
+
+
 def lined_up(arrays: Sequence[Any], layouts: Sequence[Layout | None], rank: int) -> list[Any]:
     """The arrays with *rank* static axes: axes of length 1 are put in, or left out, in front of those that they have."""
     return [_with_rank(array, layout is not None, rank) for array, layout in zip(arrays, layouts, strict=True)]
@@ -62,13 +97,6 @@ def _with_rank(array: Any, has_rows: bool, rank: int) -> Any:
 def common_rank(ctx: Context, inputs: Sequence[Any]) -> int:
     """The larger number of static axes that operands have."""
     return max(array.ndim - (layout is not None) for array, layout in zip(inputs, ctx.layouts, strict=True))
-
-
-def is_one_hot(target: Any, output: Any, losses: int) -> bool:
-    """Whether *target* is sparse and names one class for each of the *losses*, which are the rows of classes of *output*."""
-    classes = output.shape[-1]
-    fits = isinstance(target, SparseRows) and target.shape[-1] == classes and output.size == losses * classes
-    return fits and len(target.indptr) - 1 == losses and target.is_one_hot
 
 
 def dense(ctx: Context, target: Any, rank: int) -> Any:
