@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from . import memory, profiling
 from .build import explained
 from .context import Context
-from .feed import Feed
 from .layout import Layout
 from .op import includes
 from .recurrence import Sweep, Unrolling
@@ -55,6 +54,7 @@ class Binding:
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
         self._place(workspace)
+        self._inputs = [self.arrays[index] for index in self.program.inputs]
         self.forward_steps: list[Step | Sweep] = []
         self.backward_steps: list[Step | Sweep] = []
         self.finish_steps: list[Step | Sweep] = []
@@ -74,14 +74,13 @@ class Binding:
 
     # ---- data in ----
 
-    def load(self, feeds: Sequence[Feed]) -> None:
+    def load(self, data: Iterable[Any]) -> None:
         """Copy data into the inputs' arrays; sparse inputs refer to it."""
-        for index, fed in zip(self.program.inputs, feeds, strict=True):
-            array = self.arrays[index]
+        for array, given in zip(self._inputs, data, strict=True):
             if type(array) is SparseRows:
-                array.set(fed.data.data, fed.data.indices, fed.data.indptr)
+                array.set(given.data, given.indices, given.indptr)
             else:
-                array[...] = fed.data
+                array[...] = given
 
     def suits(self, sizes: Sizes) -> bool:
         """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""

@@ -92,8 +92,11 @@ def _variable_of(key: Any) -> Variable | None:
     return key.output if isinstance(key, Function) and len(key.outputs) == 1 else None
 
 
-def feeds_for(program: Program, arguments: Any) -> list[Feed]:
+def feeds_for(program: Program, arguments: Any) -> Iterable[Feed]:
     """Convert a user's arguments for a program's inputs."""
+    plain = program.plain_inputs.feeds(arguments)
+    if plain is not None:
+        return plain
     found = match_arguments(program.arguments, arguments)
     return [feed(variable, found[variable]) for variable in program.arguments]
 

@@ -14,9 +14,11 @@ from .dtypes import dtype_name
 from .layout import Layout
 from .shape import Shape, is_concrete, size_of
 from .sparse import SparseRows
-from .spec import BATCH
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
+
+
+_UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
 
 class Feed(NamedTuple):
@@ -82,17 +84,6 @@ def feed(variable: Variable, data: Any) -> Feed:
     Raises:
         ValueError: it does not fit the input; the message says what was expected.
     """
-    spec = variable.spec
-    shape = getattr(data, "shape", None)
-    if spec.axes == BATCH and shape and shape[0] and shape[1:] == spec.shape and getattr(data, "dtype", None) == spec.dtype:
-        if type(data) is np.ndarray and not spec.sparse:
-            return Feed(data, shape[1:], Layout(shape[0]))
-        if is_csr(data) and spec.sparse and _is_within(data):
-            return Feed(data, shape[1:], Layout(shape[0]))
-    return _feed(variable, data)
-
-
-def _feed(variable: Variable, data: Any) -> Feed:
     data = getattr(data, "value_to_feed", data)
     continues = None
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], (list, tuple)):
@@ -282,14 +273,17 @@ def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
-def _is_within(matrix: Any) -> bool:
+def is_within(matrix: Any) -> bool:
     """Whether all column indices lie inside the matrix, which SciPy does not check; a negative one is large as an unsigned number."""
     indices = matrix.indices
-    return not len(indices) or int(indices.view(f"u{indices.itemsize}").max()) < matrix.shape[1]
+    if not len(indices):
+        return True
+    unsigned = indices.view(_UNSIGNED[indices.itemsize])
+    return bool(unsigned[unsigned.argmax()] < matrix.shape[1])  # a few numbers have their largest sooner found than reduced
 
 
 def _require_within(variable: Variable, matrix: Any) -> None:
-    if not _is_within(matrix):
+    if not is_within(matrix):
         found = f"{matrix.indices.min()} … {matrix.indices.max()}"
         raise ValueError(f"{variable!r}: the indices of a CSR matrix must lie in 0 … {matrix.shape[1] - 1}, got {found}")
 

@@ -6,7 +6,7 @@ is needed.  Sizes come later: a :class:`~cntk.core.workspace.Workspace` binds a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -20,6 +20,7 @@ from .feed import Feed
 from .function import Primitive
 from .op import Elementwise, Op, includes
 from .ordering import Cycle, in_order
+from .plain import PlainInputs
 from .slots import COMPUTED, FOREVER, HELD, INPUT, Instruction, Loop, Slot
 from .spec import Spec
 from .structure import Densify, Expand
@@ -42,6 +43,7 @@ class Program:
         slots: all values.
         instructions: operators in the order of the forward pass; the backward pass goes the other way.
         inputs, arguments: slots that data is fed to, and their variables.
+        plain_inputs: the same, with the data that needs no conversion.
         is_static: whether all shapes are known without data.
         stages: how many stages it runs in; between two of them operators decide from data how rows lie.
         slots_of_stage: slots whose arrays are placed in each stage.
@@ -75,6 +77,7 @@ class Program:
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
         self.arguments = [self.slots[index].variable for index in self.inputs]
+        self.plain_inputs = PlainInputs(self.arguments)
         self.seed_slots: dict[Variable, int] = {}
         self.gradient_slots: dict[Variable, int] = {}
         if wrt:
@@ -86,7 +89,7 @@ class Program:
 
     # ---- running ----
 
-    def start(self, feeds: Sequence[Feed]) -> Run:
+    def start(self, feeds: Iterable[Feed]) -> Run:
         """Take a workspace and load data into it, one feed for each argument; the caller closes the run to give it back.
 
         Raises:

@@ -7,7 +7,7 @@ allocates nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
@@ -16,6 +16,7 @@ from .axis import Axes
 from .binding import Binding
 from .feed import Feed
 from .layout import Layout
+from .plain import PlainFeeds
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -34,15 +35,27 @@ class Workspace:
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
 
-    def load(self, feeds: Sequence[Feed]) -> Binding:
+    def load(self, feeds: Iterable[Feed]) -> Binding:
         """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
-        self._check(feeds)
-        key = tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
+        if type(feeds) is PlainFeeds:
+            known = self._bindings[0].get(feeds.samples)
+            if known is not None:
+                known.load(feeds.data)
+                return known
+        listed = list(feeds)
+        self._check(listed)
+        key = self._key(listed)
         binding = self._bindings[0].get(key)
-        if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in feeds):
-            binding = self._bound(key, Sizes(self.program, feeds), None)
-        binding.load(feeds)
+        if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
+            binding = self._bound(key, Sizes(self.program, listed), None)
+        binding.load([fed.data for fed in listed])
         return binding
+
+    def _key(self, feeds: Sequence[Feed]) -> Any:
+        """What tells minibatches of different sizes apart: the number of samples, if they differ in nothing else."""
+        if self.program.plain_inputs.all_plain and feeds[0].layout is not None:
+            return feeds[0].layout.samples
+        return tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
 
     def advance(self, binding: Binding) -> Binding:
         """Bind the stage that follows, now that its rows can be decided from the results of this one."""
