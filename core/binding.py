@@ -39,6 +39,7 @@ class Binding:
         before: binding of the stage before, None for the first.
 
     Attributes:
+        is_last: whether the whole program is bound.
         arrays: array of each slot, those of earlier stages included.
         forward_steps: what to call, in order.
         backward_steps, finish_steps: the same; only in the last stage, for the whole program.
@@ -49,6 +50,7 @@ class Binding:
         self.backend = self.program.backend
         self.pool = workspace.pool
         self.stage: int = 0 if before is None else before.stage + 1
+        self.is_last = self.stage == self.program.stages - 1
         self.sizes = sizes
         self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
@@ -61,11 +63,6 @@ class Binding:
         self._backward_ends: list[tuple[int, Instruction]] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
         self._bind_instructions()
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the whole program is bound."""
-        return self.stage == self.program.stages - 1
 
     @property
     def layouts(self) -> list[Layout | None]:

@@ -136,7 +136,8 @@ class Run:
 
     def finish(self) -> None:
         """Carry out what waits for the end of the pass: assignments."""
-        self.binding.run(self.binding.finish_steps)
+        if self.binding.finish_steps:
+            self.binding.run(self.binding.finish_steps)
 
     def value(self, root: Variable) -> Any:
         """Array of a root, in the workspace's memory."""
@@ -145,6 +146,11 @@ class Run:
     def gradient(self, variable: Variable) -> Any:
         """Gradient of a variable, in the workspace's memory: an array or a RowSparse."""
         return self.binding.arrays[self.program.gradient_slots[variable]]
+
+    def gradients(self, variables: Iterable[Variable]) -> list[Any]:
+        """Gradients of several variables."""
+        arrays, slot_of = self.binding.arrays, self.program.gradient_slots
+        return [arrays[slot_of[variable]] for variable in variables]
 
     def layout(self, variable: Variable) -> Layout | None:
         """Layout of a root, or of a variable whose gradient is computed; None without dynamic axes."""

@@ -242,7 +242,8 @@ class Learner:
         parts = [slot.part(gradient, lazily) for slot, gradient in zip(self._slots, gradients, strict=True)]
         self._step(parts, count)
         for slot, part in zip(self._slots, parts, strict=True):
-            slot.take_back(part)
+            if part.is_copy:
+                slot.take_back(part)
         if self._changes_parameters:
             self._finish(count)
         self._count(count, is_sweep_end)
@@ -301,7 +302,7 @@ class Learner:
                 continue
             xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
             preparation = self._options.preparation(xp, g, work, count, self._mean) if prepares else UNPREPARED
-            if kernel is not None and part.in_place:
+            if kernel is not None and (part.rows is None or not part.is_copy):
                 coefficients = self.coefficients if part.rows is None else self.row_coefficients
                 part.preparation, part.coefficients = preparation, coefficients(w.dtype)
                 fused.append(part)

@@ -23,19 +23,17 @@ class Part:
         states: the smoothed gradients.
         work: temporary arrays of the gradient's shape.
         rows: numbers of the rows, None where it is the whole parameter.
-        in_place: whether *w* and *states* are whole all the same, and the rows in them are what is updated.
+        is_copy: whether *w* and *states* are copies, to be taken back; where there are *rows* and they are none, those rows in them change.
         coefficients, preparation: what the learner says for a kernel.
     """
 
     coefficients: Sequence[float]
     preparation: Preparation
 
-    __slots__ = ("coefficients", "g", "in_place", "preparation", "rows", "states", "w", "work", "xp")
+    __slots__ = ("coefficients", "g", "is_copy", "preparation", "rows", "states", "w", "work", "xp")
 
-    def __init__(
-        self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], rows: Any = None, in_place: bool = True
-    ) -> None:
-        self.xp, self.w, self.g, self.states, self.work, self.rows, self.in_place = xp, w, g, states, work, rows, in_place
+    def __init__(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], is_copy: bool, rows: Any = None) -> None:
+        self.xp, self.w, self.g, self.states, self.work, self.is_copy, self.rows = xp, w, g, states, work, is_copy, rows
 
 
 class Slot:
@@ -65,7 +63,7 @@ class Slot:
         self.parameter, self._row_work, self._keeps_gradients = parameter, row_work, keeps_gradients
         self._takes_rows = takes_rows and not widens
         self.states, self.work, self._wide = self._arrays(states), self._arrays(work), self._arrays(2 if widens else 0)
-        self._whole = Part(parameter.backend.xp, None, None, self.states, self.work)
+        self._whole = Part(parameter.backend.xp, None, None, self.states, self.work, is_copy=widens)
         self._dense: Any = None
         self._filled: Any = None
         self.reset()
@@ -86,30 +84,30 @@ class Slot:
                 return self._rows(gradient)
             gradient = self._densified(gradient)
         whole = self._whole
-        whole.w, whole.g = parameter.array, gradient
-        if self._wide:
-            for wide, array in zip(self._wide, (whole.w, whole.g), strict=True):
-                wide[...] = array
+        if whole.is_copy:
             whole.w, whole.g = self._wide
+            whole.w[...], whole.g[...] = parameter.array, gradient
+        else:
+            whole.w, whole.g = parameter.array, gradient
         return whole
 
     def take_back(self, part: Part) -> None:
-        """Store what an update has done to a :meth:`part` that is not the parameter itself."""
-        if not part.in_place:
-            self.parameter.array[part.rows] = part.w
-            for state, changed in zip(self.states, part.states, strict=True):
-                state[part.rows] = changed
-        elif self._wide:
+        """Store what an update has done to a :meth:`part` that is a copy."""
+        if part is self._whole:
             self.parameter.array[...] = part.w
+            return
+        self.parameter.array[part.rows] = part.w
+        for state, changed in zip(self.states, part.states, strict=True):
+            state[part.rows] = changed
 
     def _rows(self, gradient: RowSparse) -> Part:
         xp, rows = self.parameter.backend.xp, gradient.rows
         g = gradient.values.astype(self.dtype, copy=False)
         work = [xp.empty_like(g) for _ in range(self._row_work)]
         if self._takes_rows:
-            return Part(xp, self.parameter.array, g, self.states, work, rows)
+            return Part(xp, self.parameter.array, g, self.states, work, is_copy=False, rows=rows)
         w = self.parameter.array.take(rows, axis=0).astype(self.dtype, copy=False)
-        return Part(xp, w, g, [state.take(rows, axis=0) for state in self.states], work, rows, in_place=False)
+        return Part(xp, w, g, [state.take(rows, axis=0) for state in self.states], work, is_copy=True, rows=rows)
 
     def _densified(self, gradient: RowSparse) -> Any:
         """The whole of a row-sparse gradient, in an array that is kept for it."""

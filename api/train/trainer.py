@@ -342,7 +342,7 @@ class Trainer:
         run.backward()
         updated = False
         for learner in self._learners:
-            gradients = [run.gradient(parameter) for parameter in learner.updated_parameters]
+            gradients = run.gradients(learner.updated_parameters)
             updated = learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep) or updated
         return updated
 
@@ -440,8 +440,10 @@ def _host(run: Run, variable: Variable) -> Any:
 
 def _ends_sweep(arguments: Any) -> bool:
     """Whether data of a minibatch source says that a sweep ends in it."""
-    given = arguments.values() if isinstance(arguments, dict) else [arguments]
-    return any(isinstance(data, MinibatchData) and data.end_of_sweep for data in given)
+    for data in arguments.values() if isinstance(arguments, dict) else (arguments,):
+        if isinstance(data, MinibatchData) and data.end_of_sweep:
+            return True
+    return False
 
 
 def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:

@@ -44,7 +44,7 @@ class CrossEntropyWithSoftmax(Op):
         xp.exp(powers, out=powers)
         xp.add.reduce(powers, axis, None, total, True)
         xp.log(total, out=level)
-        if rows.is_one_hot:
+        if rows.look():
             picked, places = rows.picked, rows.places
             xp.add(rows.starts, y.indices, out=places)
             z.take(places, None, picked, "clip")  # other modes copy
@@ -59,7 +59,7 @@ class CrossEntropyWithSoftmax(Op):
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp, rows = ctx.xp, ctx.state
         z, y = rows.z, rows.y
-        dz, dy = lined_up(grads, ctx.layouts, rows.rank)
+        dz, dy = rows.lined_up(grads)
         if dz is not None:
             slope = dz if dz.shape == rows.full else ctx.scratch("slope", rows.full, z.dtype)
             xp.divide(grad, rows.total, out=rows.scale)

@@ -34,7 +34,7 @@ class ClassificationError(Op):
             rows = ctx.state = _GuessRows(ctx, out, inputs)
         z, y, largest = rows.z, rows.y, rows.largest
         z.argmax(axis=_LAST, out=largest)
-        if rows.is_one_hot:
+        if rows.look():
             xp.equal(rows.guess, y.indices, out=rows.hit)
             xp.multiply(rows.hit, y.data, out=rows.flat)
         else:
@@ -47,7 +47,7 @@ class ClassificationError(Op):
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         rows = ctx.state
-        dy = lined_up(grads, ctx.layouts, rows.rank)[1]
+        dy = rows.lined_up(grads)[1]
         products = ctx.scratch("products", rows.full, grad.dtype)
         ctx.xp.multiply(rows.chosen, grad, out=products)
         ctx.xp.negative(products, out=products)

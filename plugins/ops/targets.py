@@ -58,6 +58,7 @@ class Rows:
         rank: number of static axes of the losses.
         z, y: output and target with as many static axes.
         full: shape of the losses with the classes in place of 1.
+        is_one_hot: whether the target of this minibatch is sparse and names one class for each loss; found by :meth:`look`.
         largest: room for the place of the largest element of each row of classes, if these are the last axis.
     """
 
@@ -65,9 +66,11 @@ class Rows:
         self.out, self.axis = out, class_axis(ctx, inputs[0], axis)
         self.rank = out.ndim - (ctx.layout is not None)
         self.z, self.y = z, y = lined_up(inputs, ctx.layouts, self.rank)
+        self._layouts = None if z is inputs[0] and y is inputs[1] else tuple(ctx.layouts)
         classes = z.shape[self.axis]
         self.full = with_dim(out.shape, self.axis, classes)
-        self._names_classes = (
+        self.is_one_hot = False
+        self._may_be_one_hot = (
             self.axis == -1
             and isinstance(y, SparseRows)
             and y.shape[-1] == classes
@@ -76,10 +79,14 @@ class Rows:
         if self.axis == -1:
             self.largest = ctx.scratch("largest", z.shape[:-1], np.intp)
 
-    @property
-    def is_one_hot(self) -> bool:
-        """Whether the target is sparse and names one class for each loss of this minibatch."""
-        return self._names_classes and self.y.is_one_hot
+    def look(self) -> bool:
+        """See what the target is in this minibatch; whether it is one-hot."""
+        self.is_one_hot = self._may_be_one_hot and self.y.is_one_hot
+        return self.is_one_hot
+
+    def lined_up(self, grads: Sequence[Any]) -> Sequence[Any]:
+        """The operands' gradients, lined up as they are."""
+        return grads if self._layouts is None else lined_up(grads, self._layouts, self.rank)
 
 
 def lined_up(arrays: Sequence[Any], layouts: Sequence[Layout | None], rank: int) -> list[Any]:
