@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,17 +46,17 @@ class SparseRows:
     @property
     def data(self) -> Any:
         """The values."""
-        return self.parts[0]
+        return (self._parts or self.parts)[0]
 
     @property
     def indices(self) -> Any:
         """Column of each value."""
-        return self.parts[1]
+        return (self._parts or self.parts)[1]
 
     @property
     def indptr(self) -> Any:
         """Start of each matrix row, and the end of the last one."""
-        return self.parts[2]
+        return (self._parts or self.parts)[2]
 
     @property
     def nbytes(self) -> int:
@@ -206,7 +207,13 @@ class RowSparse:
 
 def _is_one_hot(parts: Parts) -> bool:
     _, indices, starts = parts
-    return len(starts) - 1 == len(indices) == np.count_nonzero(starts[1:] > starts[:-1])
+    return len(starts) - 1 == len(indices) and starts.tobytes() == _starts_of_one_hot(len(starts), starts.dtype)
+
+
+@lru_cache(maxsize=16)
+def _starts_of_one_hot(count: int, dtype: Any) -> bytes:
+    """Where matrix rows of one value each start, as bytes, which are compared in a tenth of the time that a few numbers take."""
+    return np.arange(count, dtype=dtype).tobytes()
 
 
 def _csr_matrix(data: Any, indices: Any, indptr: Any, width: int) -> Any:

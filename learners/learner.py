@@ -79,6 +79,7 @@ class Learner:
         self._kernel = kernel_of(type(self), self._parameters)
         steps = max(self.work_arrays, options.needs_work_array, bool(options.l2_regularization_weight))
         work = steps if self._kernel is None else max(self._kernel.work_arrays, options.needs_work_array)
+        self._lazily = self.lazy and not options.l2_regularization_weight
         self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
         fused, takes_rows = self._kernel is not None, getattr(self._kernel, "takes_rows", False)
         self._slots = [Slot(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
@@ -238,12 +239,22 @@ class Learner:
             is_sweep_end: whether the minibatch ends a sweep through the data.
         """
         self.begin(count)
-        lazily = self.lazy and not self._options.l2_regularization_weight
-        parts = [slot.part(gradient, lazily) for slot, gradient in zip(self._slots, gradients, strict=True)]
-        self._step(parts, count)
-        for slot, part in zip(self._slots, parts, strict=True):
+        for_kernel: list[tuple[Slot, Part]] = []
+        for slot, gradient in zip(self._slots, gradients, strict=True):
+            part = slot.part(gradient, self._lazily)
+            if part.rows is not None and not len(part.rows):
+                continue
+            if self._kernel is not None and (part.rows is None or not part.is_copy):
+                for_kernel.append((slot, part))
+                continue
+            self._step(part, count)
             if part.is_copy:
                 slot.take_back(part)
+        if for_kernel:
+            self._step_by_kernel([part for _, part in for_kernel], count)
+            for slot, part in for_kernel:
+                if part.is_copy:
+                    slot.take_back(part)
         if self._changes_parameters:
             self._finish(count)
         self._count(count, is_sweep_end)
@@ -293,28 +304,24 @@ class Learner:
 
     # Inside --------------------------------------------------------------------------------------------------------------------
 
-    def _step(self, parts: Sequence[Part], count: int) -> None:
-        """Prepare the gradients and update parameters, or rows of them: all at once what there is a kernel for."""
-        kernel, prepares = self._kernel, self._prepares or self._mean
-        fused = []
+    def _step(self, part: Part, count: int) -> None:
+        """Prepare the gradient and update a parameter, or rows of it."""
+        xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
+        if self._prepares or self._mean:
+            prepare(xp, w, g, work, self._options.preparation(xp, g, work, count, self._mean))
+        if part.rows is None:
+            self.step(xp, w, g, states, work)
+        else:
+            self.step_rows(xp, w, g, states, work)
+
+    def _step_by_kernel(self, parts: Sequence[Part], count: int) -> None:
+        """The same for whole parameters, and for rows that lie in them, all at once."""
         for part in parts:
-            if part.rows is not None and not len(part.rows):
-                continue
-            xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
-            preparation = self._options.preparation(xp, g, work, count, self._mean) if prepares else UNPREPARED
-            if kernel is not None and (part.rows is None or not part.is_copy):
-                coefficients = self.coefficients if part.rows is None else self.row_coefficients
-                part.preparation, part.coefficients = preparation, coefficients(w.dtype)
-                fused.append(part)
-                continue
-            if prepares:
-                prepare(xp, w, g, work, preparation)
-            if part.rows is None:
-                self.step(xp, w, g, states, work)
-            else:
-                self.step_rows(xp, w, g, states, work)
-        if kernel is not None:
-            kernel.update(fused)
+            coefficients = self.coefficients if part.rows is None else self.row_coefficients
+            part.preparation, part.coefficients = UNPREPARED, coefficients(part.w.dtype)
+            if self._prepares or self._mean:
+                part.preparation = self._options.preparation(part.xp, part.g, part.work, count, self._mean)
+        self._kernel.update(parts)
 
     def _finish(self, count: int) -> None:
         options = self._options

@@ -23,8 +23,7 @@ class SGD(Learner):
         return (self.rate,)
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
-        (rate,) = self.coefficients(w.dtype)
-        xp.multiply(g, rate, out=g)
+        xp.multiply(g, self.rate, out=g)
         xp.subtract(w, g, out=w)
 
 
