@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .clone import clone
+from .evaluate import forward
+from .function import CloneMethod, Function
 from .types import as_type
 from .variable import Input, Variable, input_variable
-
-if TYPE_CHECKING:
-    from .function import Function
 
 
 def argument_map(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Variable, Any]:
@@ -29,10 +29,6 @@ def argument_map(function: Function, args: tuple[Any, ...], kwargs: dict[str, An
 
 def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """See :meth:`Function.__call__`."""
-    from .clone import clone
-    from .evaluate import forward
-    from .function import CloneMethod, Function
-
     bound = argument_map(function, args, kwargs)
     if any(isinstance(value, (Variable, Function)) for value in bound.values()):
         for variable in function.arguments:
@@ -51,8 +47,6 @@ def check_types(bound: dict[Variable, Any]) -> None:
     Raises:
         TypeError: it has not.
     """
-    from .function import Function
-
     for position, (parameter, given) in enumerate(bound.items()):
         who = f"argument '{parameter.name}'" if parameter.name else f"argument number {position + 1}"
         if not isinstance(given, (Variable, Function)):

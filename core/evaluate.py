@@ -7,21 +7,19 @@ import operator
 import threading
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from . import clone as cloning
 from .device import DeviceDescriptor, use_default_device
 from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, unfeed_sparse, value_of
+from .function import Function
 from .graph import depth_first_search, leaves_of
 from .program import Program
 from .sparse import RowSparse, SparseRows
 from .value import Lease, is_csr
 from .variable import Constant, Input, Parameter, Variable
 from .workspace import Run
-
-if TYPE_CHECKING:
-    from .function import Function
 
 _checked = False
 
@@ -87,8 +85,6 @@ class Outputs(dict[Variable, Any]):
 
 
 def _variable_of(key: Any) -> Variable | None:
-    from .function import Function
-
     return key.output if isinstance(key, Function) and len(key.outputs) == 1 else None
 
 
@@ -111,8 +107,8 @@ def forward(
     function: Function, arguments: Any, outputs: Any, keep_for_backward: Any, device: Any, as_numpy: bool
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
-    roots = as_outputs(function.outputs if outputs is None else outputs)
-    kept = as_outputs(keep_for_backward or ())
+    roots = list(function.outputs) if outputs is None else as_outputs(outputs)
+    kept = as_outputs(keep_for_backward) if keep_for_backward else []
     every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
@@ -264,8 +260,6 @@ def as_outputs(items: Any) -> list[Variable]:
     Raises:
         TypeError: one is something else.
     """
-    from .function import Function
-
     listed = [items] if isinstance(items, (Variable, Function)) else list(items)
     found: list[Variable] = []
     for item in listed:

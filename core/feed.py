@@ -17,7 +17,6 @@ from .sparse import SparseRows
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
 
-
 _UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
 
@@ -273,17 +272,16 @@ def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
-def is_within(matrix: Any) -> bool:
-    """Whether all column indices lie inside the matrix, which SciPy does not check; a negative one is large as an unsigned number."""
-    indices = matrix.indices
+def is_within(indices: Any, width: int) -> bool:
+    """Whether all column indices lie inside a matrix, which SciPy does not check; a negative one is large as an unsigned number."""
     if not len(indices):
         return True
     unsigned = indices.view(_UNSIGNED[indices.itemsize])
-    return bool(unsigned[unsigned.argmax()] < matrix.shape[1])  # a few numbers have their largest sooner found than reduced
+    return bool(unsigned[unsigned.argmax()] < width)  # a few numbers have their largest sooner found than reduced
 
 
 def _require_within(variable: Variable, matrix: Any) -> None:
-    if not is_within(matrix):
+    if not is_within(matrix.indices, matrix.shape[1]):
         found = f"{matrix.indices.min()} … {matrix.indices.max()}"
         raise ValueError(f"{variable!r}: the indices of a CSR matrix must lie in 0 … {matrix.shape[1] - 1}, got {found}")
 

@@ -49,26 +49,27 @@ class PlainInputs:
     def __init__(self, variables: Sequence[Variable]) -> None:
         specs = [variable.spec for variable in variables]
         self.all_plain = bool(specs) and all(spec.axes == BATCH and spec.is_concrete for spec in specs)
-        self._kinds = [(v, is_csr if v.is_sparse else _is_array, np.dtype(v.dtype), v.spec.shape) for v in variables]
+        self._kinds = [(v, v.is_sparse, np.dtype(v.dtype), v.spec.shape) for v in variables]
 
     def feeds(self, arguments: Any) -> PlainFeeds | None:
-        """The minibatch that a user gives as a dictionary by input; None where it is not plain."""
-        if not self.all_plain or type(arguments) is not dict or len(arguments) != len(self._kinds):
+        """The minibatch that a user gives, as a dictionary by input or as one input's data; None where it is not plain."""
+        if not self.all_plain:
+            return None
+        if type(arguments) is not dict:
+            arguments = {self._kinds[0][0]: arguments}
+        if len(arguments) != len(self._kinds):
             return None
         found, samples = [], None
-        for variable, is_kind, dtype, wanted in self._kinds:
+        for variable, sparse, dtype, wanted in self._kinds:
             data = arguments.get(variable)
-            if not is_kind(data) or data.dtype != dtype:
+            if not (is_csr(data) if sparse else type(data) is np.ndarray):
                 return None
             shape = data.shape
-            if shape[1:] != wanted or shape[:1] != samples and samples is not None:
+            rows = shape[:1]
+            if shape[1:] != wanted or (samples is not None and rows != samples) or (data.data if sparse else data).dtype != dtype:
                 return None
-            if is_kind is is_csr and not is_within(data):
+            if sparse and not is_within(data.indices, shape[1]):
                 return None
-            samples = shape[:1]
+            samples = rows
             found.append(data)
         return PlainFeeds(samples[0], found) if samples and samples[0] else None
-
-
-def _is_array(data: Any) -> bool:
-    return type(data) is np.ndarray

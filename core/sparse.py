@@ -101,7 +101,7 @@ class SparseRows:
     def is_one_hot(self) -> bool:
         """Whether every matrix row holds exactly one value; found out once a minibatch."""
         if self._one_hot is None:
-            self._one_hot = _is_one_hot(self.parts)
+            self._one_hot = _is_one_hot(self._parts or self.parts)
         return self._one_hot
 
     def to_dense(self, xp: Any, out: Any) -> None:

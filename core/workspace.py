@@ -147,11 +147,6 @@ class Run:
         """Gradient of a variable, in the workspace's memory: an array or a RowSparse."""
         return self.binding.arrays[self.program.gradient_slots[variable]]
 
-    def gradients(self, variables: Iterable[Variable]) -> list[Any]:
-        """Gradients of several variables."""
-        arrays, slot_of = self.binding.arrays, self.program.gradient_slots
-        return [arrays[slot_of[variable]] for variable in variables]
-
     def layout(self, variable: Variable) -> Layout | None:
         """Layout of a root, or of a variable whose gradient is computed; None without dynamic axes."""
         slot = self.program.root_slots.get(variable)

@@ -88,7 +88,9 @@ class Slot:
             whole.w, whole.g = self._wide
             whole.w[...], whole.g[...] = parameter.array, gradient
         else:
-            whole.w, whole.g = parameter.array, gradient
+            whole.g = gradient
+            if whole.w is None:
+                whole.w = parameter.array
         return whole
 
     def take_back(self, part: Part) -> None:

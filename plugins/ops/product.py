@@ -96,7 +96,8 @@ class Times(Op):
         return flop
 
     def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
-        left = self._summable(ctx, left, right)
+        if isinstance(left, SparseRows):
+            left = self._summable(ctx, left, right)
         if isinstance(left, SparseRows):
             w = self.right_matrix(ctx, dense(ctx, right))
             k, n = w.shape[-2:]
