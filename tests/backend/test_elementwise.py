@@ -205,3 +205,12 @@ def test_cast_converts_values_forward_and_gradients_back(device: DeviceDescripto
     np.testing.assert_array_equal(gradient, [[1, 1]])
     with pytest.raises(ValueError, match="not supported"):
         C.cast(x, np.int32)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("size", [5, 5000])
+def test_relu_of_few_and_of_many_elements(size: int, dtype: Any, device: DeviceDescriptor) -> None:
+    edges = np.array([nan, inf, -inf, -1, 2], dtype)
+    value, (gradient,) = values_and_gradients(C.relu, [np.resize(edges, size)], device, dtype)
+    np.testing.assert_array_equal(value, np.resize(np.array([nan, inf, 0, 0, 2], dtype), size))
+    np.testing.assert_array_equal(gradient[1:], np.resize(np.array([1, 0, 0, 1, 0], dtype), size - 1))

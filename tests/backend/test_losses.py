@@ -239,3 +239,29 @@ def test_weighted_binary_cross_entropy_of_sequences() -> None:
     chance, answer, weight = (np.concatenate(part) for part in (chances, answers, weights))
     losses = -answer * np.log(chance) - (1 - answer) * np.log(1 - chance)
     np.testing.assert_allclose(found, 5 * np.average(losses, weights=weight), rtol=1e-5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_cross_entropy_and_error_follow_targets_from_minibatch_to_minibatch(sparse: bool) -> None:
+    """A target that is one-hot in one minibatch need not be in the next of the same size."""
+    z, y = C.input_variable(3), C.input_variable(3, is_sparse=sparse)
+    both = C.combine([C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)])
+    several = csr_matrix(np.array([[0.5, 0.5, 0], [0, 0, 0], [0, 0, 1]], dtype=np.float32))
+    empty_then_two = csr_matrix(np.array([[0, 0, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))
+    logarithms = np.log(np.exp(LOGITS).sum(axis=1))
+    for target in (one_hot([2, 1, 0]), several, one_hot([0, 0, 1]), empty_then_two, one_hot([1, 2, 2])):
+        dense = target.toarray()
+        loss, error = both.eval({z: LOGITS, y: target if sparse else dense}).values()
+        assert_close(loss[:, 0], logarithms - (LOGITS * dense).sum(axis=1))
+        assert_array_equal(error[:, 0], 1 - dense[np.arange(3), LOGITS.argmax(axis=1)])
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_cross_entropy_of_logits_that_are_no_numbers(shape: tuple[int, ...]) -> None:
+    z, y = C.input_variable(shape), C.input_variable(shape)
+    loss = C.cross_entropy_with_softmax(z, y)
+    logits = np.zeros((2, *shape), np.float32)
+    logits[1, ..., 1] = np.nan
+    found = loss.eval({z: logits, y: np.full((2, *shape), 1 / 3, np.float32)})
+    assert_close(found[0], np.full_like(found[0], np.log(3)))
+    assert np.isnan(found[1]).all()
