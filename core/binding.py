@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from . import memory, profiling
+from .blocks import in_blocks
 from .build import explained
 from .context import Context
 from .layout import Layout
 from .op import includes
 from .recurrence import Sweep, Unrolling
 from .sizes import Sizes
-from .slots import COMPUTED, HELD, INPUT, ROWS, ZERO
+from .slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
 from .sparse import RowSparse, SparseRows
 
 if TYPE_CHECKING:
@@ -127,6 +128,10 @@ class Binding:
             return slot.variable.array  # type: ignore[attr-defined]
         if slot.kind == ROWS:
             return RowSparse(shape, dtype)
+        if slot.kind == FOLDED:
+            return self.program.folded.arrays[index]  # type: ignore[union-attr]
+        if slot.kind == UNUSED:
+            return None
         if slot.kind == ZERO:
             return self.backend.xp.zeros(shape, dtype)
         return SparseRows(shape, dtype)
@@ -138,9 +143,9 @@ class Binding:
             self.contexts[instruction] = self._context(instruction)
         for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
             if loop is None:
-                for instruction in body:
-                    self._bind_views((instruction,))
-                    self.forward_steps.extend(self.forward_step(instruction))
+                for chain, members in groupby(body, key=attrgetter("chain")):
+                    steps = self._forward_steps(members)
+                    self.forward_steps.extend(steps if chain is None else in_blocks(self, chain, list(steps)))
             else:
                 self._bind_views(body)
                 unrolling = self.unrollings[loop] = Unrolling(self, loop)
@@ -154,10 +159,11 @@ class Binding:
                 self._pass_gradients(instruction)
             if loop is not None and group:
                 self.unrollings[loop].bind_backward(self)
-            for instruction in group:
-                targets = (instruction.grads, instruction.sums) if loop is None else (instruction.late_grads, instruction.late_sums)
-                self.backward_steps.extend(self.backward_step(instruction, *targets))
-                self._backward_ends.append((len(self.backward_steps), instruction))
+            for chain, members in groupby(group, key=attrgetter("backward_chain")):
+                for together in [[instruction] for instruction in members] if chain is None else [list(members)]:
+                    steps = self._backward_steps(together)
+                    self.backward_steps.extend(steps if chain is None else in_blocks(self, chain, steps))
+                    self._backward_ends.extend((len(self.backward_steps), instruction) for instruction in together)
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
@@ -178,6 +184,8 @@ class Binding:
             if instruction.is_view:
                 target = instruction.outputs[0]
                 arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.sizes.shapes[target])
+            elif instruction.reuses is not None:
+                arrays[instruction.outputs[0]] = arrays[instruction.reuses]
 
     def forward_step(self, instruction: Instruction) -> Iterator[Step]:
         """The calls that compute an instruction for all rows: one, none for a view, one more in checked mode."""
@@ -187,6 +195,18 @@ class Binding:
         yield instruction.forward, (self.contexts[instruction], result, *self.operands(instruction)), instruction.node
         if self.program.checked:
             yield _check_for_nan, (self.backend.xp, result), instruction.node
+
+    def _forward_steps(self, instructions: Iterable[Instruction]) -> Iterator[Step]:
+        for instruction in instructions:
+            self._bind_views((instruction,))
+            yield from self.forward_step(instruction)
+
+    def _backward_steps(self, instructions: Iterable[Instruction]) -> Iterator[Step]:
+        """The calls for all rows: of a loop's instructions, those that follow it."""
+        for instruction in instructions:
+            late = instruction.loop is not None
+            grads, sums = (instruction.late_grads, instruction.late_sums) if late else (instruction.grads, instruction.sums)
+            yield from self.backward_step(instruction, grads, sums)
 
     def _place_gradients(self) -> None:
         """Let gradients of parts lie in the memory of those of the whole."""
@@ -203,6 +223,8 @@ class Binding:
             view = getattr(instruction.op, "grad_view", None)
             shape = self.sizes.shapes[instruction.inputs[position]]
             arrays[target] = arrays[grad] if view is None else view(arrays[grad], shape)  # type: ignore[index]
+        if instruction.reuses_gradient is not None:
+            arrays[instruction.reuses_gradient] = arrays[grad]  # type: ignore[index]
 
     def backward_step(
         self, instruction: Instruction, targets: Sequence[int | None], sums: Sequence[tuple[int, int]]

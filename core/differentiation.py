@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .op import Elementwise, includes
+from .op import includes
 from .slots import COMPUTED, HELD, ROWS, ZERO, Instruction, Loop
 from .spec import Spec
 from .variable import Parameter, Variable
@@ -214,9 +214,7 @@ class Differentiator:
             return False
         if hasattr(instruction.op, "grad_view"):
             return True
-        op, before, after = instruction.op, self.slots[instruction.inputs[i]].spec, self.slots[instruction.outputs[0]].spec
-        unchanged = isinstance(op, Elementwise) and i in op.passes_gradient
-        return unchanged and before.is_concrete and (before.shape, before.axes) == (after.shape, after.axes)
+        return instruction.keeps_gradient(i, self.slots)
 
 
 def _cover_once(spec: Spec, views: Sequence[Instruction]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from . import clone as cloning
+from . import passes
 from .device import DeviceDescriptor, use_default_device
 from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .function import Function
@@ -52,7 +53,7 @@ def program_for(
     elif not isinstance(device, DeviceDescriptor):
         raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
     backend = device.backend
-    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked)
+    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked, passes.selected)
     programs = function.__dict__.setdefault("_programs", {})
     entry = programs.get(key)
     if entry is None:

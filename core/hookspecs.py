@@ -48,6 +48,11 @@ def cntk_register_native_functions(register: RegisterNativeFunction) -> None:
 
 
 @hookspec
+def cntk_register_passes(register: Register) -> None:
+    """Register passes over programs that are being compiled: objects of subclasses of ``cntk.core.passes.Pass``, by their names."""
+
+
+@hookspec
 def cntk_register_backends(register: Register) -> None:
     """Register backends: classes that follow ``cntk.core.backend.Backend``."""
 

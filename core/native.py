@@ -27,6 +27,7 @@ class NativeOp(Op):
     """
 
     op_id: str = ""
+    has_effects = True
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         super().__init__()

@@ -90,6 +90,13 @@ class Op:
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
     selects: ClassVar[bool] = False
     """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where element-wise ops alone read the part."""
+    has_effects: ClassVar[bool] = False
+    """Whether forward does more than compute the result, or gives another one each time: then it runs as often as the graph says.  What
+    has checkpoints or a ``finish`` needs no such mark."""
+    in_place: ClassVar[Which] = ()
+    """Operands over which forward may write the result: it reads an element of theirs for the last time before, or as, it writes that one."""
+    gradient_in_place: ClassVar[Which] = ()
+    """Operands whose gradient, where no other is wanted, backward may write over *grad*."""
     steps_back: int = 0
     """How many steps earlier (positive) or later (negative) operand 0 is read.  Only such an op, a delay, may close a cycle of a graph,
     which then runs step by step; it also defines ``fill`` and ``remember``."""

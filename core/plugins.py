@@ -28,6 +28,7 @@ DISTRIBUTION = "opencntk"
 ops = Registry("op")
 kernels = Registry("kernel")
 native_functions = Registry("native function")
+passes = Registry("pass")
 backends = Registry("backend")
 learners = Registry("learner")
 distributed_strategies = Registry("distributed strategy")
@@ -40,6 +41,7 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_ops": ops,
     "cntk_register_kernels": kernels,
     "cntk_register_native_functions": native_functions,
+    "cntk_register_passes": passes,
     "cntk_register_backends": backends,
     "cntk_register_learners": learners,
     "cntk_register_distributed_strategies": distributed_strategies,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from . import plugins
 from .axis import Axes, format_axes
@@ -20,12 +21,16 @@ from .feed import Feed
 from .function import Primitive
 from .op import Elementwise, Op, includes
 from .ordering import Cycle, in_order
+from .passes import Pass, chosen
 from .plain import PlainInputs
-from .slots import COMPUTED, FOREVER, HELD, INPUT, Instruction, Loop, Slot
+from .slots import COMPUTED, FOREVER, HELD, INPUT, UNUSED, Instruction, Loop, Slot
 from .spec import Spec
 from .structure import Densify, Expand
 from .variable import Constant, Input, Output, Parameter, Placeholder, Variable
 from .workspace import Run, Workspace
+
+if TYPE_CHECKING:
+    from .passes.constants import Folded
 
 
 class Program:
@@ -38,6 +43,7 @@ class Program:
         training: whether operators behave as in training.
         backend: what it runs on.
         checked: whether every result is checked for NaN.
+        passes: what makes it better while it is compiled; those that :func:`~cntk.core.passes.set_passes` chose where None.
 
     Attributes:
         slots: all values.
@@ -49,6 +55,8 @@ class Program:
         slots_of_stage: slots whose arrays are placed in each stage.
         has_loops: whether there are recurrences.
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
+        asked: slots of the roots and of what is differentiated by, which passes leave alone.
+        folded: values of constants alone, where a pass has made some.
     """
 
     def __init__(
@@ -59,6 +67,7 @@ class Program:
         gradient_roots: Sequence[Variable] = (),
         training: bool = False,
         checked: bool = False,
+        passes: Sequence[Pass] | None = None,
     ) -> None:
         self.backend, self.training, self.checked = backend, training, checked
         self.slots: list[Slot] = []
@@ -72,9 +81,14 @@ class Program:
             else:
                 self._emit(part)
         self.has_loops = any(instruction.loop is not None for instruction in self.instructions)
+        self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
+        self.asked = {*self.root_slots.values(), *(self._slot_of[v] for v in map(self._resolved, wrt) if v in self._slot_of)}
+        self.folded: Folded | None = None
+        passes = chosen() if passes is None else passes
+        for one in passes:
+            one.rewrite(self)
         self._choose_views()
         stage_of = self._divide_into_stages()
-        self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
         self.arguments = [self.slots[index].variable for index in self.inputs]
         self.plain_inputs = PlainInputs(self.arguments)
@@ -83,6 +97,8 @@ class Program:
         if wrt:
             Differentiator(self, gradient_roots, wrt).run()
         self._find_lifetimes()
+        for one in passes:
+            one.arrange(self)
         self.slots_of_stage = self._slots_by_stage(stage_of)
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
         self._idle: list[Workspace] = []
@@ -95,6 +111,8 @@ class Program:
         Raises:
             ValueError: the inputs' minibatches do not go together.
         """
+        if self.folded is not None:
+            self.folded.refresh()
         try:
             workspace = self._idle.pop()
         except IndexError:
@@ -193,7 +211,17 @@ class Program:
         if place in plugins.kernels:
             kernel = plugins.kernels.get(place)
             forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
-        self.instructions.append(Instruction(op, node, forward, backward, inputs, outputs))
+        instruction = Instruction(op, node, forward, backward, inputs, outputs)
+        if not instruction.is_pure:
+            self._note_written(inputs)
+        self.instructions.append(instruction)
+
+    def _note_written(self, inputs: Sequence[int]) -> None:
+        """Note which constants an operator with effects may write to."""
+        for index in inputs:
+            variable = self.slots[index].variable
+            if isinstance(variable, Constant):
+                variable.is_volatile = True
 
     def _dense(self, slot: int, node: Primitive) -> int:
         return self._insert(Densify(), (slot,), node) if self.slots[slot].spec.sparse else slot
@@ -236,7 +264,7 @@ class Program:
         """Put each instruction into the first stage in which the rows of its operands and results are known; say that of each slot."""
         stage_of: dict[int, int] = {}
         stage_of_axes: dict[Axes, int] = {}
-        for part in self._parts():
+        for part in self.parts():
             read = [stage_of.get(index, 0) for instruction in part for index in instruction.inputs]
             slots = [index for instruction in part for index in (*instruction.inputs, *instruction.outputs)]
             read += [stage_of_axes.get(self.slots[index].spec.axes or (), 0) for index in slots]
@@ -259,10 +287,15 @@ class Program:
             placed[self.stages - 1 if slot.like is not None else stage_of.get(index, 0)].append(index)
         return placed
 
-    def _parts(self) -> list[list[Instruction]]:
+    def parts(self) -> list[list[Instruction]]:
         """Single instructions, and whole loops."""
         groups = groupby(self.instructions, key=lambda instruction: instruction.loop or instruction)
         return [list(group) for _, group in groups]
+
+    def drop(self, indices: Iterable[int]) -> None:
+        """Forget slots that no instruction reads or writes any more."""
+        for index in indices:
+            self.slots[index].kind = UNUSED
 
     # ---- lifetimes ----
 
@@ -273,24 +306,26 @@ class Program:
         for index in self.root_slots.values():
             self._use(index, FOREVER)
         count, start = len(self.instructions), 0
-        for part in self._parts():
+        for part in self.parts():
             end = start + len(part) - 1
             for instruction in part:
-                self._use_forward(instruction, start, end)
+                self.use_forward(instruction, start, end)
                 if instruction.grad is not None:
-                    self._use_backward(instruction, 2 * count - end, 2 * count - start)
+                    self.use_backward(instruction, 2 * count - end, 2 * count - start)
             start = end + 1
         for index in self.seed_slots.values():
             self._use(index, count)
         for index in self.gradient_slots.values():
             self._use(index, FOREVER)
 
-    def _use_forward(self, instruction: Instruction, *times: int) -> None:
+    def use_forward(self, instruction: Instruction, *times: int) -> None:
+        """Keep what an instruction reads and writes forward at these times."""
         for index in (*instruction.inputs, *instruction.outputs):
             for time in (*times, FOREVER) if hasattr(instruction.op, "finish") else times:
                 self._use(index, time)
 
-    def _use_backward(self, instruction: Instruction, *times: int) -> None:
+    def use_backward(self, instruction: Instruction, *times: int) -> None:
+        """Keep what an instruction reads and writes backward at these times."""
         op = instruction.op
         kept = [slot for i, slot in enumerate(instruction.inputs) if includes(op.keep_inputs, i)]
         kept += instruction.outputs if op.keep_output else ()

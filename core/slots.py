@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .op import Op
+from .op import Elementwise, Op
 from .spec import Spec
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from .blocks import Chain
     from .function import Primitive
 
-INPUT, HELD, COMPUTED, ZERO, ROWS = "input", "held", "computed", "zero", "rows"
+INPUT, HELD, FOLDED, COMPUTED, ZERO, ROWS, UNUSED = "input", "held", "folded", "computed", "zero", "rows", "unused"
 FOREVER = 2**62
 
 
@@ -23,7 +24,8 @@ class Slot:
 
     Attributes:
         spec: its type.
-        kind: fed data, a parameter's or constant's own array, something computed, a gradient that is zero, or a row-sparse one.
+        kind: fed data, a parameter's or constant's own array, a value of constants alone, something computed, a gradient that is zero, a
+            row-sparse one, or what no instruction makes any more.
         variable: the variable it belongs to.
         like: for a gradient, the slot whose gradient it is.
         base: the slot whose memory it shares, itself when it has its own.
@@ -54,6 +56,9 @@ class Instruction:
         stage: the stage of the program it runs in.
         late_grads, late_sums: in a loop, gradients of operands from outside it, taken for all steps at once after the last one.
         carried: of a delay in a loop, slot of its operand's gradient, to which each step adds.
+        reuses: the operand whose memory the result takes.
+        reuses_gradient: the operand's gradient that takes the memory of the result's.
+        chain, backward_chain: what it runs with, block by block of rows.
         is_view: whether the result is a view of the first operand, so that nothing runs forward.
         passed: pairs (operand, slot) of gradients that share the memory of the result's gradient, for which nothing runs.
         placed: whether, the other way round, the result's gradient lies in a part of the operand's, so that nothing runs backward.
@@ -76,6 +81,28 @@ class Instruction:
     late_grads: tuple[int | None, ...] = ()
     late_sums: tuple[tuple[int, int], ...] = ()
     carried: int | None = None
+    reuses: int | None = None
+    reuses_gradient: int | None = None
+    chain: Chain | None = None
+    backward_chain: Chain | None = None
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether running it does nothing but compute its results from its operands, so that it may run less often."""
+        op = self.op
+        keeps = hasattr(op, "finish") or hasattr(op, "remember") or type(op).create_checkpoint is not Op.create_checkpoint
+        return not (op.has_effects or keeps)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the operator's own methods run, not those of a kernel."""
+        return self.forward == self.op.forward
+
+    def keeps_gradient(self, i: int, slots: Sequence[Slot]) -> bool:
+        """Whether the gradient of operand *i* is that of the result, element by element."""
+        before, after = slots[self.inputs[i]].spec, slots[self.outputs[0]].spec
+        unchanged = isinstance(self.op, Elementwise) and i in self.op.passes_gradient
+        return unchanged and before.is_concrete and (before.shape, before.axes) == (after.shape, after.axes)
 
     def touched(self) -> Iterator[int]:
         """Slots of all values and gradients that it works with."""

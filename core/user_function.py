@@ -169,6 +169,7 @@ class _UserOp(Op):
     """The operator of a user function: calls the user's methods, with data as users see it."""
 
     op_name = "UserFunction"
+    has_effects = True
     expands_operands = False
     by_rows = False
 

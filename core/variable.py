@@ -197,7 +197,14 @@ class Output(Variable):
 
 
 class _Holder(Variable, ArrayMixin):
-    """A variable that holds a value of its own: what parameters and constants have in common."""
+    """A variable that holds a value of its own: what parameters and constants have in common.
+
+    Attributes:
+        version: how often a value has been assigned.
+        is_volatile: whether others write to the array as well, so that nobody can tell from the version that it has changed.
+    """
+
+    is_volatile = False
 
     def __init__(self, shape: Any, init: Any, dtype: Any, device: DeviceDescriptor | None, name: str, needs_gradient: bool) -> None:
         self.device = device or use_default_device()
@@ -205,6 +212,7 @@ class _Holder(Variable, ArrayMixin):
         self._init: Initializer | None = None
         self._array: Any = None
         self._lock = threading.Lock()
+        self.version = 0
         if isinstance(init, Initializer):
             super().__init__(Spec(as_shape(() if shape is None else shape), dtype, ()), name, needs_gradient=needs_gradient)
             self._init = init.seeded()
@@ -259,6 +267,7 @@ class _Holder(Variable, ArrayMixin):
     @value.setter
     def value(self, value: Any) -> None:
         self._assign(value)
+        self.version += 1
 
     def _copied(self) -> Any:
         return self.backend.to_numpy(self.array)

@@ -41,6 +41,8 @@ class Universal(Learner):
         if update.arguments:
             raise ValueError(f"universal: the update {update} needs data for {list(update.arguments)}; it must depend on no inputs")
         self._gradients, self._update = tuple(gradients), update
+        for held in self._gradients:
+            held.is_volatile = True
         self._kept = [variable for variable in _assigned(update) if variable not in self.parameters]
 
     def update_arrays(self, gradients: Sequence[Any], count: int, is_sweep_end: bool = False) -> bool:

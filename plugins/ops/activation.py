@@ -18,6 +18,7 @@ class Sigmoid(Elementwise):
     """Logistic function, as ``e / (1 + e)`` with ``e = exp(x)``: exact far into the left tail."""
 
     op_name = "StableSigmoid"
+    in_place = (0,)
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -39,6 +40,7 @@ class Tanh(Elementwise):
     """Hyperbolic tangent."""
 
     op_name = "Tanh"
+    in_place = (0,)
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -58,6 +60,8 @@ class ReLU(Elementwise):
     """Rectifier; its gradient is 0 at 0."""
 
     op_name = "ReLU"
+    in_place = (0,)
+    gradient_in_place = (0,)
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -67,8 +71,9 @@ class ReLU(Elementwise):
             x.clip(0, math.inf, y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.greater(y, 0, out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+        positive = ctx.scratch("positive", y.shape, bool)
+        ctx.xp.greater(y, 0, out=positive)
+        ctx.xp.multiply(dy, positive, out=dx)
 
 
 class LeakyReLU(Elementwise):
@@ -115,6 +120,7 @@ class ELU(Elementwise):
     """Exponential linear unit: ``alpha * (exp(x) - 1)`` below 0."""
 
     op_name = "ELU"
+    in_place = (0,)
     alpha: float
     keep_inputs = ALL
 
@@ -162,6 +168,7 @@ class Softplus(Elementwise):
     """``log(1 + exp(s x)) / s`` as ``(max(s x, 0) + log(1 + exp(-|s x|))) / s``, which cannot overflow."""
 
     op_name = "Softplus"
+    in_place = (0,)
     steepness: float
     keep_output = True
 
@@ -188,6 +195,7 @@ class Softsign(Elementwise):
     """``s x / (1 + |s x|)``; its derivative is ``s / (1 + |s x|)²``."""
 
     op_name = "Softsign"
+    in_place = (0,)
     steepness: float
     keep_inputs = ALL
 
@@ -213,6 +221,7 @@ class HardSigmoid(Elementwise):
     """``alpha * x + beta`` clipped to [0, 1]; its gradient is 0 at 0 and 1."""
 
     op_name = "HardSigmoid"
+    in_place = (0,)
     alpha: float
     beta: float
     keep_output = True
@@ -235,6 +244,7 @@ class StraightThrough(Elementwise):
     """Sign, with the gradient of the identity between -1 and 1."""
 
     op_name = "StraightThrough"
+    in_place = (0,)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:

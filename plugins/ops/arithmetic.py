@@ -19,6 +19,7 @@ class Plus(Elementwise):
     """Sum of two operands."""
 
     op_name = "Plus"
+    in_place = (0, 1)
     passes_gradient = (0, 1)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
@@ -29,6 +30,8 @@ class Minus(Elementwise):
     """Difference of two operands."""
 
     op_name = "Minus"
+    in_place = (0, 1)
+    gradient_in_place = ALL
     passes_gradient = (0,)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
@@ -42,6 +45,8 @@ class ElementTimes(Elementwise):
     """Product of two operands."""
 
     op_name = "ElementTimes"
+    in_place = (0, 1)
+    gradient_in_place = ALL
     keep_inputs = ALL
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
@@ -55,6 +60,8 @@ class ElementDivide(Elementwise):
     """Quotient of two operands, 0 where the divisor is 0."""
 
     op_name = "ElementDivide"
+    in_place = (0, 1)
+    gradient_in_place = ALL
     keep_inputs = (1,)
     keep_output = True
 
@@ -72,6 +79,7 @@ class Reciprocal(Elementwise):
     """One over the operand, 0 where that is 0."""
 
     op_name = "Reciprocal"
+    in_place = (0,)
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -136,6 +144,8 @@ class Negate(Elementwise):
     """The operand with its sign changed."""
 
     op_name = "Negate"
+    in_place = (0,)
+    gradient_in_place = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.negative(x, out=y)
@@ -148,6 +158,7 @@ class Abs(Elementwise):
     """Absolute value; its gradient is 0 at 0."""
 
     op_name = "Abs"
+    in_place = (0,)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:

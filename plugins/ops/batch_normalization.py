@@ -21,6 +21,7 @@ class BatchNormalization(Op):
     """Each channel less its mean over the minibatch, divided by its deviation, then scaled and shifted."""
 
     op_name = "BatchNormalization"
+    has_effects = True
     by_rows = False
     keep_inputs = (0, 1)
     gradient_inputs = (0, 1, 2)

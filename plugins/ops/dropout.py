@@ -19,6 +19,8 @@ class Dropout(Drawing, Elementwise):
     """In training the operand times a random mask of 0 and ``1 / (1 - dropout_rate)``, otherwise the operand."""
 
     op_name = "Dropout"
+    in_place = (0,)
+    gradient_in_place = (0,)
     by_rows = False
     dropout_rate: float
     stream_type = Stream

@@ -18,6 +18,8 @@ class Exp(Elementwise):
     """Exponential."""
 
     op_name = "Exp"
+    in_place = (0,)
+    gradient_in_place = ALL
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -31,6 +33,7 @@ class Log(Elementwise):
     """Natural logarithm, with the operand kept away from 0."""
 
     op_name = "Log"
+    in_place = (0,)
     keep_inputs = ALL
     smallest = -85.1
     """The least value, near the logarithm of the least normal float32."""
@@ -50,6 +53,7 @@ class Sqrt(Elementwise):
     """Square root, 0 for negative numbers."""
 
     op_name = "Sqrt"
+    in_place = (0,)
     keep_output = True
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -65,6 +69,7 @@ class Floor(Elementwise):
     """Largest whole number that is not larger."""
 
     op_name = "Floor"
+    in_place = (0,)
     gradient_inputs = ()
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -75,6 +80,7 @@ class Ceil(Elementwise):
     """Smallest whole number that is not smaller."""
 
     op_name = "Ceil"
+    in_place = (0,)
     gradient_inputs = ()
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -85,6 +91,7 @@ class Round(Elementwise):
     """Nearest whole number; halves go up."""
 
     op_name = "Round"
+    in_place = (0,)
     gradient_inputs = ()
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -96,6 +103,7 @@ class Clip(Elementwise):
     """The operand kept between two bounds, which get no gradient."""
 
     op_name = "Clip"
+    in_place = (0,)
     keep_inputs = ALL
     gradient_inputs = (0,)
 

@@ -18,6 +18,7 @@ class ElementMax(Elementwise):
     """The larger of two operands; of equal ones the right gets the gradient."""
 
     op_name = "ElementMax"
+    in_place = (0, 1)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
@@ -33,6 +34,7 @@ class ElementMin(Elementwise):
     """The smaller of two operands; of equal ones the right gets the gradient."""
 
     op_name = "ElementMin"
+    in_place = (0, 1)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:

@@ -19,6 +19,7 @@ class PerDimMeanVarianceNormalize(Elementwise):
     """``(x - mean) * inv_stddev``."""
 
     op_name = "PerDimMeanVarianceNormalize"
+    in_place = (0,)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any, mean: Any, inv_stddev: Any) -> None:
@@ -40,6 +41,8 @@ class ImageScaler(Elementwise):
     """An image times a number, plus a bias for each channel."""
 
     op_name = "ImageScaler"
+    in_place = (0,)
+    gradient_in_place = (0,)
     scaler: float
     biases: Sequence[float]
     gradient_inputs = (0,)

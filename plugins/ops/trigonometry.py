@@ -17,6 +17,7 @@ class Sin(Elementwise):
     """Sine."""
 
     op_name = "Sin"
+    in_place = (0,)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
@@ -31,6 +32,7 @@ class Cos(Elementwise):
     """Cosine."""
 
     op_name = "Cos"
+    in_place = (0,)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:

@@ -1,0 +1,76 @@
+"""Passes: what is done to a program while it is compiled, so that it computes the same in less time or memory.
+
+A pass sees the program twice and overrides the method for the moment that suits it: :meth:`Pass.rewrite` when the forward
+instructions stand, :meth:`Pass.arrange` when views, stages, backward pass and lifetimes are there as well.  Programs are right without
+any pass; :func:`set_passes` chooses some, to compare.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from .. import plugins
+from .accumulation import Accumulation
+from .base import Pass
+from .blocks import Blocks
+from .common import CommonSubexpressions
+from .constants import ConstantFolding
+from .dead import DeadCode
+from .in_place import InPlace
+
+if TYPE_CHECKING:
+    from ..program import Program
+
+BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Accumulation(), InPlace(), Blocks())
+"""In the order in which they run; those of plugins follow, by name."""
+
+_environment = os.environ.get("CNTK_PASSES")
+selected: tuple[str, ...] | None = None if _environment is None else tuple(name.strip() for name in _environment.split(",") if name.strip())
+"""Names of the passes that run, None for all; programs are kept apart by it."""
+
+
+def available() -> dict[str, Pass]:
+    """All passes by name, in the order in which they run."""
+    return {made.name: made for made in (*BUILT_IN, *(plugins.passes.get(name) for name in plugins.passes))}
+
+
+def set_passes(names: Iterable[str] | None = None) -> None:
+    """Choose the passes for programs compiled from now on; those compiled before come back when their passes are chosen again.
+
+    Programs give the same results with and without each pass, within rounding.  The environment variable ``CNTK_PASSES`` holds names
+    separated by commas, none where it is empty, and chooses before the first program is compiled.
+
+    Args:
+        names: names of passes, ``[]`` for none; None for all.
+
+    Raises:
+        ValueError: there is no pass of a name.
+
+    >>> from cntk.core import passes
+    >>> list(passes.available())
+    ['constants', 'common', 'dead', 'accumulation', 'in_place', 'blocks']
+    >>> C.debugging.set_passes(['common', 'dead'])
+    >>> C.debugging.set_passes()
+    """
+    global selected
+    wanted = None if names is None else tuple(names)
+    _check(wanted or ())
+    selected = wanted
+
+
+def chosen() -> list[Pass]:
+    """The passes that run, in order."""
+    _check(selected or ())
+    return [made for name, made in available().items() if selected is None or name in selected]
+
+
+def _check(names: Iterable[str]) -> None:
+    known = available()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no pass is called {name!r}; there are {', '.join(known)}")
+
+
+__all__ = ["BUILT_IN", "Pass", "Program", "available", "chosen", "selected", "set_passes"]
