@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cntk import cntk_py
+from cntk.core.passes import set_passes
 from cntk.debugging.debug import (
     DEBUG_USAGE,
     debug_model,
@@ -44,6 +45,7 @@ __all__ = [
     "set_checked_mode",
     "set_computation_network_trace_level",
     "set_node_timing",
+    "set_passes",
     "start_profiler",
     "stop_profiler",
 ]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ..slots import COMPUTED, FOLDED, HELD
+from ..slots import COMPUTED, FOLDED, HELD, UNUSED, Instruction
 from ..variable import Constant
 from .base import Pass
 
 if TYPE_CHECKING:
     from ..program import Program
-    from ..slots import Instruction
 
 
 class ConstantFolding(Pass):
@@ -22,23 +21,21 @@ class ConstantFolding(Pass):
     def rewrite(self, program: Program) -> None:
         slots = program.slots
         leaves = {index for index, slot in enumerate(slots) if slot.kind == HELD and _is_fixed(slot.variable)} - program.asked
-        fixed = set(leaves)
-        found: list[Instruction] = []
+        fixed, found, read_by_found = set(leaves), list[Instruction](), set[int]()
         for instruction in program.instructions:
             if instruction.is_pure and fixed.issuperset(instruction.inputs) and _is_foldable(program, instruction):
                 fixed.update(instruction.outputs)
-                found.append(instruction)
+                read_by_found.update(instruction.inputs)
+                if program.slots[instruction.outputs[0]].variable in instruction.node.outputs:
+                    found.append(instruction)
         if not found:
             return
-        program.instructions = [instruction for instruction in program.instructions if instruction not in set(found)]
+        gone = set(found)
+        program.instructions = [instruction for instruction in program.instructions if instruction not in gone]
         read = {index for instruction in program.instructions for index in instruction.inputs}
-        for instruction in found:
-            for index in instruction.outputs:
-                if index in read:
-                    slots[index].kind = FOLDED
-                else:
-                    program.drop((index,))
-        program.folded = Folded(program, {index for instruction in found for index in instruction.inputs} & leaves)
+        for index in (index for instruction in found for index in instruction.outputs):
+            slots[index].kind = FOLDED if index in read else UNUSED
+        program.folded = Folded(program, read_by_found & leaves)
 
 
 def _is_fixed(variable: Any) -> bool:
@@ -49,8 +46,7 @@ def _is_foldable(program: Program, instruction: Instruction) -> bool:
     """Whether the results are dense, of a known shape and without dynamic axes, and nobody asked for them."""
     results = [program.slots[index] for index in instruction.outputs]
     plain = all(slot.kind == COMPUTED and slot.spec.is_concrete and slot.spec.axes == () and not slot.spec.sparse for slot in results)
-    of_graph = all(slot.variable in instruction.node.outputs for slot in results)
-    return plain and of_graph and instruction.loop is None and program.asked.isdisjoint(instruction.outputs)
+    return plain and instruction.loop is None and program.asked.isdisjoint(instruction.outputs)
 
 
 class Folded:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import cntk as C
+from cntk.core import blocks
 from cntk.core.device import DeviceDescriptor, all_devices
 from cntk.core.evaluate import set_checked_mode
+from cntk.core.passes import available, set_passes
 
 Key = tuple[int, ...]
 Rows = dict[Key, Any]
@@ -414,3 +417,20 @@ def test_splitting_a_minibatch_makes_no_difference(device: DeviceDescriptor, gra
                 sums = key == () and graph.roots[number].axes != STATIC  # each part adds to the gradient of what all share
                 collected[origin(key, samples)] = row + (collected.get(key, 0) if sums else 0)
     assert_close(together, computed(graph, given, device))
+
+
+@on_every_device
+@settings(deadline=None, max_examples=40)
+@given(GRAPHS, LENGTHS, st.sampled_from(list(available())), st.sampled_from([1, 100]))
+def test_passes_make_no_difference(device: DeviceDescriptor, graph: Graph, lengths: list[int], name: str, block: int) -> None:
+    given = minibatch(graph, lengths, 1)
+    try:
+        set_passes([])
+        expected = computed(graph, given, device)
+        with patch.multiple(blocks, LARGE=1, BLOCK=block):
+            set_passes([name])
+            assert_close(computed(graph, given, device), expected)
+            set_passes()
+            assert_close(computed(graph, given, device), expected)
+    finally:
+        set_passes()

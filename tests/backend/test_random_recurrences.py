@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -20,8 +21,10 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix, issparse
 
 import cntk as C
+from cntk.core import blocks
 from cntk.core.device import DeviceDescriptor
 from cntk.core.evaluate import set_checked_mode
+from cntk.core.passes import set_passes
 
 pytestmark = pytest.mark.filterwarnings("ignore:(?s).* is given as scipy.sparse.csr_matrix")  # roots may be sparse
 
@@ -664,3 +667,15 @@ def test_a_clone_computes_the_same(seed: int, device: DeviceDescriptor) -> None:
     _, found = clone.forward(theirs, clone.outputs, device=device)
     for copy, own in zip(clone.outputs, function.outputs, strict=True):
         np.testing.assert_equal(flat(found[copy]), flat(right[own]))
+
+
+@seeds(30)
+def test_passes_make_no_difference(seed: int, device: DeviceDescriptor) -> None:
+    graph, given = drawn(seed)
+    with patch.multiple(blocks, LARGE=1, BLOCK=1):
+        with_passes = computed(graph, given, device)
+    set_passes([])
+    try:
+        assert_close(with_passes, computed(graph, given, device))
+    finally:
+        set_passes()
