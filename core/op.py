@@ -94,7 +94,7 @@ class Op:
     """Whether forward does more than compute the result, or gives another one each time: then it runs as often as the graph says.  What
     has checkpoints or a ``finish`` needs no such mark."""
     in_place: ClassVar[Which] = ()
-    """Operands over which forward may write the result: it reads an element of theirs for the last time before, or as, it writes that one."""
+    """Operands that forward may write the result over: it reads none of their elements after it has written that element of the result."""
     gradient_in_place: ClassVar[Which] = ()
     """Operands whose gradient, where no other is wanted, backward may write over *grad*."""
     steps_back: int = 0
