@@ -56,6 +56,8 @@ class Binding:
         self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
+        chains = [chain for chain in self.program.chains if chain.stage == self.stage]
+        self.block_rows = {chain: rows for chain in chains if (rows := chain.rows_of_block(sizes, self.backend)) is not None}
         self._place(workspace)
         self._inputs = [self.arrays[index] for index in self.program.inputs]
         self.forward_steps: list[Step | Sweep] = []
@@ -109,11 +111,16 @@ class Binding:
         backend, slots, sizes = self.backend, self.program.slots, self.sizes
         here = self.program.slots_of_stage[self.stage]
         own = [i for i in here if self._needs_memory(i) and slots[i].base == i]
-        nbytes = [backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in own]
-        offsets, total = memory.plan(nbytes, [slots[i].birth for i in own], [slots[i].death for i in own])
+        shapes = {i: sizes.shapes[i] for i in own}
+        lives = {i: (slots[i].birth, slots[i].death) for i in own}
+        for chain, rows in self.block_rows.items():
+            shapes.update((i, (rows, *shapes[i][1:])) for i in chain.local)
+            lives.update((i, (min(lives[i][0], chain.begin), max(lives[i][1], chain.end))) for i in chain.touched if i in lives)
+        nbytes = [backend.nbytes(shapes[i], sizes.specs[i].dtype) for i in own]
+        offsets, total = memory.plan(nbytes, [lives[i][0] for i in own], [lives[i][1] for i in own])
         arena = workspace.reserve(self.stage, total)
         for index, offset in zip(own, offsets, strict=True):
-            self.arrays[index] = backend.view(arena, offset, sizes.shapes[index], sizes.specs[index].dtype)
+            self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
         for index in here:
             if not self._needs_memory(index):
                 self.arrays[index] = self._without_memory(index)
@@ -145,7 +152,7 @@ class Binding:
             if loop is None:
                 for chain, members in groupby(body, key=attrgetter("chain")):
                     steps = self._forward_steps(members)
-                    self.forward_steps.extend(steps if chain is None else in_blocks(self, chain, list(steps)))
+                    self.forward_steps.extend(in_blocks(self, chain, steps) if chain in self.block_rows else steps)
             else:
                 self._bind_views(body)
                 unrolling = self.unrollings[loop] = Unrolling(self, loop)
@@ -160,9 +167,10 @@ class Binding:
             if loop is not None and group:
                 self.unrollings[loop].bind_backward(self)
             for chain, members in groupby(group, key=attrgetter("backward_chain")):
-                for together in [[instruction] for instruction in members] if chain is None else [list(members)]:
+                in_one = chain in self.block_rows
+                for together in [list(members)] if in_one else [[instruction] for instruction in members]:
                     steps = self._backward_steps(together)
-                    self.backward_steps.extend(steps if chain is None else in_blocks(self, chain, steps))
+                    self.backward_steps.extend(in_blocks(self, chain, steps) if in_one else steps)
                     self._backward_ends.extend((len(self.backward_steps), instruction) for instruction in together)
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):

@@ -1,9 +1,12 @@
-"""Chains of element-wise instructions at work: calls for all rows, repeated for blocks of rows that fit into the cache."""
+"""Chains of element-wise instructions at work: calls for all rows, repeated for blocks of rows that fit into the cache.
+
+What only the members of a chain need has memory for one block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +15,9 @@ from .context import Context, StepContext
 from .layout import Layout
 
 if TYPE_CHECKING:
+    from .backend import Backend
     from .binding import Binding, Step
+    from .sizes import Sizes
     from .slots import Instruction
 
 LARGE = 4 << 20
@@ -24,21 +29,36 @@ BLOCK = 1 << 19
 
 @dataclass(eq=False, slots=True)
 class Chain:
-    """Instructions that may run block by block, in the order in which they run."""
+    """Instructions that may run block by block.
+
+    Attributes:
+        members: the instructions, in the order in which they run.
+        stage: the stage of the program they run in.
+        begin, end: the moments at which the first and the last of them run.
+        touched: slots whose memory they read or write, which blocks need from begin to end.
+        local: those of them that nobody else needs.
+    """
 
     members: list[Instruction]
+    stage: int
+    begin: int
+    end: int
+    touched: set[int] = field(default_factory=set)
+    local: set[int] = field(default_factory=set)
+
+    def rows_of_block(self, sizes: Sizes, backend: Backend) -> int | None:
+        """How many rows to do at a time; None where the arrays are small."""
+        results = [instruction.outputs[0] for instruction in self.members]
+        layout, nbytes = sizes.layouts[results[0]], max(backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in results)
+        count = 0 if layout is None else max(1, layout.rows * BLOCK // max(nbytes, 1))
+        return count if layout is not None and nbytes >= LARGE and count < layout.rows else None
 
 
 def in_blocks(binding: Binding, chain: Chain, steps: Iterable[Step]) -> Iterator[Step]:
-    """The calls of a chain: as they are for small arrays, else those for the first block of rows, for the second, and so on."""
-    layout = binding.layouts[chain.members[0].outputs[0]]
-    results = [binding.arrays[instruction.outputs[0]].nbytes for instruction in chain.members]
-    if layout is None or max(results) < LARGE:
-        yield from steps
-        return
-    count = max(1, layout.rows * BLOCK // max(results))
-    rows = _Rows(binding)
-    calls = list(steps)
+    """The calls of a chain for the first block of rows, for the second, and so on."""
+    count, layout = binding.block_rows[chain], binding.layouts[chain.members[0].outputs[0]]
+    assert layout is not None
+    rows, calls = _Rows(binding, layout.rows), list(steps)
     for first in range(0, layout.rows, count):
         last = min(first + count, layout.rows)
         for method, arguments, node in calls:
@@ -46,9 +66,10 @@ def in_blocks(binding: Binding, chain: Chain, steps: Iterable[Step]) -> Iterator
 
 
 class _Rows:
-    """Cuts rows out of the arguments of calls."""
+    """Cuts rows out of the arguments of calls for *count* rows."""
 
-    def __init__(self, binding: Binding) -> None:
+    def __init__(self, binding: Binding, count: int) -> None:
+        self._count = count
         self._whole = {id(array) for array, layout in zip(binding.arrays, binding.layouts, strict=True) if layout is None}
         self._contexts: dict[tuple[int, int], Context] = {}
 
@@ -58,14 +79,12 @@ class _Rows:
             return tuple(self.of(item, first, last) for item in argument)
         if isinstance(argument, Context):
             return self._context(argument, last - first)
-        if hasattr(argument, "nbytes") and id(argument) not in self._whole:
-            return argument[first:last]
-        return argument
+        if not hasattr(argument, "nbytes") or id(argument) in self._whole:
+            return argument
+        return argument[first:last] if len(argument) == self._count else argument[: last - first]
 
     def _context(self, whole: Context, count: int) -> Context:
         key = id(whole), count
         if key not in self._contexts:
-            context = self._contexts[key] = StepContext(whole.backend, whole.training, whole._pool)
-            context.layout = layout = Layout(count, np.ones(count, np.intp))
-            context.layouts = [None if known is None else layout for known in whole.layouts]
+            self._contexts[key] = StepContext.for_rows(whole, Layout(count, np.ones(count, np.intp)))
         return self._contexts[key]

@@ -78,6 +78,13 @@ class StepContext(Context):
 
     __slots__ = ()
 
+    @classmethod
+    def for_rows(cls, whole: Context, layout: Layout) -> StepContext:
+        """A context like *whole* for some rows of what has rows there."""
+        made = cls(whole.backend, whole.training, whole._pool)
+        made.layouts, made.layout = [None if known is None else layout for known in whole.layouts], layout
+        return made
+
     def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
         """Refuse: steps would overwrite what others keep."""
         raise RuntimeError(f"forward keeps '{key}' for backward, which the operator's class must say for recurrences: by_rows = False")

@@ -15,11 +15,12 @@ from . import plugins
 from .axis import Axes, format_axes
 from .backend import Backend
 from .block import Block, Combine
+from .blocks import Chain
 from .build import explained
 from .differentiation import Differentiator
 from .feed import Feed
 from .function import Primitive
-from .op import Elementwise, Op, includes
+from .op import Elementwise, Op
 from .ordering import Cycle, in_order
 from .passes import Pass, chosen
 from .plain import PlainInputs
@@ -57,6 +58,7 @@ class Program:
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
         asked: slots of the roots and of what is differentiated by, which passes leave alone.
         folded: values of constants alone, where a pass has made some.
+        chains: instructions that may run block by block of rows.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Program:
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.asked = {*self.root_slots.values(), *(self._slot_of[v] for v in map(self._resolved, wrt) if v in self._slot_of)}
         self.folded: Folded | None = None
+        self.chains: list[Chain] = []
         passes = chosen() if passes is None else passes
         for one in passes:
             one.rewrite(self)
@@ -309,33 +312,17 @@ class Program:
         for part in self.parts():
             end = start + len(part) - 1
             for instruction in part:
-                self.use_forward(instruction, start, end)
-                if instruction.grad is not None:
-                    self.use_backward(instruction, 2 * count - end, 2 * count - start)
+                for index in instruction.used_forward():
+                    self._use(index, start)
+                    self._use(index, FOREVER if hasattr(instruction.op, "finish") else end)
+                for index in instruction.used_backward():
+                    self._use(index, 2 * count - end)
+                    self._use(index, 2 * count - start)
             start = end + 1
         for index in self.seed_slots.values():
             self._use(index, count)
         for index in self.gradient_slots.values():
             self._use(index, FOREVER)
-
-    def use_forward(self, instruction: Instruction, *times: int) -> None:
-        """Keep what an instruction reads and writes forward at these times."""
-        for index in (*instruction.inputs, *instruction.outputs):
-            for time in (*times, FOREVER) if hasattr(instruction.op, "finish") else times:
-                self._use(index, time)
-
-    def use_backward(self, instruction: Instruction, *times: int) -> None:
-        """Keep what an instruction reads and writes backward at these times."""
-        op = instruction.op
-        kept = [slot for i, slot in enumerate(instruction.inputs) if includes(op.keep_inputs, i)]
-        kept += instruction.outputs if op.keep_output else ()
-        sums = [slot for pair in (*instruction.sums, *instruction.late_sums) for slot in pair]
-        passed = [slot for _, slot in instruction.passed]
-        gradients = (*(instruction.grad or ()), *instruction.grads, *instruction.late_grads, instruction.carried)
-        for index in (*kept, *gradients, *sums, *passed):
-            if index is not None:
-                for time in times:
-                    self._use(index, time)
 
     def _use(self, index: int, time: int) -> None:
         base = self.slots[self.slots[index].base]

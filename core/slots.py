@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .op import Elementwise, Op
+from .op import Elementwise, Op, includes
 from .spec import Spec
 from .variable import Variable
 
@@ -106,9 +106,22 @@ class Instruction:
 
     def touched(self) -> Iterator[int]:
         """Slots of all values and gradients that it works with."""
-        yield from self.inputs
-        yield from self.outputs
+        yield from self.used_forward()
         yield from self.used_gradients()
+
+    def used_forward(self) -> tuple[int, ...]:
+        """Slots that its forward step reads and writes."""
+        return (*self.inputs, *self.outputs)
+
+    def used_backward(self) -> Iterator[int]:
+        """Slots that its backward step reads and writes; none where there is no such step."""
+        if self.grad is None:
+            return
+        yield from (slot for i, slot in enumerate(self.inputs) if includes(self.op.keep_inputs, i))
+        yield from self.outputs if self.op.keep_output else ()
+        yield from (slot for pair in (*self.sums, *self.late_sums) for slot in pair)
+        yield from (slot for _, slot in self.passed)
+        yield from (slot for slot in (*self.grad, *self.grads, *self.late_grads, self.carried) if slot is not None)
 
     def used_gradients(self) -> Iterator[int]:
         """Slots of gradients that its backward step reads, writes or adds to."""

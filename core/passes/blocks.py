@@ -5,12 +5,13 @@ Here they are found; :mod:`cntk.core.blocks` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..blocks import Chain
 from ..op import Elementwise
+from ..slots import COMPUTED
 from .base import Pass
 
 if TYPE_CHECKING:
@@ -35,16 +36,26 @@ class Blocks(Pass):
         slots, count = program.slots, len(program.instructions)
         place = {instruction: time for time, instruction in enumerate(program.instructions)}
         for members in _runs(program.instructions, lambda i: _is_rowwise(i, slots) and not i.is_view):
-            chain = Chain(members)
+            chain = Chain(members, members[0].stage, place[members[0]], place[members[-1]])
+            _note_memory(chain, slots, (index for instruction in members for index in instruction.used_forward()))
+            program.chains.append(chain)
             for instruction in members:
                 instruction.chain = chain
-                program.use_forward(instruction, place[members[0]], place[members[-1]])
         differentiated = [i for i in program.instructions if i.grad is not None and not i.placed]
         for members in _runs(differentiated, lambda i: _is_rowwise(i, slots) and _goes_back_by_rows(i, slots)):
-            chain = Chain(members[::-1])
+            begin, end = 2 * count - place[members[-1]], 2 * count - place[members[0]]
+            chain = Chain(members[::-1], program.stages - 1, begin, end)
+            _note_memory(chain, slots, (index for instruction in members for index in instruction.used_backward()))
+            program.chains.append(chain)
             for instruction in members:
                 instruction.backward_chain = chain
-                program.use_backward(instruction, 2 * count - place[members[-1]], 2 * count - place[members[0]])
+
+
+def _note_memory(chain: Chain, slots: Sequence[Slot], used: Iterable[int]) -> None:
+    """Say what memory the chain touches, and what nobody else needs."""
+    chain.touched = {slots[index].base for index in used}
+    lives = {base: (slots[base].birth, slots[base].death) for base in chain.touched if slots[base].kind == COMPUTED}
+    chain.local = {base for base, (birth, death) in lives.items() if chain.begin <= birth and death <= chain.end}
 
 
 def _runs(instructions: Sequence[Instruction], accepts: Callable[[Instruction], bool]) -> Iterator[list[Instruction]]:
