@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from .. import plugins
 from .accumulation import Accumulation
@@ -19,9 +18,6 @@ from .common import CommonSubexpressions
 from .constants import ConstantFolding
 from .dead import DeadCode
 from .in_place import InPlace
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Accumulation(), InPlace(), Blocks())
 """In the order in which they run; those of plugins follow, by name."""
@@ -73,4 +69,4 @@ def _check(names: Iterable[str]) -> None:
             raise ValueError(f"no pass is called {name!r}; there are {', '.join(known)}")
 
 
-__all__ = ["BUILT_IN", "Pass", "Program", "available", "chosen", "selected", "set_passes"]
+__all__ = ["BUILT_IN", "Pass", "available", "chosen", "selected", "set_passes"]

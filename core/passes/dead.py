@@ -22,11 +22,11 @@ class DeadCode(Pass):
     def rewrite(self, program: Program) -> None:
         read = set(program.asked)
         kept: list[Instruction] = []
-        for loop_or_none in reversed(program.parts()):
-            if any(not i.is_pure or not read.isdisjoint(i.outputs) for i in loop_or_none):
-                kept += reversed(loop_or_none)
-                read.update(index for instruction in loop_or_none for index in instruction.inputs)
+        for part in reversed(program.parts()):
+            if any(not instruction.is_pure or not read.isdisjoint(instruction.outputs) for instruction in part):
+                kept += reversed(part)
+                read.update(index for instruction in part for index in instruction.inputs)
             else:
-                for instruction in loop_or_none:
+                for instruction in part:
                     program.drop(instruction.outputs)
         program.instructions = kept[::-1]
