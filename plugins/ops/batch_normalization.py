@@ -22,6 +22,7 @@ class BatchNormalization(Op):
 
     op_name = "BatchNormalization"
     has_effects = True
+    in_place = (0,)
     by_rows = False
     keep_inputs = (0, 1)
     gradient_inputs = (0, 1, 2)
