@@ -166,7 +166,8 @@ class Binding:
                 self._pass_gradients(instruction)
             if loop is not None and group:
                 self.unrollings[loop].bind_backward(self)
-            for chain, members in groupby(group, key=attrgetter("backward_chain")):
+            going_back = [instruction for instruction in group if not instruction.placed]
+            for chain, members in groupby(going_back, key=attrgetter("backward_chain")):
                 in_one = chain in self.block_rows
                 for together in [list(members)] if in_one else [[instruction] for instruction in members]:
                     steps = self._backward_steps(together)

@@ -41,8 +41,8 @@ class Blocks(Pass):
             program.chains.append(chain)
             for instruction in members:
                 instruction.chain = chain
-        differentiated = [i for i in program.instructions if i.grad is not None and not i.placed]
-        for members in _runs(differentiated, lambda i: _is_rowwise(i, slots) and _goes_back_by_rows(i, slots)):
+        going_back = [i for i in program.instructions if i.loop is not None or (i.grad is not None and not i.placed)]
+        for members in _runs(going_back, lambda i: _is_rowwise(i, slots) and _goes_back_by_rows(i, slots)):
             begin, end = 2 * count - place[members[-1]], 2 * count - place[members[0]]
             chain = Chain(members[::-1], program.stages - 1, begin, end)
             _note_memory(chain, slots, (index for instruction in members for index in instruction.used_backward()))

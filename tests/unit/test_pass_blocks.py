@@ -137,3 +137,26 @@ def test_what_a_chain_reads_keeps_its_memory_until_the_last_block() -> None:
     assert len(chained) == 4
     read = {program.slots[index].base for time in chained for index in program.instructions[time].inputs}
     assert all(program.slots[index].death >= chained[-1] for index in read if program.slots[index].kind == "computed")
+
+
+def test_a_chain_does_not_reach_over_a_loop() -> None:
+    x = C.sequence.input_variable(3, needs_gradient=True)
+    first = C.sin(C.sin(x))
+    states = C.layers.Recurrence(lambda s, x: C.tanh(s + x))(C.stop_gradient(x))
+    f = C.reduce_sum(C.sequence.reduce_sum(C.sin(C.sin(first * C.sequence.is_first(states)))), 0)
+    data = [ROWS[:4], ROWS[4:]]
+    in_blocks = f.grad({x: data}, wrt=[x])
+    C.debugging.set_passes([])
+    for actual, expected in zip(in_blocks, f.grad({x: data}, wrt=[x]), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_chains_go_back_past_parts_of_a_gradient() -> None:
+    x = C.input_variable(4, needs_gradient=True)
+    whole = C.sin(x)
+    parts = [C.sin(C.sin(C.sin(C.slice(whole, 0, i, i + 2)) * 2)) for i in (0, 2)]
+    f = C.reduce_sum(C.sin(parts[0]) * C.tanh(parts[1]))
+    data = ROWS[:, [0, 1, 2, 0]]
+    in_blocks = f.grad({x: data}, wrt=[x])
+    C.debugging.set_passes([])
+    np.testing.assert_allclose(in_blocks, f.grad({x: data}, wrt=[x]), rtol=1e-6)
