@@ -255,7 +255,7 @@ class Binding:
                 arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
                 yield instruction.backward, arguments, instruction.node
         for total, term in sums:
-            yield _add, (self.backend.xp, arrays[total], arrays[term]), instruction.node
+            yield add, (self.backend.xp, arrays[total], arrays[term]), instruction.node
 
     def operands(self, instruction: Instruction) -> list[Any]:
         """The operands' arrays, aligned if the operator wants them so."""
@@ -310,7 +310,8 @@ def _with_loops(steps: Sequence[Step | Sweep]) -> Iterator[Step]:
             yield step
 
 
-def _add(xp: Any, total: Any, term: Any) -> None:
+def add(xp: Any, total: Any, term: Any) -> None:
+    """Add a term to a gradient."""
     if isinstance(total, RowSparse):
         total.add(xp, term)
     else:

@@ -7,22 +7,62 @@ their gradient from one product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from . import plugins, profiling
 from .context import Context, StepContext
 from .layout import Index, Layout
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
+    from .op import Op
     from .sizes import Sizes
     from .slots import Instruction, Loop
 
-At = Callable[[int], "Iterable[Step]"]
-"""Makes the calls of one step of a loop that are no repetition of one for all rows, given the step's number."""
+class Call(NamedTuple):
+    """A call for all rows, which a loop repeats for the rows of each step."""
+
+    method: Callable[..., None]
+    arguments: Sequence[Any]
+    instruction: Instruction
+
+
+class Shift(NamedTuple):
+    """What a delay does at a step: a row of *z* becomes the row of *x* so many steps back; or *x* is *added* to that row of *z*."""
+
+    z: Any
+    x: Any
+    back: int
+    adds: bool
+    instruction: Instruction
+
+
+class Fused(Protocol):
+    """Several calls of a loop as one, which a kernel of recurrences puts in their place.
+
+    Attributes:
+        calls: the calls.
+        instruction: what the first of them belongs to.
+    """
+
+    calls: Sequence[Call | Shift]
+
+    @property
+    def instruction(self) -> Instruction: ...
+
+    def begin(self) -> None:
+        """Prepare for a sweep."""
+
+    def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
+        """Do all calls for the steps from *begin* to *end*, given the first row of each step, and whether they come in time's order."""
+
+    def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
+        """The same for one of the calls."""
 
 
 class Unrolling:
@@ -34,6 +74,7 @@ class Unrolling:
 
     Attributes:
         alive, starts: how many sequences each step has, and its first row.
+        offsets: the first row of each step, and the number of rows, as an array.
         ones: as many ones as any step has sequences.
     """
 
@@ -48,6 +89,7 @@ class Unrolling:
         """Step over the sequences of another minibatch from now on, which may have other lengths in as many rows."""
         layout = sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
+        self.offsets = layout.offsets
         self.alive: list[int] = layout.alive.tolist()
         self.starts: list[int] = layout.offsets.tolist()
         self.ones: Index = np.ones(max(self.alive), np.intp)
@@ -63,7 +105,9 @@ class Unrolling:
         sweep = Sweep(self, rising=self.loop.forward)
         for instruction in self.loop.body:
             if instruction.op.steps_back:
-                sweep.add(self._shifted(instruction))
+                out, x = binding.arrays[instruction.outputs[0]], binding.arrays[instruction.inputs[0]]
+                x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
+                sweep.add(Shift(out, x, instruction.op.steps_back, False, instruction))
             else:
                 sweep.repeat(binding.forward_step(instruction), instruction)
         sweep.close()
@@ -80,7 +124,9 @@ class Unrolling:
             if instruction.grad is None:
                 continue
             if instruction.carried is not None:
-                sweep.add(self._shifted_back(instruction))
+                assert instruction.grad is not None and instruction.grad[0] is not None
+                total, term = binding.arrays[instruction.carried], binding.arrays[instruction.grad[0]]
+                sweep.add(Shift(total, term, instruction.op.steps_back, True, instruction))
             sweep.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
         sweep.close()
         steps.append(sweep)
@@ -103,40 +149,21 @@ class Unrolling:
         context.layout = layout
         return context
 
-    # ---- delays ----
-
-    def _shifted(self, instruction: Instruction) -> At:
-        copyto = self.binding.backend.xp.copyto
-        out, x = self.binding.arrays[instruction.outputs[0]], self.binding.arrays[instruction.inputs[0]]
-        x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
-
-        def at(time: int) -> Iterable[Step]:
-            for to, source in self._rows_shifted(instruction, time):
-                yield copyto, (out[to], x[source]), instruction.node
-
-        return at
-
-    def _shifted_back(self, instruction: Instruction) -> At:
-        context, add = self.binding.contexts[instruction], self.binding.backend.xp.add
-        assert instruction.grad is not None and instruction.grad[0] is not None and instruction.carried is not None
-        total, term = self.binding.arrays[instruction.carried], self.binding.arrays[instruction.grad[0]]
-
-        def at(time: int) -> Iterable[Step]:
-            for to, source in self._rows_shifted(instruction, time):
-                if total.shape[1:] == term.shape[1:]:
-                    yield add, (total[source], term[to], total[source]), instruction.node
-                else:
-                    yield _add_sum, (context, total[source], term[to]), instruction.node
-
-        return at
-
-    def _rows_shifted(self, instruction: Instruction, time: int) -> Iterable[tuple[slice, slice]]:
-        """Rows of a step that a delay writes, and those it reads; none where it reads outside all sequences."""
-        source = time - instruction.op.steps_back
-        if 0 <= source < len(self.alive):
-            count = min(self.alive[time], self.alive[source])
-            to, first = self.starts[time], self.starts[source]
-            yield slice(to, to + count), slice(first, first + count)
+    def shifted(self, shift: Shift, time: int) -> Iterator[Step]:
+        """The call that a delay makes at a step; none where it reads outside all sequences."""
+        source = time - shift.back
+        if not 0 <= source < len(self.alive):
+            return
+        count = min(self.alive[time], self.alive[source])
+        here = slice(self.starts[time], self.starts[time] + count)
+        there = slice(self.starts[source], self.starts[source] + count)
+        z, x, xp = shift.z, shift.x, self.binding.backend.xp
+        if not shift.adds:
+            yield xp.copyto, (z[here], x[there]), shift.instruction.node
+        elif z.shape[1:] == x.shape[1:]:
+            yield xp.add, (z[there], x[here], z[there]), shift.instruction.node
+        else:
+            yield _add_sum, (self.binding.contexts[shift.instruction], z[there], x[here]), shift.instruction.node
 
 
 def _add_sum(context: Context, total: Any, term: Any) -> None:
@@ -149,8 +176,7 @@ def _add_sum(context: Context, total: Any, term: Any) -> None:
 class Sweep:
     """The calls of a loop in one direction: calls for all rows, repeated for the rows of each step.
 
-    A step's arguments are picked from a pool of objects: rows of arrays, contexts, what is the same at every step, and tuples of these.
-    Picking is all that is done for a call, since there are thousands, and minibatches hardly ever have the same lengths twice.
+    A kernel of recurrences, if there is one, puts several calls into one.
 
     Args:
         unrolling: the loop.
@@ -162,66 +188,144 @@ class Sweep:
         binding = unrolling.binding
         touched = {index for instruction in unrolling.loop.body for index in instruction.touched()}
         self._fixed = {id(binding.arrays[index]) for index in touched if binding.layouts[index] is None}
-        self._arrays: list[Any] = []
-        self._instructions: list[Instruction] = []
-        self._objects: list[Any] = []
-        self._tuples: list[Any] = []
-        self._place_of: dict[tuple[str, int], int] = {}
-        self._runs: list[Any] = []
+        self._calls: list[Call | Shift] = []
 
-    def add(self, at: At) -> None:
-        """Add calls that are made for each step in a way of their own."""
-        self._runs.append(at)
+    def add(self, shift: Shift) -> None:
+        """Add what a delay does."""
+        self._calls.append(shift)
 
     def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
         """Add calls for all rows."""
-        if not self._runs or callable(self._runs[-1]):
-            self._runs.append([])
-        for method, arguments, node in steps:
-            self._runs[-1].append((method, [self._place(argument, instruction) for argument in arguments], node))
+        self._calls.extend(Call(method, arguments, instruction) for method, arguments, _ in steps)
 
     def close(self) -> None:
-        """Settle where arguments are picked, once all calls are there."""
-        begins = self._begins()
-        self._tuples = [_picker(places, begins) for places in self._tuples]
-        for run in self._runs:
-            if not callable(run):
-                run[:] = [(method, _picker(places, begins), node) for method, places, node in run]
+        """Settle how calls are made, once all are there."""
+        program, place = self.unrolling.binding.program, ("Recurrence", self.unrolling.binding.backend.name)
+        parts: Sequence[Call | Shift | Fused] = self._calls
+        if place in plugins.kernels and not program.checked:
+            parts = plugins.kernels.get(place)(parts, self._is_fixed, self._allocate)
+        self._fused = [part for part in parts if not isinstance(part, (Call, Shift))]
+        self._pool = Pool(self.unrolling, self._is_fixed, [part for part in parts if isinstance(part, Call)])
+        pickers = iter(self._pool.pickers)
+        self._parts = [(part, next(pickers) if isinstance(part, Call) else None, part.instruction.node) for part in parts]
 
     def steps(self) -> Iterator[Step]:
         """The calls of each step, one step after another."""
-        unrolling, layout = self.unrolling, self.unrolling.layout
-        starts, context, ones = unrolling.starts, unrolling.context, unrolling.ones
-        count = len(unrolling.alive)
-        for time in range(count) if self.rising else reversed(range(count)):
-            first, last = starts[time], starts[time + 1]
-            layout.resize(last - first, ones)
-            pool = [array[first:last] for array in self._arrays]
-            pool += [context(instruction, time) for instruction in self._instructions]
-            pool += self._objects
-            for pick in self._tuples:
-                pool.append(pick(pool))
-            for run in self._runs:
-                if callable(run):
-                    yield from run(time)
+        for fused in self._fused:
+            yield _begin, (fused,), fused.instruction.node
+        if self._fused and profiling.recorders:
+            yield from self._single_steps()
+        elif len(self._fused) == len(self._parts):
+            yield from (self._fused_step(fused, 0, len(self.unrolling.alive)) for fused in self._fused)
+        else:
+            yield from self._steps()
+
+    def _steps(self) -> Iterator[Step]:
+        for time in self._times():
+            pool = self._pool.at(time)
+            for part, pick, node in self._parts:
+                if pick is not None:
+                    yield part.method, pick(pool), node  # type: ignore[union-attr]
+                elif isinstance(part, Shift):
+                    yield from self.unrolling.shifted(part, time)
                 else:
-                    for method, pick, node in run:
-                        yield method, pick(pool), node
+                    yield self._fused_step(part, time, time + 1)  # type: ignore[arg-type]
+
+    def _single_steps(self) -> Iterator[Step]:
+        """The same for who takes the time of calls: those that have been put into one are made one by one."""
+        place = {id(call): (fused, number) for fused in self._fused for number, call in enumerate(fused.calls)}
+        pool = Pool(self.unrolling, self._is_fixed, [call for call in self._calls if isinstance(call, Call)])
+        for time in self._times():
+            objects, pickers = pool.at(time), iter(pool.pickers)
+            for call in self._calls:
+                if isinstance(call, Shift):
+                    steps = self.unrolling.shifted(call, time)
+                else:
+                    steps = iter([(call.method, next(pickers)(objects), call.instruction.node)])
+                for method, arguments, node in steps:
+                    if id(call) in place:
+                        fused, number = place[id(call)]
+                        method = partial(_instead, node.op, fused, number, (self.unrolling.offsets, time, time + 1, self.rising))
+                    yield method, arguments, node
+
+    def _fused_step(self, fused: Fused, begin: int, end: int) -> Step:
+        return fused.run, (self.unrolling.offsets, begin, end, self.rising), fused.instruction.node
+
+    def _times(self) -> Iterable[int]:
+        times = range(len(self.unrolling.alive))
+        return times if self.rising else reversed(times)
+
+    def _is_fixed(self, array: Any) -> bool:
+        """Whether an array is the same at all steps."""
+        return id(array) in self._fixed
+
+    def _allocate(self, nbytes: int) -> Any:
+        """Memory for the duration of a sweep."""
+        context = self.unrolling.binding.contexts[self.unrolling.loop.body[0]]
+        return context.scratch("recurrence", (nbytes,), np.uint8)
+
+
+def _begin(fused: Fused) -> None:
+    fused.begin()
+
+
+def _instead(op: Op, fused: Fused, number: int, steps: tuple[Any, int, int, bool], *arguments: Any) -> None:
+    """Have a fused call do what one of its calls does with some arguments."""
+    fused.run_one(number, *steps)
+
+
+class Pool:
+    """The objects of a step that arguments are picked from: rows of arrays, contexts, what is the same at every step, and tuples of these.
+
+    Picking is all that is done for a call, since there are thousands, and minibatches hardly ever have the same lengths twice.
+
+    Args:
+        unrolling: the loop.
+        is_fixed: tells whether an array is the same at all steps.
+        calls: calls for all rows.
+
+    Attributes:
+        pickers: for each call what picks its arguments.
+    """
+
+    def __init__(self, unrolling: Unrolling, is_fixed: Callable[[Any], bool], calls: Sequence[Call]) -> None:
+        self.unrolling, self._is_fixed = unrolling, is_fixed
+        self._arrays: list[Any] = []
+        self._instructions: list[Instruction] = []
+        self._objects: list[Any] = []
+        self._place_of: dict[tuple[str, int], int] = {}
+        tuples: list[list[_Place]] = []
+        places = [[self._place(argument, call.instruction, tuples) for argument in call.arguments] for call in calls]
+        begins = self._begins()
+        self._tuples = [_picker(of_tuple, begins) for of_tuple in tuples]
+        self.pickers = [_picker(of_call, begins) for of_call in places]
+
+    def at(self, time: int) -> list[Any]:
+        """The objects of a step."""
+        unrolling = self.unrolling
+        first, last = unrolling.starts[time], unrolling.starts[time + 1]
+        unrolling.layout.resize(last - first, unrolling.ones)
+        pool = [array[first:last] for array in self._arrays]
+        pool += [unrolling.context(instruction, time) for instruction in self._instructions]
+        pool += self._objects
+        for pick in self._tuples:
+            pool.append(pick(pool))
+        return pool
 
     def _begins(self) -> dict[str, int]:
         """Where each kind of object begins in the pool."""
         arrays, instructions, objects = len(self._arrays), len(self._instructions), len(self._objects)
         return {"rows": 0, "context": arrays, "object": arrays + instructions, "tuple": arrays + instructions + objects}
 
-    def _place(self, argument: Any, instruction: Instruction) -> _Place:
+    def _place(self, argument: Any, instruction: Instruction, tuples: list[list[_Place]]) -> _Place:
         if isinstance(argument, (tuple, list)):
-            self._tuples.append([self._place(item, instruction) for item in argument])
-            return "tuple", len(self._tuples) - 1
+            tuples.append([self._place(item, instruction, tuples) for item in argument])
+            return "tuple", len(tuples) - 1
         if isinstance(argument, Context):
             if instruction.op.by_rows:
                 return self._held("object", self.unrolling.context(instruction, 0), self._objects)
             return self._held("context", instruction, self._instructions)
-        if hasattr(argument, "nbytes") and id(argument) not in self._fixed:
+        if hasattr(argument, "nbytes") and not self._is_fixed(argument):
             return self._held("rows", argument, self._arrays)
         return self._held("object", argument, self._objects)
 

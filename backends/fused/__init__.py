@@ -1,4 +1,4 @@
-"""Learners' steps and operators on NumPy arrays, compiled by Numba, on several threads."""
+"""Learners' steps, operators and recurrences on NumPy arrays, compiled by Numba, on several threads."""
 
 from importlib.util import find_spec
 
@@ -20,8 +20,9 @@ KERNELS = {
 OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "Csr": "csr:Csr",
+    "Recurrence": "recurrence:fuse",
 }
-"""The kernel of each operator; that of products of CSR rows serves several."""
+"""The kernel of each operator, and what serves several: products of CSR rows, and the loops of recurrences."""
 
 
 @hookimpl

@@ -1,0 +1,205 @@
+"""The machine that runs tapes: a recurrence's operations as a table of numbers, which one compiled function goes through.
+
+A row of the table is an operation on the rows of a step (:mod:`~cntk.backends.fused.opcodes`).  Between two products a row of values goes
+through all operations while it is in the processor's cache.  Sequences do not depend on each other, so that threads take some each
+through all steps, and wait for nobody.  No number depends on how they are divided.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from . import opcodes as op
+from .elementary import sigmoid, tanh
+from .loops import Loop, compiled
+from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
+
+FROM, ROW_STRIDE, COLUMN_STRIDE, ROWS, COLUMNS, TO = range(6)
+"""Columns of a table of panels: where the matrix's part is that goes into one, its strides and size, and where the panel is."""
+
+
+def packed_bytes(matrix: Any) -> int:
+    """Memory that a matrix takes once it is packed."""
+    return -(-matrix.shape[1] * matrix.itemsize // PANEL_BYTES) * len(matrix) * PANEL_BYTES
+
+
+def panels_of(matrix: Any, address: int) -> Any:
+    """The table of the panels that a matrix is packed into at an address."""
+    width, rows = PANEL_BYTES // matrix.itemsize, len(matrix)
+    return np.array(
+        [
+            (matrix[:, start:].ctypes.data, *matrix.strides, rows, min(width, matrix.shape[1] - start), address + number * rows * PANEL_BYTES)
+            for number, start in enumerate(range(0, matrix.shape[1], width))
+        ],
+        np.intp,
+    )
+
+
+@Loop
+def pack(panels: Any, like: Any) -> None:
+    """Copy matrices to where products read them: panel by panel, each with its rows one after another and filled up with zeros."""
+    width = PANEL_BYTES // like.itemsize
+    for number in numba.prange(len(panels)):
+        to = numba.carray(pointer(panels[number, TO], like), (panels[number, ROWS], width))
+        for row in range(panels[number, ROWS]):
+            for column in range(panels[number, COLUMNS]):
+                address = panels[number, FROM] + row * panels[number, ROW_STRIDE] + column * panels[number, COLUMN_STRIDE]
+                to[row, column] = numba.carray(pointer(address, like), 1)[0]
+            to[row, panels[number, COLUMNS] :] = 0
+
+
+@Loop
+def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool, like: Any) -> None:
+    """Run a tape for the rows of some steps.
+
+    Args:
+        parts: how many parts the sequences are divided into.
+        tape: the operations.
+        offsets: first row of each of all steps, and the number of rows.
+        begin, end: the steps to run.
+        rising: whether they come in the order of time.
+        like: an array of the type that all is in.
+    """
+    cuts = _cuts(parts, offsets, begin, end)
+    for part in numba.prange(parts):
+        _run(tape, offsets, begin, end, rising, cuts[part], cuts[part + 1], like)
+
+
+@compiled
+def _cuts(parts: int, offsets: Any, begin: int, end: int) -> Any:
+    """Where to cut the sequences so that each part has about as many rows."""
+    cuts = np.zeros(parts + 1, np.intp)
+    rows, part, sequence, step = 0, 1, 0, end
+    while step > begin:
+        if sequence < offsets[step] - offsets[step - 1]:
+            rows += step - begin
+            sequence += 1
+            while part < parts and rows * parts >= (offsets[end] - offsets[begin]) * part:
+                cuts[part] = sequence
+                part += 1
+        else:
+            step -= 1
+    for rest in range(part, parts + 1):
+        cuts[rest] = sequence
+    return cuts
+
+
+@compiled
+def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
+    spare = np.empty((MOST_ROWS, PANEL_BYTES // like.itemsize), like.dtype)
+    for number in range(end - begin):
+        time = begin + number if rising else end - 1 - number
+        first, last = offsets[time] + low, min(offsets[time] + high, offsets[time + 1])
+        start = 0
+        while start < len(tape) and first < last:
+            stop = start
+            while stop < len(tape) and tape[stop, op.KIND] != op.PRODUCT:
+                stop += 1
+            for row in range(first, last):
+                for line in range(start, stop):
+                    _operate(tape, line, row, time, offsets, like)
+            if stop < len(tape):
+                _multiply(tape, stop, first, last, spare, like)
+            start = stop + 1
+
+
+@compiled
+def _operate(tape: Any, line: int, row: int, time: int, offsets: Any, like: Any) -> None:
+    """Run an operation for a row; a delay where it does not look outside the sequence."""
+    z_row = x_row = row
+    if tape[line, op.BACK] != 0:
+        source = time - tape[line, op.BACK]
+        other = row - offsets[time]
+        if source < 0 or source >= len(offsets) - 1 or other >= offsets[source + 1] - offsets[source]:
+            return
+        if tape[line, op.KIND] == op.COPY:
+            x_row = offsets[source] + other
+        else:
+            z_row = offsets[source] + other
+    size = tape[line, op.SIZE]
+    z = numba.carray(pointer(tape[line, op.Z] + z_row * tape[line, op.Z_STRIDE], like), size)
+    x = numba.carray(pointer(tape[line, op.X] + x_row * tape[line, op.X_STRIDE], like), size)
+    y = numba.carray(pointer(tape[line, op.Y] + row * tape[line, op.Y_STRIDE], like), size)
+    _compute(tape[line, op.KIND], z, x, y, size)
+
+
+@compiled
+def _compute(kind: int, z: Any, x: Any, y: Any, size: int) -> None:
+    one, zero = z.dtype.type(1), z.dtype.type(0)
+    if kind == op.COPY:
+        for i in range(size):
+            z[i] = x[i]
+    elif kind == op.ADD_TO:
+        for i in range(size):
+            z[i] += x[i]
+    elif kind == op.ADD:
+        for i in range(size):
+            z[i] = x[i] + y[i]
+    elif kind == op.SUBTRACT:
+        for i in range(size):
+            z[i] = x[i] - y[i]
+    elif kind == op.MULTIPLY:
+        for i in range(size):
+            z[i] = x[i] * y[i]
+    elif kind == op.NEGATE:
+        for i in range(size):
+            z[i] = -x[i]
+    elif kind == op.ADD_NUMBER:
+        number = y[0]
+        for i in range(size):
+            z[i] = x[i] + number
+    elif kind == op.SUBTRACT_NUMBER:
+        number = y[0]
+        for i in range(size):
+            z[i] = x[i] - number
+    elif kind == op.SUBTRACT_FROM_NUMBER:
+        number = y[0]
+        for i in range(size):
+            z[i] = number - x[i]
+    elif kind == op.MULTIPLY_NUMBER:
+        number = y[0]
+        for i in range(size):
+            z[i] = x[i] * number
+    elif kind == op.SIGMOID:
+        for i in range(size):
+            z[i] = sigmoid(x[i])
+    elif kind == op.SIGMOID_GRADIENT:
+        for i in range(size):
+            z[i] = (one - y[i]) * y[i] * x[i]
+    elif kind == op.TANH:
+        for i in range(size):
+            z[i] = tanh(x[i])
+    elif kind == op.TANH_GRADIENT:
+        for i in range(size):
+            z[i] = (one - y[i] * y[i]) * x[i]
+    elif kind == op.RELU:
+        for i in range(size):
+            z[i] = zero if x[i] < zero else x[i]
+    elif kind == op.RELU_GRADIENT:
+        for i in range(size):
+            z[i] = (one if y[i] > zero else zero) * x[i]
+
+
+@compiled
+def _multiply(tape: Any, line: int, first: int, last: int, spare: Any, like: Any) -> None:
+    """Run a product for rows: as many at a time as there are registers for, and a panel of the packed matrix after another."""
+    x, z = tape[line, op.X] + first * tape[line, op.X_STRIDE], tape[line, op.Z] + first * tape[line, op.Z_STRIDE]
+    blocks = (last - first + MOST_ROWS - 1) // MOST_ROWS
+    width = spare.shape[1]
+    panel = tape[line, op.Y]
+    for column in range(0, tape[line, op.SIZE], width):
+        known = min(width, tape[line, op.SIZE] - column)
+        for block in range(blocks):
+            start, stop = (last - first) * block // blocks, (last - first) * (block + 1) // blocks
+            c = z + start * tape[line, op.Z_STRIDE] + column * like.itemsize
+            to, stride = (c, tape[line, op.Z_STRIDE]) if known == width else (spare.ctypes.data, PANEL_BYTES)
+            tile(stop - start, x + start * tape[line, op.X_STRIDE], tape[line, op.X_STRIDE], panel, tape[line, op.DEPTH], to, stride, like)
+            if known < width:
+                for row in range(stop - start):
+                    result = numba.carray(pointer(c + row * tape[line, op.Z_STRIDE], like), known)
+                    for i in range(known):
+                        result[i] = spare[row, i]
+        panel += tape[line, op.DEPTH] * PANEL_BYTES
