@@ -13,9 +13,12 @@ import numba
 import numpy as np
 
 from . import opcodes as op
-from .elementary import sigmoid, tanh
+from .elements import compute
 from .loops import Loop, compiled
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
+
+AT_ONCE = 512
+"""Elements of a value that go through operations together: as many as lie in the nearest cache with all other values."""
 
 FROM, ROW_STRIDE, COLUMN_STRIDE, ROWS, COLUMNS, TO = range(6)
 """Columns of a table of panels: where the matrix's part is that goes into one, its strides and size, and where the panel is."""
@@ -90,6 +93,7 @@ def _cuts(parts: int, offsets: Any, begin: int, end: int) -> Any:
 @compiled
 def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
     spare = np.empty((MOST_ROWS, PANEL_BYTES // like.itemsize), like.dtype)
+    at_once = max(1, AT_ONCE // tape[:, op.SIZE].max())
     for number in range(end - begin):
         time = begin + number if rising else end - 1 - number
         first, last = offsets[time] + low, min(offsets[time] + high, offsets[time + 1])
@@ -98,89 +102,32 @@ def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, 
             stop = start
             while stop < len(tape) and tape[stop, op.KIND] != op.PRODUCT:
                 stop += 1
-            for row in range(first, last):
+            for row in range(first, last, at_once):
                 for line in range(start, stop):
-                    _operate(tape, line, row, time, offsets, like)
+                    _operate(tape, line, row, min(at_once, last - row), time, offsets, like)
             if stop < len(tape):
                 _multiply(tape, stop, first, last, spare, like)
             start = stop + 1
 
 
 @compiled
-def _operate(tape: Any, line: int, row: int, time: int, offsets: Any, like: Any) -> None:
-    """Run an operation for a row; a delay where it does not look outside the sequence."""
+def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any, like: Any) -> None:
+    """Run an operation for rows of a step; a delay for those of sequences in which it does not look outside."""
     z_row = x_row = row
     if tape[line, op.BACK] != 0:
         source = time - tape[line, op.BACK]
-        other = row - offsets[time]
-        if source < 0 or source >= len(offsets) - 1 or other >= offsets[source + 1] - offsets[source]:
+        if source < 0 or source >= len(offsets) - 1:
             return
+        other = offsets[source] + row - offsets[time]
+        rows = min(rows, offsets[source + 1] - other)
         if tape[line, op.KIND] == op.COPY:
-            x_row = offsets[source] + other
+            x_row = other
         else:
-            z_row = offsets[source] + other
-    size = tape[line, op.SIZE]
-    z = numba.carray(pointer(tape[line, op.Z] + z_row * tape[line, op.Z_STRIDE], like), size)
-    x = numba.carray(pointer(tape[line, op.X] + x_row * tape[line, op.X_STRIDE], like), size)
-    y = numba.carray(pointer(tape[line, op.Y] + row * tape[line, op.Y_STRIDE], like), size)
-    _compute(tape[line, op.KIND], z, x, y, size)
-
-
-@compiled
-def _compute(kind: int, z: Any, x: Any, y: Any, size: int) -> None:
-    one, zero = z.dtype.type(1), z.dtype.type(0)
-    if kind == op.COPY:
-        for i in range(size):
-            z[i] = x[i]
-    elif kind == op.ADD_TO:
-        for i in range(size):
-            z[i] += x[i]
-    elif kind == op.ADD:
-        for i in range(size):
-            z[i] = x[i] + y[i]
-    elif kind == op.SUBTRACT:
-        for i in range(size):
-            z[i] = x[i] - y[i]
-    elif kind == op.MULTIPLY:
-        for i in range(size):
-            z[i] = x[i] * y[i]
-    elif kind == op.NEGATE:
-        for i in range(size):
-            z[i] = -x[i]
-    elif kind == op.ADD_NUMBER:
-        number = y[0]
-        for i in range(size):
-            z[i] = x[i] + number
-    elif kind == op.SUBTRACT_NUMBER:
-        number = y[0]
-        for i in range(size):
-            z[i] = x[i] - number
-    elif kind == op.SUBTRACT_FROM_NUMBER:
-        number = y[0]
-        for i in range(size):
-            z[i] = number - x[i]
-    elif kind == op.MULTIPLY_NUMBER:
-        number = y[0]
-        for i in range(size):
-            z[i] = x[i] * number
-    elif kind == op.SIGMOID:
-        for i in range(size):
-            z[i] = sigmoid(x[i])
-    elif kind == op.SIGMOID_GRADIENT:
-        for i in range(size):
-            z[i] = (one - y[i]) * y[i] * x[i]
-    elif kind == op.TANH:
-        for i in range(size):
-            z[i] = tanh(x[i])
-    elif kind == op.TANH_GRADIENT:
-        for i in range(size):
-            z[i] = (one - y[i] * y[i]) * x[i]
-    elif kind == op.RELU:
-        for i in range(size):
-            z[i] = zero if x[i] < zero else x[i]
-    elif kind == op.RELU_GRADIENT:
-        for i in range(size):
-            z[i] = (one if y[i] > zero else zero) * x[i]
+            z_row = other
+    z_stride, x_stride, y_stride = tape[line, op.Z_STRIDE], tape[line, op.X_STRIDE], tape[line, op.Y_STRIDE]
+    z, x = tape[line, op.Z] + z_row * z_stride, tape[line, op.X] + x_row * x_stride
+    y = tape[line, op.Y] + row * y_stride
+    compute(tape[line, op.KIND], rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride, like)
 
 
 @compiled
