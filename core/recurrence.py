@@ -17,6 +17,7 @@ import numpy as np
 from . import plugins, profiling
 from .context import Context, StepContext
 from .layout import Index, Layout
+from .slots import COMPUTED
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
@@ -110,7 +111,7 @@ class Unrolling:
                 sweep.add(Shift(out, x, instruction.op.steps_back, False, instruction))
             else:
                 sweep.repeat(binding.forward_step(instruction), instruction)
-        sweep.close()
+        sweep.close(self._passing_values())
         steps.append(sweep)
         for delay in delays:
             steps.append((delay.op.remember, (binding.contexts[delay], binding.arrays[delay.inputs[0]]), delay.node))
@@ -128,8 +129,36 @@ class Unrolling:
                 total, term = binding.arrays[instruction.carried], binding.arrays[instruction.grad[0]]
                 sweep.add(Shift(total, term, instruction.op.steps_back, True, instruction))
             sweep.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
-        sweep.close()
+        sweep.close(self._passing_gradients())
         steps.append(sweep)
+
+    def _passing_values(self) -> list[Any]:
+        """Arrays that nobody reads after the step in which they are written, but for those of delays."""
+        start = self._start()
+        delays = [instruction for instruction in self.loop.body if instruction.op.steps_back]
+        apart = [index for delay in delays for index in (delay.inputs[0], *delay.outputs)]
+        return self._alive_within(start, start + len(self.loop.body) - 1, self.loop.slots, apart)
+
+    def _passing_gradients(self) -> list[Any]:
+        """The same of the way back: gradients that are not carried, and that nothing is computed from after the loop."""
+        body, end = self.loop.body, 2 * len(self.binding.program.instructions) - self._start()
+        written = [index for i in body for index in (*(i.grad or ()), *i.grads, *(term for _, term in i.sums))]
+        late = [i for i in body if any(index is not None for index in i.late_grads)]
+        apart = [*self.loop.zeros, *(i.carried for i in body), *(index for i in late for index in (*(i.grad or ()), *i.late_grads))]
+        return self._alive_within(end - len(body) + 1, end, written, apart)
+
+    def _start(self) -> int:
+        """The number of the loop's first instruction: the time at which what a delay writes is first needed."""
+        slots = self.binding.program.slots
+        return next(slots[i.outputs[0]].birth for i in self.loop.body if i.op.steps_back)
+
+    def _alive_within(self, begin: int, end: int, among: Iterable[int | None], apart: Iterable[int | None]) -> list[Any]:
+        """Arrays of slots that are needed from *begin* to *end* at most, without those that share memory with slots set *apart*."""
+        slots = self.binding.program.slots
+        bases = {slots[index].base for index in among if index is not None}
+        bases -= {slots[index].base for index in apart if index is not None}
+        bases = {base for base in bases if slots[base].kind == COMPUTED and begin <= slots[base].birth and slots[base].death <= end}
+        return [self.binding.arrays[base] for base in sorted(bases)]
 
     def context(self, instruction: Instruction, time: int) -> Context:
         """The context of an instruction at a step; one serves all steps where nothing is kept in it for the way back."""
@@ -181,6 +210,10 @@ class Sweep:
     Args:
         unrolling: the loop.
         rising: whether steps come in the order of time.
+
+    Attributes:
+        calls: what each step does, in order.
+        passing: arrays of which a step's rows are read in that step only.
     """
 
     def __init__(self, unrolling: Unrolling, *, rising: bool) -> None:
@@ -188,24 +221,25 @@ class Sweep:
         binding = unrolling.binding
         touched = {index for instruction in unrolling.loop.body for index in instruction.touched()}
         self._fixed = {id(binding.arrays[index]) for index in touched if binding.layouts[index] is None}
-        self._calls: list[Call | Shift] = []
+        self.calls: list[Call | Shift] = []
 
     def add(self, shift: Shift) -> None:
         """Add what a delay does."""
-        self._calls.append(shift)
+        self.calls.append(shift)
 
     def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
         """Add calls for all rows."""
-        self._calls.extend(Call(method, arguments, instruction) for method, arguments, _ in steps)
+        self.calls.extend(Call(method, arguments, instruction) for method, arguments, _ in steps)
 
-    def close(self) -> None:
+    def close(self, passing: list[Any]) -> None:
         """Settle how calls are made, once all are there."""
+        self.passing = passing
         program, place = self.unrolling.binding.program, ("Recurrence", self.unrolling.binding.backend.name)
-        parts: Sequence[Call | Shift | Fused] = self._calls
+        parts: Sequence[Call | Shift | Fused] = self.calls
         if place in plugins.kernels and not program.checked:
-            parts = plugins.kernels.get(place)(parts, self._is_fixed, self._allocate)
+            parts = plugins.kernels.get(place)(self)
         self._fused = [part for part in parts if not isinstance(part, (Call, Shift))]
-        self._pool = Pool(self.unrolling, self._is_fixed, [part for part in parts if isinstance(part, Call)])
+        self._pool = Pool(self.unrolling, self.is_fixed, [part for part in parts if isinstance(part, Call)])
         pickers = iter(self._pool.pickers)
         self._parts = [(part, next(pickers) if isinstance(part, Call) else None, part.instruction.node) for part in parts]
 
@@ -234,10 +268,10 @@ class Sweep:
     def _single_steps(self) -> Iterator[Step]:
         """The same for who takes the time of calls: those that have been put into one are made one by one."""
         place = {id(call): (fused, number) for fused in self._fused for number, call in enumerate(fused.calls)}
-        pool = Pool(self.unrolling, self._is_fixed, [call for call in self._calls if isinstance(call, Call)])
+        pool = Pool(self.unrolling, self.is_fixed, [call for call in self.calls if isinstance(call, Call)])
         for time in self._times():
             objects, pickers = pool.at(time), iter(pool.pickers)
-            for call in self._calls:
+            for call in self.calls:
                 if isinstance(call, Shift):
                     steps = self.unrolling.shifted(call, time)
                 else:
@@ -255,12 +289,17 @@ class Sweep:
         times = range(len(self.unrolling.alive))
         return times if self.rising else reversed(times)
 
-    def _is_fixed(self, array: Any) -> bool:
+    def is_fixed(self, array: Any) -> bool:
         """Whether an array is the same at all steps."""
         return id(array) in self._fixed
 
-    def _allocate(self, nbytes: int) -> Any:
-        """Memory for the duration of a sweep."""
+    @property
+    def sequences(self) -> int:
+        """How many sequences there are."""
+        return self.unrolling.alive[0]
+
+    def allocate(self, nbytes: int) -> Any:
+        """So many bytes of memory for the duration of a sweep."""
         context = self.unrolling.binding.contexts[self.unrolling.loop.body[0]]
         return context.scratch("recurrence", (nbytes,), np.uint8)
 

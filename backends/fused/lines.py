@@ -57,8 +57,8 @@ class Unknown(Exception):
     """A call that tapes cannot do."""
 
 
-def lines_of(call: Call | Shift, is_fixed: Callable[[Any], bool]) -> list[Line] | None:
-    """What a call does, or None where tapes cannot do it.
+def lines_of(call: Call | Shift, is_fixed: Callable[[Any], bool]) -> list[Line]:
+    """What a call does; nothing where tapes cannot do it.
 
     Args:
         call: the call.
@@ -68,7 +68,7 @@ def lines_of(call: Call | Shift, is_fixed: Callable[[Any], bool]) -> list[Line] 
     try:
         return list(writer.lines(call))
     except Unknown:
-        return None
+        return []
 
 
 class Writer:
@@ -79,18 +79,21 @@ class Writer:
 
     def lines(self, call: Call | Shift) -> Iterator[Line]:
         """What a call does."""
+        of = call.instruction.op
         if isinstance(call, Shift):
             yield self.copy(call.z, call.x, op.ADD_TO if call.adds else op.COPY)._replace(back=call.back)
         elif call.method is np.copyto:
             yield self.copy(*call.arguments)
         elif call.method is add:
             yield self.copy(*call.arguments[1:], op.ADD_TO)
+        elif "op_name" not in vars(type(of)):  # a subclass may do otherwise than the operator whose name it inherits
+            raise Unknown
         elif call.method is call.instruction.forward:
             _, out, *inputs = call.arguments
-            yield from self.forward(call.instruction.op, out, inputs)
+            yield from self.forward(of, out, inputs)
         elif call.method is call.instruction.backward:
             _, grad, grads, out, *kept = call.arguments
-            yield from self.backward(call.instruction.op, grad, grads, out, kept)
+            yield from self.backward(of, grad, grads, out, kept)
         else:
             raise Unknown
 

@@ -8,6 +8,8 @@ SIGMOID, SIGMOID_GRADIENT, TANH, TANH_GRADIENT, RELU, RELU_GRADIENT = range(10, 
 PRODUCT = 16
 """Operations z = f(x, y) on a row; of those with a number y is a single element, of gradients x is that of the result y."""
 
-KIND, Z, Z_STRIDE, X, X_STRIDE, Y, Y_STRIDE, SIZE, BACK, DEPTH = range(10)
-"""Columns of a tape: the operation, where row 0 of each operand is and how many bytes a row takes, elements of a row of the result, how
-many steps back a delay looks (0 for none), and of a product the elements of a row of x."""
+KIND, SIZE, BACK, DEPTH = range(4)
+Z, Z_STRIDE, Z_PASSES, X, X_STRIDE, X_PASSES, Y, Y_STRIDE, Y_PASSES = range(4, 13)
+"""Columns of a tape: the operation, elements of a row of the result, how many steps back a delay looks (0 for none), and of a product the
+elements of a row of x.  Then of each operand where row 0 is, how many bytes a row takes, and whether that is row 0 of each step, whose rows
+are gone with the step."""

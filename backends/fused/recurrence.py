@@ -6,48 +6,37 @@ multiply all do, and Numba is not imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from ...core import threads
-from ...core.recurrence import Call, Shift
+from ...core.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
 
 WORTHWHILE = 2**23
 """Multiplications in products from which on tapes save more time than it takes to load them."""
 
 
-def fuse(calls: Sequence[Call | Shift], is_fixed: Callable[[Any], bool], allocate: Callable[[int], Any]) -> list[Call | Shift | Taped]:
-    """Put calls of a loop together.
-
-    Args:
-        calls: what each step does, in order.
-        is_fixed: tells whether an array is the same at all steps, and has no rows.
-        allocate: gives so many bytes of memory, for the duration of a sweep.
-
-    Returns:
-        the calls, with a :class:`Taped` one in the place of those that tapes do.
-    """
-    found = [lines_of(call, is_fixed) for call in calls]
-    products = [line for lines in found for line in lines or () if line.matrix is not None]
+def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
+    """The calls of a sweep, with a :class:`Taped` one in the place of those that tapes do."""
+    found = [lines_of(call, sweep.is_fixed) for call in sweep.calls]
+    products = [line for lines in found for line in lines if line.matrix is not None]
     if sum(line.rows * line.matrix.size for line in products) < WORTHWHILE:
-        return list(calls)
+        return sweep.calls
     fused: list[Call | Shift | Taped] = []
-    taped: list[Taped] = []
-    for known, group in groupby(zip(calls, found, strict=True), key=lambda pair: pair[1] is not None):
-        pairs = list(group)
-        if known:
-            taped.append(Taped([call for call, _ in pairs], [lines or [] for _, lines in pairs]))
-            fused.append(taped[-1])
-        else:
-            fused.extend(call for call, _ in pairs)
-    memory = allocate(sum(part.packed_bytes for part in taped))
-    for part in taped:
-        part.place(memory)
-        memory = memory[part.packed_bytes :]
+    for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype if pair[1] else None):
+        calls, lines = zip(*group, strict=True)
+        fused.extend(calls if dtype is None else [Taped(calls, lines)])
+    taped = [part for part in fused if isinstance(part, Taped)]
+    passing = sweep.passing if len(fused) == 1 else []
+    sizes = [part.memory_needed(passing, sweep.sequences) for part in taped]
+    memory = sweep.allocate(sum(sizes))
+    for part, size in zip(taped, sizes, strict=True):
+        part.place(memory[:size], passing, sweep.sequences)
+        memory = memory[size:]
     return fused
 
 
@@ -61,7 +50,6 @@ class Taped:
     Attributes:
         calls: the calls.
         instruction: what the first of them belongs to.
-        packed_bytes: memory it needs for matrices.
     """
 
     def __init__(self, calls: Sequence[Call | Shift], lines: Sequence[Sequence[Line]]) -> None:
@@ -72,28 +60,33 @@ class Taped:
         self._lines = [line for of_call in lines for line in of_call]
         self._ends = np.cumsum([0, *map(len, lines)]).tolist()
         self._like = np.empty(0, self._lines[0].dtype)
-        self._width = sum(line.z.size * (1 if line.matrix is None else line.matrix.shape[0]) for line in self._lines)
-        self.packed_bytes = sum(tape.packed_bytes(line.matrix) for line in self._lines if line.matrix is not None)
+        self._matrices = [line.matrix for line in self._lines if line.matrix is not None]
+        self._width = sum(line.z.size * (1 if line.matrix is None else len(line.matrix)) for line in self._lines)
 
-    def place(self, memory: Any) -> None:
-        """Take *memory* for the packed matrices."""
-        table, panels = [], []
-        for line in self._lines:
-            y, depth = line.y, 0
-            if line.matrix is not None:
-                y, depth = Rows(memory.ctypes.data, 0, 0), len(line.matrix)
-                panels.append(self._machine.panels_of(line.matrix, memory.ctypes.data))
-                memory = memory[self._machine.packed_bytes(line.matrix) :]
-            table.append((line.kind, line.z.address, line.z.stride, line.x.address, line.x.stride, y.address, y.stride, line.z.size))
-            table[-1] += (line.back, depth)
-        self._tape = np.array(table, np.intp)
+    def memory_needed(self, passing: Sequence[Any], sequences: int) -> int:
+        """Bytes that packed matrices, and a step's rows of *passing* arrays take."""
+        return sum(map(self._machine.packed_bytes, self._matrices)) + sum(sequences * array.strides[0] for array in passing)
+
+    def place(self, memory: Any, passing: Sequence[Any], sequences: int) -> None:
+        """Take *memory* for packed matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
+        self._memory, address = memory, memory.ctypes.data
+        packed, panels = [], []
+        for matrix in self._matrices:
+            packed.append(Rows(address, 0, 0))
+            panels.append(self._machine.panels_of(matrix, address))
+            address += self._machine.packed_bytes(matrix)
         self._panels = np.concatenate(panels) if panels else None
-        self._memory = memory
+        moved = []
+        for array in passing:
+            moved.append((array.ctypes.data, array.strides[0], address))
+            address += sequences * array.strides[0]
+        rest = iter(packed)
+        self._tape = np.array([_entry(line, rest, moved) for line in self._lines], np.intp)
 
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the sweep before."""
         if self._panels is not None:
-            self._machine.pack(self.packed_bytes // self._like.itemsize, self._panels, self._like)
+            self._machine.pack(sum(matrix.size for matrix in self._matrices), self._panels, self._like)
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all calls for the steps from *begin* to *end*.
@@ -112,3 +105,18 @@ class Taped:
     def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
         size = self._width * int(offsets[end] - offsets[begin])
         self._machine.run(size, threads.max_threads(), tape, offsets, begin, end, rising, self._like)
+
+
+def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:
+    """A line in numbers."""
+    depth = 0
+    if line.matrix is not None:
+        line, depth = line._replace(y=next(packed)), len(line.matrix)
+    entry = [line.kind, line.z.size, line.back, depth]
+    for rows in (line.z, line.x, line.y):
+        address, passes = rows.address, 0
+        for start, stride, to in moved:
+            if start <= rows.address < start + stride:
+                address, passes = to + rows.address - start, 1
+        entry += [address, rows.stride, passes]
+    return entry

@@ -106,7 +106,7 @@ def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, 
                 for line in range(start, stop):
                     _operate(tape, line, row, min(at_once, last - row), time, offsets, like)
             if stop < len(tape):
-                _multiply(tape, stop, first, last, spare, like)
+                _multiply(tape, stop, first, last, offsets[time], spare, like)
             start = stop + 1
 
 
@@ -125,15 +125,17 @@ def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any,
         else:
             z_row = other
     z_stride, x_stride, y_stride = tape[line, op.Z_STRIDE], tape[line, op.X_STRIDE], tape[line, op.Y_STRIDE]
-    z, x = tape[line, op.Z] + z_row * z_stride, tape[line, op.X] + x_row * x_stride
-    y = tape[line, op.Y] + row * y_stride
+    z = tape[line, op.Z] + (z_row - tape[line, op.Z_PASSES] * offsets[time]) * z_stride
+    x = tape[line, op.X] + (x_row - tape[line, op.X_PASSES] * offsets[time]) * x_stride
+    y = tape[line, op.Y] + (row - tape[line, op.Y_PASSES] * offsets[time]) * y_stride
     compute(tape[line, op.KIND], rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride, like)
 
 
 @compiled
-def _multiply(tape: Any, line: int, first: int, last: int, spare: Any, like: Any) -> None:
+def _multiply(tape: Any, line: int, first: int, last: int, begin: int, spare: Any, like: Any) -> None:
     """Run a product for rows: as many at a time as there are registers for, and a panel of the packed matrix after another."""
-    x, z = tape[line, op.X] + first * tape[line, op.X_STRIDE], tape[line, op.Z] + first * tape[line, op.Z_STRIDE]
+    x = tape[line, op.X] + (first - tape[line, op.X_PASSES] * begin) * tape[line, op.X_STRIDE]
+    z = tape[line, op.Z] + (first - tape[line, op.Z_PASSES] * begin) * tape[line, op.Z_STRIDE]
     blocks = (last - first + MOST_ROWS - 1) // MOST_ROWS
     width = spare.shape[1]
     panel = tape[line, op.Y]
