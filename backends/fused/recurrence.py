@@ -27,9 +27,9 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
     if sum(line.rows * line.matrix.size for line in products) < WORTHWHILE:
         return sweep.calls
     fused: list[Call | Shift | Taped] = []
-    for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype if pair[1] else None):
+    for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype.name if pair[1] else ""):
         calls, lines = zip(*group, strict=True)
-        fused.extend(calls if dtype is None else [Taped(calls, lines)])
+        fused.extend([Taped(calls, lines)] if dtype else calls)
     taped = [part for part in fused if isinstance(part, Taped)]
     passing = sweep.passing if len(fused) == 1 else []
     sizes = [part.memory_needed(passing, sweep.sequences) for part in taped]
