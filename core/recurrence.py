@@ -234,9 +234,9 @@ class Sweep:
     def close(self, passing: list[Any]) -> None:
         """Settle how calls are made, once all are there."""
         self.passing = passing
-        program, place = self.unrolling.binding.program, ("Recurrence", self.unrolling.binding.backend.name)
+        place = "Recurrence", self.unrolling.binding.backend.name
         parts: Sequence[Call | Shift | Fused] = self.calls
-        if place in plugins.kernels and not program.checked:
+        if place in plugins.kernels:
             parts = plugins.kernels.get(place)(self)
         self._fused = [part for part in parts if not isinstance(part, (Call, Shift))]
         self._pool = Pool(self.unrolling, self.is_fixed, [part for part in parts if isinstance(part, Call)])

@@ -176,6 +176,16 @@ def test_taking_the_time_names_operators_and_changes_no_number() -> None:
     assert {"Times", "StableSigmoid", "Tanh", "ElementTimes", "PastValue"} <= named
 
 
+def test_checked_mode_changes_no_number() -> None:
+    value, _ = gradients(MODELS["GRU"], sequences(3), np.float32)
+    set_checked_mode(True)
+    try:
+        checked, _ = gradients(MODELS["GRU"], sequences(3), np.float32)
+    finally:
+        set_checked_mode(False)
+    np.testing.assert_array_equal(checked, value)
+
+
 def test_checked_mode_names_the_operator() -> None:
     x = C.sequence.input_variable(3)
     h = looped(lambda h: C.tanh(x) * C.times(h, C.parameter((3, 3), init=C.glorot_uniform())), initial_state=np.inf)
