@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .sizes import Sizes
     from .slots import Instruction, Loop
 
+
 class Call(NamedTuple):
     """A call for all rows, which a loop repeats for the rows of each step."""
 

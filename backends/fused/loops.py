@@ -108,4 +108,3 @@ def _short_spins() -> Iterator[None]:
         yield
     finally:
         del os.environ[name]
-

@@ -32,13 +32,12 @@ def packed_bytes(matrix: Any) -> int:
 def panels_of(matrix: Any, address: int) -> Any:
     """The table of the panels that a matrix is packed into at an address."""
     width, rows = PANEL_BYTES // matrix.itemsize, len(matrix)
-    return np.array(
-        [
-            (matrix[:, start:].ctypes.data, *matrix.strides, rows, min(width, matrix.shape[1] - start), address + number * rows * PANEL_BYTES)
-            for number, start in enumerate(range(0, matrix.shape[1], width))
-        ],
-        np.intp,
-    )
+    table = []
+    for start in range(0, matrix.shape[1], width):
+        part = matrix[:, start : start + width]
+        table.append((part.ctypes.data, *part.strides, *part.shape, address))
+        address += rows * PANEL_BYTES
+    return np.array(table, np.intp)
 
 
 @Loop
@@ -48,10 +47,15 @@ def pack(panels: Any, like: Any) -> None:
     for number in numba.prange(len(panels)):
         to = numba.carray(pointer(panels[number, TO], like), (panels[number, ROWS], width))
         for row in range(panels[number, ROWS]):
-            for column in range(panels[number, COLUMNS]):
-                address = panels[number, FROM] + row * panels[number, ROW_STRIDE] + column * panels[number, COLUMN_STRIDE]
-                to[row, column] = numba.carray(pointer(address, like), 1)[0]
-            to[row, panels[number, COLUMNS] :] = 0
+            start, stride = panels[number, FROM] + row * panels[number, ROW_STRIDE], panels[number, COLUMN_STRIDE]
+            if stride == like.itemsize and panels[number, COLUMNS] == width:
+                line = numba.carray(pointer(start, like), width)
+                for column in range(width):
+                    to[row, column] = line[column]
+                continue
+            for column in range(width):
+                inside = column < panels[number, COLUMNS]
+                to[row, column] = numba.carray(pointer(start + column * stride, like), 1)[0] if inside else 0
 
 
 @Loop

@@ -68,10 +68,12 @@ def attending(x: Any) -> Any:
 
 
 def delayed(steps: int) -> Model:
+    def gated(x: Any, R: Any, first: int) -> Any:
+        return looped(lambda h: C.sigmoid(x - C.slice(C.times(h, R), 0, first, first + 3)), time_step=steps)
+
     def model(x: Any) -> Any:
         R = C.parameter((3, 4), init=C.glorot_uniform())
-        gate, value = (looped(lambda h: C.slice(C.sigmoid(x - C.slice(C.times(h, R), 0, k, k + 3)), 0, 0, 3), time_step=steps) for k in (0, 1))
-        return gate * value
+        return gated(x, R, 0) * gated(x, R, 1)
 
     return model
 
@@ -191,7 +193,7 @@ def test_checked_mode_names_the_operator() -> None:
     h = looped(lambda h: C.tanh(x) * C.times(h, C.parameter((3, 3), init=C.glorot_uniform())), initial_state=np.inf)
     set_checked_mode(True)
     try:
-        with pytest.raises(ValueError, match="Times.* produced NaN"):
+        with pytest.raises(ValueError, match=r"Times.* produced NaN"):
             h.eval({x: sequences(3)})
     finally:
         set_checked_mode(False)
