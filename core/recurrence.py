@@ -75,7 +75,8 @@ class Unrolling:
         loop: the recurrence.
 
     Attributes:
-        alive, starts: how many sequences each step has, and its first row.
+        samples: how many sequences there are.
+        alive, starts: how many of them each step has, and its first row.
         offsets: the first row of each step, and the number of rows, as an array.
         ones: as many ones as any step has sequences.
     """
@@ -91,7 +92,7 @@ class Unrolling:
         """Step over the sequences of another minibatch from now on, which may have other lengths in as many rows."""
         layout = sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
-        self.offsets = layout.offsets
+        self.samples, self.offsets = layout.samples, layout.offsets
         self.alive: list[int] = layout.alive.tolist()
         self.starts: list[int] = layout.offsets.tolist()
         self.ones: Index = np.ones(max(self.alive), np.intp)
@@ -297,7 +298,7 @@ class Sweep:
     @property
     def sequences(self) -> int:
         """How many sequences there are."""
-        return self.unrolling.alive[0]
+        return self.unrolling.samples
 
     def allocate(self, nbytes: int) -> Any:
         """So many bytes of memory for the duration of a sweep."""

@@ -6,6 +6,7 @@ multiply all do, and Numba is not imported.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -16,15 +17,18 @@ from ...core import threads
 from ...core.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
 
-WORTHWHILE = 2**23
+WORTHWHILE = 2**24
 """Multiplications in products from which on tapes save more time than it takes to load them."""
+
+FEWEST = 4
+"""Sequences that are worth a thread of their own, which reads all matrices."""
 
 
 def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
     """The calls of a sweep, with a :class:`Taped` one in the place of those that tapes do."""
     found = [lines_of(call, sweep.is_fixed) for call in sweep.calls]
     products = [line for lines in found for line in lines if line.matrix is not None]
-    if sum(line.rows * line.matrix.size for line in products) < WORTHWHILE:
+    if sum(line.rows * line.matrix.size for line in products) < WORTHWHILE or not _is_there():
         return sweep.calls
     fused: list[Call | Shift | Taped] = []
     for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype.name if pair[1] else ""):
@@ -38,6 +42,16 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
         part.place(memory[:size], passing, sweep.sequences)
         memory = memory[size:]
     return fused
+
+
+def _is_there() -> bool:
+    """Whether the machine that runs tapes can be imported."""
+    try:
+        from . import tape  # noqa: F401
+    except ImportError as error:
+        warnings.warn(f"recurrences are slower than they could be: their kernel cannot be imported, {error}", RuntimeWarning, stacklevel=2)
+        return False
+    return True
 
 
 class Taped:
@@ -70,6 +84,7 @@ class Taped:
     def place(self, memory: Any, passing: Sequence[Any], sequences: int) -> None:
         """Take *memory* for packed matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
         self._memory, address = memory, memory.ctypes.data
+        self._sequences = sequences
         packed, panels = [], []
         for matrix in self._matrices:
             packed.append(Rows(address, 0, 0))
@@ -104,7 +119,8 @@ class Taped:
 
     def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
         size = self._width * int(offsets[end] - offsets[begin])
-        self._machine.run(size, threads.max_threads(), tape, offsets, begin, end, rising, self._like)
+        parts = min(threads.max_threads(), -(-self._sequences // FEWEST))
+        self._machine.run(size, parts, tape, offsets, begin, end, rising, self._like)
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:

@@ -12,7 +12,15 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_IS_WIDE = bool(binding.get_host_cpu_features().get("avx512f"))
+
+def _has_wide_vectors() -> bool:
+    try:
+        return bool(binding.get_host_cpu_features().get("avx512f"))
+    except RuntimeError:  # LLVM does not know how to ask this system
+        return False
+
+
+_IS_WIDE = _has_wide_vectors()
 
 VECTOR_BYTES = 64 if _IS_WIDE else 32
 PANEL_BYTES = 2 * VECTOR_BYTES

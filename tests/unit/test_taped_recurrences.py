@@ -211,6 +211,14 @@ def test_a_subclass_computes_itself(taped: list[Any]) -> None:
     assert taped
 
 
+def test_without_numba_operators_compute(monkeypatch: pytest.MonkeyPatch, taped: list[Any]) -> None:
+    monkeypatch.setitem(sys.modules, "cntk.backends.fused.tape", None)
+    monkeypatch.delattr("cntk.backends.fused.tape", raising=False)
+    with pytest.warns(RuntimeWarning, match="recurrences are slower than they could be"):
+        gradients(MODELS["GRU"], sequences(3), np.float32)
+    assert not taped
+
+
 def test_small_recurrences_do_without_numba() -> None:
     program = (
         "import sys, numpy as np, cntk as C\n"
