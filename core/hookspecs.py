@@ -39,7 +39,8 @@ def cntk_register_ops(register: Register) -> None:
 
 @hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    """Register faster implementations on one backend: of an operator, by its name, or of a learner's step, by its module and class."""
+    """Register faster implementations on one backend: of an operator, by its name, of a learner's step, by its module and class, or of
+    what recurrences do, as ``Recurrence``."""
 
 
 @hookspec

@@ -32,7 +32,7 @@ def _each(function: Callable[..., Any], by_number: bool = False) -> Callable[...
                 for i in range(size):
                     a[i] = element(one, a[i], b[i], c[i])
 
-    return apply  # type: ignore[no-any-return]
+    return apply
 
 
 _copy = _each(lambda one, z, x, y: x)

@@ -83,9 +83,11 @@ class Writer:
         if isinstance(call, Shift):
             yield self.copy(call.z, call.x, op.ADD_TO if call.adds else op.COPY)._replace(back=call.back)
         elif call.method is np.copyto:
-            yield self.copy(*call.arguments)
+            z, x = call.arguments
+            yield self.copy(z, x)
         elif call.method is add:
-            yield self.copy(*call.arguments[1:], op.ADD_TO)
+            _, z, x = call.arguments
+            yield self.copy(z, x, op.ADD_TO)
         elif "op_name" not in vars(type(of)):  # a subclass may do otherwise than the operator whose name it inherits
             raise Unknown
         elif call.method is call.instruction.forward:
@@ -138,10 +140,10 @@ class Writer:
         """An operation on arrays whose rows have as many elements as the result's."""
         if self.is_fixed(z):
             raise Unknown
-        target, *operands = (NOTHING if array is None else self.rows(array, z.dtype) for array in (z, x, y))
-        if any(operand.size != target.size for operand in operands if operand is not NOTHING):
+        to, first, second = (NOTHING if array is None else self.rows(array, z.dtype) for array in (z, x, y))
+        if first.size != to.size or (second.size != to.size and y is not None):
             raise Unknown
-        return Line(kind, target, *operands, len(z), z.dtype)
+        return Line(kind, to, first, second, len(z), z.dtype)
 
     def copy(self, z: Any, x: Any, kind: int = op.COPY) -> Line:
         """An operation on arrays of the same size."""

@@ -30,8 +30,7 @@ MOST_ROWS = 8 if _IS_WIDE else 6
 """Rows that are multiplied at once: as many as there are registers for their sums."""
 
 
-@intrinsic
-def pointer(typing: Any, address: Any, like: Any) -> Any:
+def _pointer(typing: Any, address: Any, like: Any) -> Any:
     """A pointer to elements of the type of an array, from an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -40,8 +39,7 @@ def pointer(typing: Any, address: Any, like: Any) -> Any:
     return types.CPointer(like.dtype)(types.intp, like), generate
 
 
-@intrinsic
-def tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any) -> Any:
+def _tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any) -> Any:
     """Multiply rows by a panel.
 
     Each element of the result is a sum in the order of the operands' elements, whatever the number of rows.
@@ -102,3 +100,7 @@ def _generate(
         start = builder.add(c, builder.mul(c_stride, number(row)))
         for part, total in enumerate(sums[row]):
             builder.store(builder.load(total), at(start, number(VECTOR_BYTES), number(part), vector), align=itemsize)
+
+
+pointer: Any = intrinsic(_pointer)
+tile: Any = intrinsic(_tile)
