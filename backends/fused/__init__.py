@@ -19,7 +19,9 @@ KERNELS = {
 
 OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
+    "Convolution": "convolution:ConvolutionKernel",
     "Csr": "csr:Csr",
+    "Pooling": "pooling:PoolingKernel",
     "Recurrence": "recurrence:fuse",
 }
 """The kernel of each operator, and what serves several: products of CSR rows, and the loops of recurrences."""

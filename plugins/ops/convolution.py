@@ -13,14 +13,18 @@ from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, as_shape, size_of
 from ...core.spec import Spec
-from ...core.windows import Correlation, along_axes, as_flags, correlation, unslide
-from .correlation import correlate, correlate_backward
+from ...core.windows import Correlation, along_axes, as_flags, unslide
+from ...core.windows import correlation as correlation_geometry
+from . import correlation
 from .sequence_windows import SequenceWindows
 from .shaping import reshape
 
 
 class _Filtering(Op):
-    """What the two have in common."""
+    """What the two have in common.
+
+    Their methods also take what correlates, a module like :mod:`.correlation`.
+    """
 
     op_name = "Convolution"
     keep_inputs = (0, 1)
@@ -62,14 +66,14 @@ class Convolution(_Filtering):
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
         return 2 * size_of(out.shape) * g.weights[-1]
 
-    def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
+    def forward(self, ctx: Context, out: Any, filters: Any, operand: Any, by: Any = correlation) -> None:
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
-        correlate(ctx, _rows(out, g.maps, g.windows.out), filters, _rows(operand, g.channels, g.windows.dims), g)
+        by.correlate(ctx, _rows(out, g.maps, g.windows.out), filters, _rows(operand, g.channels, g.windows.dims), g)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> None:
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any, by: Any = correlation) -> None:
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
         filters_grad, operand_grad = grads
-        correlate_backward(
+        by.correlate_backward(
             ctx,
             _rows(grad, g.maps, g.windows.out),
             filters_grad,
@@ -116,19 +120,19 @@ class ConvolutionTranspose(_Filtering):
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
         return 2 * size_of(operand.shape) * g.weights[-1]
 
-    def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
+    def forward(self, ctx: Context, out: Any, filters: Any, operand: Any, by: Any = correlation) -> None:
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
         grad, operand_grad = _rows(operand, g.maps, g.windows.out), _rows(out, g.channels, g.windows.dims)
-        correlate_backward(ctx, grad, None, operand_grad, filters, None, g)
+        by.correlate_backward(ctx, grad, None, operand_grad, filters, None, g)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> None:
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any, by: Any = correlation) -> None:
         g = self.geometry(filters.shape, _static_shape(ctx, operand))
         filters_grad, operand_grad = grads
         rows = _rows(grad, g.channels, g.windows.dims)
         if filters_grad is not None:
-            correlate_backward(ctx, _rows(operand, g.maps, g.windows.out), filters_grad, None, filters, rows, g)
+            by.correlate_backward(ctx, _rows(operand, g.maps, g.windows.out), filters_grad, None, filters, rows, g)
         if operand_grad is not None:
-            correlate(ctx, _rows(operand_grad, g.maps, g.windows.out), filters, rows, g)
+            by.correlate(ctx, _rows(operand_grad, g.maps, g.windows.out), filters, rows, g)
 
 
 @lru_cache(maxsize=1024)
@@ -149,7 +153,7 @@ def _geometry(
     strides, dilation, padding = along_axes(strides, dilation, padding, rank, reduction_rank)
     if sequential:  # the time axis is one window of SequenceWindows, which has slid already
         strides, dilation, padding = _with_time(strides, 1), _with_time(dilation, 1), _with_time(padding, False)
-    return correlation(maps, kernel, operand, strides, dilation, padding, groups)
+    return correlation_geometry(maps, kernel, operand, strides, dilation, padding, groups)
 
 
 def _with_time(values: tuple[Any, ...], time: Any) -> tuple[Any, ...]:
@@ -174,7 +178,7 @@ def _transposed_geometry(
         output_shape = (kernel[0], *(unslide(*axis) for axis in axes))
     if len(output_shape) != rank or output_shape[0] != kernel[0]:
         raise ValueError(f"output_shape={output_shape} is no shape of {rank} axes with {kernel[0]} channels first, as the filters make")
-    g = correlation(maps, tuple(kernel), output_shape, strides, dilation, (False, *padding[1:]), 1)
+    g = correlation_geometry(maps, tuple(kernel), output_shape, strides, dilation, (False, *padding[1:]), 1)
     if any(known != dim for known, dim in zip(g.shape, operand, strict=True) if known >= 0 and dim >= 0):
         raise ValueError(f"convolving an output of shape {output_shape} gives {g.shape}, not the operand's shape {operand}")
     return g

@@ -1,0 +1,62 @@
+"""Copying pieces of arrays within compiled loops, and making arrays fit for these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from ...core.context import Context
+
+voidptr: Any = types.voidptr
+memcpy: Any = types.ExternalFunction("memcpy", voidptr(voidptr, voidptr, types.uintp))
+
+
+@numba.njit(error_model="numpy")
+def address(array: Any, at: int) -> int:
+    """Where an element of a flat contiguous array lies."""
+    return array.ctypes.data + at * array.itemsize
+
+
+@numba.njit(error_model="numpy")
+def copy(target: Any, at: int, source: Any, start: int, size: int) -> None:
+    """Copy *size* elements between flat arrays."""
+    memcpy(address(target, at), address(source, start), size * target.itemsize)
+
+
+@numba.njit(error_model="numpy")
+def gather(target: Any, at: int, source: Any, start: int, stride: int, pieces: Any) -> None:
+    """Copy pieces of *source*, whose elements lie *stride* apart, to where they belong."""
+    for i in range(len(pieces)):
+        place, origin, size = at + pieces[i, 0], start + pieces[i, 1], pieces[i, 2]
+        if stride == 1:
+            copy(target, place, source, origin, size)
+        else:
+            to, of = target[place : place + size], source[origin:]
+            for j in range(size):
+                to[j] = of[j * stride]
+
+
+@numba.njit(error_model="numpy")
+def scatter(target: Any, at: int, source: Any, start: int, stride: int, pieces: Any) -> None:
+    """Add to *source* what :func:`gather` copies from there to *target*."""
+    for i in range(len(pieces)):
+        place, origin, size = at + pieces[i, 0], start + pieces[i, 1], pieces[i, 2]
+        of, to = target[place : place + size], source[origin:]
+        if stride == 1:
+            for j in range(size):
+                to[j] += of[j]
+        else:
+            for j in range(size):
+                to[j * stride] += of[j]
+
+
+def writable(ctx: Context, name: str, array: Any) -> Any:
+    """The array, or a copy of one that is read only, for which loops would have to be compiled once more."""
+    if array.flags.writeable:
+        return array
+    copied = ctx.scratch(f"writable {name}", array.shape, array.dtype)
+    np.copyto(copied, array)
+    return copied

@@ -1,0 +1,275 @@
+"""Loops for convolution and pooling: the same as the operators' own methods, and the same bits whatever the number of threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.backends.fused import convolution, pooling
+from cntk.core import threads
+from cntk.testing import assert_close
+
+pytest.importorskip("numba", reason="kernels are compiled by Numba")
+blas = pytest.importorskip("cntk.backends.fused.blas")
+correlation = pytest.importorskip("cntk.backends.fused.correlation")
+if blas.find() is None:
+    pytest.skip("NumPy has no BLAS that loops can call", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small images in place of large ones, and three threads whatever the machine has."""
+    monkeypatch.setattr(convolution, "FUSED_FROM", 1)
+    monkeypatch.setattr(pooling, "FUSED_FROM", 1)
+    monkeypatch.setattr(correlation, "SHARED_FROM", 1)
+    before = threads.max_threads()
+    threads.set_max_threads(3)
+    yield
+    threads.set_max_threads(before)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """The answers to whether loops are to be used."""
+    answers: list[bool] = []
+    for module in (convolution, pooling):
+        monkeypatch.setattr(module, "is_for_loops", _noted(module.is_for_loops, answers))
+    return answers
+
+
+def _noted(function: Callable[..., bool], answers: list[bool]) -> Callable[..., bool]:
+    def noted(*arguments: Any, **more: Any) -> bool:
+        answers.append(function(*arguments, **more))
+        return answers[-1]
+
+    return noted
+
+
+class Case:
+    """A function of images, and of filters if their shape is given, with small integers as data, so that sums are exact."""
+
+    def __init__(self, make: Callable[..., Any], filters: Any, images: Any, dtype: Any = np.float32, sequences: Any = None) -> None:
+        random = np.random.default_rng(1)
+        shape = images[1:]
+        self.x = (C.input_variable if sequences is None else C.sequence.input_variable)(shape, dtype, needs_gradient=True)
+        self.parameters = [] if filters is None else [C.parameter(init=random.integers(-3, 4, size=filters).astype(dtype), dtype=dtype)]
+        self.result = make(*self.parameters, self.x)
+        weights = C.constant(random.integers(-3, 4, size=self.result.shape).astype(dtype))
+        self.weighted = C.element_times(self.result, weights)
+        values = random.integers(-3, 4, size=images).astype(dtype)
+        self.data = values if sequences is None else np.split(values, np.cumsum(sequences)[:-1])
+
+    def compute(self) -> list[Any]:
+        """The result, and the gradients of its weighted sum."""
+        by = [self.x, *self.parameters]
+        gradients = self.weighted.grad({self.x: self.data}, wrt=by)
+        found = [self.result.eval({self.x: self.data}), *(gradients.values() if len(by) > 1 else [gradients])]
+        return [np.concatenate(array) if isinstance(array, list) else array for array in found]
+
+
+def agree(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare with the operators' own methods."""
+    fused = case.compute()
+    for module in (convolution, pooling):
+        monkeypatch.setattr(module, "FUSED_FROM", np.inf)
+    for found, expected in zip(fused, case.compute(), strict=True):
+        assert_close(found, expected)
+
+
+def strided(**options: Any) -> Callable[..., Any]:
+    return lambda map_, x: C.convolution(map_, x, **options)
+
+
+CASES = [
+    pytest.param(*case, id="-".join(map(str, case)))
+    for case in product(((9,), (8, 7), (6, 7, 5)), (1, 2, 3), (1, 2, 3), (1, 2), (1, 2), (False, True))
+    if (case[1] - 1) * case[3] < min(case[0])
+]
+
+
+@pytest.mark.parametrize(("dims", "kernel", "stride", "dilation", "groups", "padded"), CASES)
+def test_convolution_agrees_with_the_operator(
+    dims: tuple[int, ...], kernel: int, stride: int, dilation: int, groups: int, padded: bool,
+    asked: list[bool], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    rank = len(dims)
+    options = {"strides": stride, "dilation": (1, *[dilation] * rank), "auto_padding": (False, *[padded] * rank), "groups": groups}
+    case = Case(strided(**options), (4, 6 // groups, *[kernel] * rank), (19, 6, *dims), np.float64)
+    agree(case, monkeypatch)
+    assert asked[0]
+
+
+SPATIAL = (False, True, True)
+OTHERS = {
+    "one row": Case(strided(auto_padding=SPATIAL), (8, 3, 5, 5), (1, 3, 40, 37)),
+    "few rows": Case(strided(auto_padding=SPATIAL), (8, 3, 5, 5), (5, 3, 24, 22)),
+    "many rows": Case(strided(auto_padding=SPATIAL), (8, 3, 3, 3), (300, 3, 5, 4)),
+    "lines of an image at a time": Case(strided(auto_padding=SPATIAL, strides=2), (5, 40, 3, 3), (9, 40, 61, 60)),
+    "large filters": Case(strided(auto_padding=[False]), (70, 130, 3, 3), (17, 130, 5, 5)),
+    "an image as it is": Case(strided(auto_padding=[False]), (7, 30, 1, 1), (8, 30, 25, 30)),
+    "an image as it is, in groups": Case(strided(auto_padding=[False], groups=3), (9, 10, 1, 1), (8, 30, 25, 30)),
+    "a group for each channel": Case(strided(auto_padding=SPATIAL, groups=6), (12, 1, 3, 3), (20, 6, 9, 9)),
+    "windows that leave out elements": Case(strided(auto_padding=SPATIAL, strides=4), (4, 3, 2, 2), (20, 3, 14, 13)),
+    "over channels": Case(strided(), (2, 2, 2, 2), (20, 3, 6, 6)),
+    "without channels": Case(lambda w, x: C.convolution(w, x, reduction_rank=0), (4, 3, 3), (20, 8, 7)),
+    "four axes": Case(lambda w, x: C.convolution(w, x, reduction_rank=0, auto_padding=[False]), (2, 2, 1, 2, 2), (20, 3, 3, 4, 5)),
+    "transposed": Case(lambda w, x: C.convolution_transpose(w, x, strides=2, auto_padding=[False]), (3, 4, 3, 3), (20, 3, 7, 6)),
+    "sequential": Case(
+        strided(sequential=True, auto_padding=(False, True, True)), (4, 3, 2, 3), (30, 3, 8), sequences=(10, 3, 17)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_convolutions_agree_with_the_operator(name: str, asked: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    agree(OTHERS[name], monkeypatch)
+    assert any(asked)
+
+
+POOLS = [
+    pytest.param(*case, id="-".join(map(str, case)))
+    for case in product(
+        (C.MAX_POOLING, C.AVG_POOLING), ((9,), (8, 7), (5, 6, 7)), (1, 2, 3), (1, 2, 3), (False, True), (False, True), (False, True)
+    )
+]
+
+
+@pytest.mark.parametrize(("kind", "dims", "window", "stride", "padded", "ceil", "include_pad"), POOLS)
+def test_pooling_agrees_with_the_operator(
+    kind: int, dims: tuple[int, ...], window: int, stride: int, padded: bool, ceil: bool, include_pad: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(x: Any) -> Any:
+        return C.pooling(x, kind, (window,) * len(dims), stride, [padded], ceil, include_pad)
+
+    agree(Case(make, None, (5, 2, *dims), np.float64), monkeypatch)
+
+
+def test_pooling_takes_the_first_of_equal_maxima_and_passes_nan_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(lambda x: C.pooling(x, C.MAX_POOLING, (3, 3), 2, [True]), None, (20, 3, 9, 9))
+    agree(case, monkeypatch)
+    monkeypatch.setattr(pooling, "FUSED_FROM", 1)
+    case.data[0, 0, 4, 4] = np.nan
+    case.data[1] = -np.inf
+    assert np.isnan(case.compute()[0][0, 0]).sum() == 1
+    assert np.all(case.compute()[0][1] == -np.inf)
+
+
+def network(dtype: Any = np.float32) -> Case:
+    def make(map_: Any, x: Any) -> Any:
+        hidden = C.pooling(C.convolution(map_, x, auto_padding=SPATIAL), C.MAX_POOLING, (3, 3), 2)
+        return C.pooling(hidden, C.AVG_POOLING, (2, 2), 1)
+
+    return Case(make, (9, 4, 3, 3), (37, 4, 20, 19), dtype)
+
+
+def test_bits_do_not_depend_on_the_number_of_threads() -> None:
+    found = []
+    for number in (1, 2, 3):
+        threads.set_max_threads(number)
+        found.append([array.tobytes() for array in network().compute()])
+    assert found[0] == found[1] == found[2]
+
+
+def test_half_precision_is_left_to_the_operators(asked: list[bool]) -> None:
+    network(np.float16).compute()
+    assert asked
+    assert not any(asked)
+
+
+def test_images_that_are_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = network()
+    case.data.setflags(write=False)
+    agree(case, monkeypatch)
+
+
+def test_nothing_grows_from_step_to_step() -> None:
+    case = network()
+    for _ in range(3):
+        case.compute()
+    tracemalloc.start()
+    try:
+        case.compute()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(5):
+            case.compute()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 50_000
+
+
+def test_the_operator_computes_where_there_is_no_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = network()
+    expected = case.compute()
+    convolution._correlation.cache_clear()
+    monkeypatch.setattr(blas, "find", lambda: None)
+    try:
+        assert convolution._correlation() == ()
+        for found, wanted in zip(case.compute(), expected, strict=True):
+            assert_close(found, wanted)
+    finally:
+        convolution._correlation.cache_clear()
+
+
+def test_a_blas_is_known_by_the_names_of_its_functions() -> None:
+    known = blas.find()
+    products = [blas.ctypes.CFUNCTYPE(None)(address) for address in (known.sgemm, known.dgemm)]
+    named = dict(zip(blas.FUNCTIONS, [*products, known.get_threads, known.set_threads], strict=True))
+    for name in blas.NAMES:
+        found = blas.look_up(SimpleNamespace(**{name.format(function): value for function, value in named.items()}))
+        assert found is not None
+        assert found.wide == ("64" in name)
+        assert found[1:] == known[1:]
+    assert blas.look_up(SimpleNamespace(cblas_sgemm=named["cblas_sgemm"])) is None
+
+
+def test_the_blas_has_its_threads_back() -> None:
+    library = blas.find()
+    before = library.get_threads()
+    with blas.one_thread(library):
+        assert library.get_threads() == 1
+        with blas.one_thread(library):
+            pass
+        assert library.get_threads() == 1
+    assert library.get_threads() == before
+
+
+def run(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+def test_small_networks_do_not_import_numba() -> None:
+    program = """
+import sys
+import numpy as np, cntk as C
+x = C.input_variable((1, 8, 8))
+z = C.layers.MaxPooling((2, 2), strides=2)(C.layers.Convolution2D((3, 3), 4, pad=True)(x))
+z.eval({x: np.ones((2, 1, 8, 8), np.float32)})
+print("numba" in sys.modules)
+"""
+    assert run(program).split() == ["False"]
+
+
+def test_a_forked_process_computes_the_same() -> None:
+    program = """
+import os
+import numpy as np, cntk as C
+x = C.input_variable((3, 40, 40))
+z = C.layers.MaxPooling((3, 3), strides=2)(C.layers.Convolution2D((3, 3), 16, pad=True)(x))
+data = np.random.default_rng(0).normal(size=(32, 3, 40, 40)).astype(np.float32)
+before = z.eval({x: data})
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.array_equal(z.eval({x: data}), before) else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    assert run(program).split() == ["0"]
