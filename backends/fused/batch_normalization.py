@@ -13,8 +13,8 @@ import numpy as np
 
 from ...core.context import Context
 
-FUSED_FROM = 2**17
-"""Values in a call from which on loops are faster than the operator."""
+FUSED_FROM = 2**20
+"""Values in a call from which on loops save more time than it takes to load them."""
 
 LEAST_PLACES = 16
 """Values of a feature side by side that are worth lanes."""

@@ -16,8 +16,8 @@ from ...core.shape import size_of
 from ...core.windows import Correlation
 from .plan import TURNS
 
-FUSED_FROM = 2**17
-"""Multiplications in a call from which on loops are faster than the operator."""
+FUSED_FROM = 2**24
+"""Multiplications in a call from which on loops save more time than it takes to load them."""
 
 LEAST_ROWS = TURNS
 """Images from which on gradients are shared between threads."""

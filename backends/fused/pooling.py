@@ -14,8 +14,8 @@ from ...core.context import Context
 from ...core.shape import size_of
 from ...core.windows import Windows
 
-FUSED_FROM = 2**16
-"""Elements of all windows in a call from which on loops are faster than the operator."""
+FUSED_FROM = 2**20
+"""Elements of all windows in a call from which on loops save more time than it takes to load them."""
 
 LARGEST_WINDOW = 256
 """Elements of a window that numbers of eight bits tell apart."""
