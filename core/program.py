@@ -209,12 +209,12 @@ class Program:
         return tuple(self._on_common_axes(inputs, node) if expanded else inputs)
 
     def _append(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
-        forward, backward = op.forward, op.backward
+        kernel, forward, backward = None, op.forward, op.backward
         place = (op.op_name, self.backend.name)
         if place in plugins.kernels:
             kernel = plugins.kernels.get(place)
             forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
-        instruction = Instruction(op, node, forward, backward, inputs, outputs)
+        instruction = Instruction(op, node, kernel, forward, backward, inputs, outputs)
         if not instruction.is_pure:
             self._note_written(inputs)
         self.instructions.append(instruction)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .op import Elementwise, Op, includes
 from .spec import Spec
@@ -47,7 +47,8 @@ class Instruction:
 
     Attributes:
         op, node: the operator, and the function of the graph it stands for.
-        forward, backward: the methods to call, of the operator or of a kernel.
+        kernel: what stands in for the operator's methods, None for nothing.
+        forward, backward: the methods to call, of the operator or of the kernel.
         inputs, outputs: slots of operands and results.
         grad: slots of the results' gradients, None where none arrives; set when a gradient passes.
         grads: slots of the operands' gradients, None where none is wanted.
@@ -66,6 +67,7 @@ class Instruction:
 
     op: Op
     node: Primitive
+    kernel: Any
     forward: Callable[..., None]
     backward: Callable[..., None]
     inputs: tuple[int, ...]
@@ -94,9 +96,9 @@ class Instruction:
         return not (op.has_effects or keeps)
 
     @property
-    def is_own(self) -> bool:
-        """Whether the operator's own methods run, not those of a kernel."""
-        return self.forward == self.op.forward
+    def may_overwrite(self) -> bool:
+        """Whether what runs may write over operands and gradients where the operator says so: its own methods, or a kernel like them."""
+        return self.kernel is None or getattr(self.kernel, "in_place", False)
 
     def keeps_gradient(self, i: int, slots: Sequence[Slot]) -> bool:
         """Whether the gradient of operand *i* is that of the result, element by element."""

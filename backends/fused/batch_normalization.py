@@ -23,6 +23,8 @@ LEAST_PLACES = 16
 class BatchNormalizationKernel:
     """Loops for float32 and float64.  What is small, or uses running statistics, is left to the operator."""
 
+    in_place = True
+
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, *inputs: Any) -> None:
         op.forward(ctx, out, *inputs, loops=_loops(op, ctx, inputs))

@@ -28,7 +28,7 @@ class InPlace(Pass):
         stage_of = {index: instruction.stage for instruction in program.instructions for index in instruction.outputs}
         timed = [(time, i) for time, i in enumerate(program.instructions) if i.loop is None]
         for time, instruction in timed:
-            if instruction.is_own and not instruction.is_view:
+            if instruction.may_overwrite and not instruction.is_view:
                 here = [index for index in instruction.inputs if stage_of.get(base_of(slots, index)) == instruction.stage]
                 _place_result(slots, instruction, here, time)
         for time, instruction in reversed(timed):
@@ -66,7 +66,7 @@ def _place_gradient(slots: Sequence[Slot], instruction: Instruction, time: int) 
     alone = len(wanted) == 1 and not instruction.passed
     for position, target in wanted:
         passes = instruction.keeps_gradient(position, slots)
-        overwrites = alone and instruction.is_own and includes(instruction.op.gradient_in_place, position)
+        overwrites = alone and instruction.may_overwrite and includes(instruction.op.gradient_in_place, position)
         if (passes or overwrites) and _follows(slots, target, source, time):
             _share(slots, target, source)
             if passes:

@@ -39,7 +39,9 @@ def first_call(workload: str) -> float:
 
 @pytest.fixture
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets modules of the benchmarks be imported."""
+    """Lets modules of the benchmarks be imported, though other tests may have imported modules of the same names."""
+    for path in WORKER.parent.glob("*.py"):
+        monkeypatch.delitem(sys.modules, path.stem, raising=False)
     monkeypatch.syspath_prepend(str(WORKER.parent))
 
 
