@@ -235,9 +235,7 @@ class Binding:
         if instruction.reuses_gradient is not None:
             arrays[instruction.reuses_gradient] = arrays[grad]  # type: ignore[index]
 
-    def backward_step(
-        self, instruction: Instruction, targets: Sequence[int | None], sums: Sequence[tuple[int, int]]
-    ) -> Iterator[Step]:
+    def backward_step(self, instruction: Instruction, targets: Sequence[int | None], sums: Sequence[tuple[int, int]]) -> Iterator[Step]:
         """The calls that compute the gradients of operands for all rows, and add terms to their totals."""
         op, arrays = instruction.op, self.arrays
         grads = [None if i is None else arrays[i] for i in targets]

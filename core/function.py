@@ -430,9 +430,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         return backward(self, state, root_gradients, variables, as_numpy)
 
-    def grad(
-        self, at: Any, wrt: Any = None, outputs: Any = None, device: Any = None, as_numpy: bool = True, grad_root: Any = None
-    ) -> Any:
+    def grad(self, at: Any, wrt: Any = None, outputs: Any = None, device: Any = None, as_numpy: bool = True, grad_root: Any = None) -> Any:
         """Gradient of the sum of the output's elements; runs in training mode.
 
         Args:

@@ -120,4 +120,3 @@ def _components(starts: Iterable[Primitive], operands: Operands, among: set[Prim
                 del open_nodes[at:]
                 is_open.difference_update(component)
                 yield component
-

@@ -202,9 +202,7 @@ class ProgressWriter:
     def on_write_test_update(self, samples: Span, updates: Span, aggregate_metric: Sums) -> None:
         """Write the progress of a test; arguments as in :meth:`on_write_training_update`."""
 
-    def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
-    ) -> None:
+    def on_write_test_summary(self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int) -> None:
         """Write the result of a test; arguments as in :meth:`on_write_training_summary`."""
 
     def on_write_distributed_sync_update(self, samples: Span, updates: Span, aggregate_metric: Sums) -> None:

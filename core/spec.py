@@ -102,9 +102,7 @@ def merge_dtypes(specs: Iterable[Spec]) -> type[np.floating[Any]] | None:
         if spec.dtype is None:
             continue
         if found is not None and found is not spec.dtype:
-            raise ValueError(
-                f"operands have the data types {found.__name__} and {spec.dtype.__name__}; use cast to bring them to one type"
-            )
+            raise ValueError(f"operands have the data types {found.__name__} and {spec.dtype.__name__}; use cast to bring them to one type")
         found = spec.dtype
     return found
 

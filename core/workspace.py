@@ -110,9 +110,7 @@ class Run:
             self.binding = self.workspace.advance(self.binding)
             self.binding.run(self.binding.forward_steps)
 
-    def backward(
-        self, seeds: dict[Variable, Any] | None = None, on_final: Mapping[Variable, Callable[[Any], None]] | None = None
-    ) -> None:
+    def backward(self, seeds: dict[Variable, Any] | None = None, on_final: Mapping[Variable, Callable[[Any], None]] | None = None) -> None:
         """Compute the gradients.
 
         Args:

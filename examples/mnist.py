@@ -1,7 +1,7 @@
 """Recognising handwritten digits: train a small convolutional network, test it, save a picture of what it recognises.
 
-    python examples/mnist.py                 8 x 8 digits that come with scikit-learn, enlarged
-    python examples/mnist.py --data FOLDER   MNIST's own files, train-* and t10k-*, or t10k-* alone
+python examples/mnist.py                 8 x 8 digits that come with scikit-learn, enlarged
+python examples/mnist.py --data FOLDER   MNIST's own files, train-* and t10k-*, or t10k-* alone
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def sklearn_digits() -> Digits:
 
 def mnist(folder: Path, part: str) -> Digits:
     """One of MNIST's two parts, ``train`` or ``t10k``."""
-    images, labels = (
-        read_idx(required(folder, f"{part}-{kind}-idx{rank}-ubyte"), rank) for kind, rank in (("images", 3), ("labels", 1))
-    )
+    images, labels = (read_idx(required(folder, f"{part}-{kind}-idx{rank}-ubyte"), rank) for kind, rank in (("images", 3), ("labels", 1)))
     if images.shape[1:] != (SIZE, SIZE) or len(images) != len(labels) or (len(labels) and labels.max() >= CLASSES):
         raise ValueError(f"{folder}: {part} holds images {images.shape} and labels {labels.shape}; expected as many digits of 28 x 28")
     return digits(images / 255, labels)

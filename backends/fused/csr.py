@@ -98,4 +98,3 @@ class Csr:
         out = np.empty((len(present), dense.shape[1]), dense.dtype)
         Csr.product(transposed, dense, out)
         return present, out
-

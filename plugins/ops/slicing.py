@@ -340,10 +340,17 @@ def splice(*inputs: Any, axis: AxisLike = -1, name: str = "") -> Function:
 @operator(
     sample(Operand((4, 2), kind="parameter"), Operand((2, 3), low=0, high=3.9, gradient=False), expected=lambda r, i: r[i.astype(int)]),
     sample(Operand((4,), kind="parameter"), Operand((), low=0, high=3.9, gradient=False), expected=lambda r, i: r[int(i)]),
-    sample(Operand((2, 4, 3), kind="parameter"), Operand((5,), low=0, high=3.9, gradient=False), axis=1,
-           expected=lambda r, i: r[:, i.astype(int)]),
-    sample(Operand((4, 2), kind="parameter"), Operand((3,), low=0, high=3.9, kind="static", gradient=False),
-           expected=lambda r, i: r[i.astype(int)]),
+    sample(
+        Operand((2, 4, 3), kind="parameter"),
+        Operand((5,), low=0, high=3.9, gradient=False),
+        axis=1,
+        expected=lambda r, i: r[:, i.astype(int)],
+    ),
+    sample(
+        Operand((4, 2), kind="parameter"),
+        Operand((3,), low=0, high=3.9, kind="static", gradient=False),
+        expected=lambda r, i: r[i.astype(int)],
+    ),
 )
 def gather(reference: Any, indices: Any, axis: AxisLike | None = None, name: str = "") -> Function:
     """Take elements of a tensor by their numbers along an axis.
@@ -372,16 +379,28 @@ def gather(reference: Any, indices: Any, axis: AxisLike | None = None, name: str
 
 
 @operator(
-    sample(Operand((3,), low=-1.5, high=4.5, gradient=False), num_classes=4,
-           expected=lambda x: 1.0 * (np.trunc(x)[:, None] == np.arange(4))),
+    sample(
+        Operand((3,), low=-1.5, high=4.5, gradient=False), num_classes=4, expected=lambda x: 1.0 * (np.trunc(x)[:, None] == np.arange(4))
+    ),
     sample(Operand((), low=0, high=4, gradient=False), num_classes=4, expected=lambda x: 1.0 * (np.trunc(x) == np.arange(4))),
-    sample(Operand((2, 3), low=0, high=4, gradient=False), num_classes=4, axis=0,
-           expected=lambda x: 1.0 * (np.trunc(x) == np.arange(4)[:, None, None])),
-    sample(Operand((2, 3), low=0, high=4, gradient=False), num_classes=4, axis=1,
-           expected=lambda x: 1.0 * (np.trunc(x)[:, None] == np.arange(4)[:, None])),
-    sample(Operand((2,), low=-1.5, high=4.5, gradient=False), Operand((4, 3), kind="parameter"),
-           call=lambda f, x, w: times(f(x, 4, sparse_output=True), w),
-           expected=lambda x, w: (np.trunc(x)[:, None] == np.arange(4)) @ w),
+    sample(
+        Operand((2, 3), low=0, high=4, gradient=False),
+        num_classes=4,
+        axis=0,
+        expected=lambda x: 1.0 * (np.trunc(x) == np.arange(4)[:, None, None]),
+    ),
+    sample(
+        Operand((2, 3), low=0, high=4, gradient=False),
+        num_classes=4,
+        axis=1,
+        expected=lambda x: 1.0 * (np.trunc(x)[:, None] == np.arange(4)[:, None]),
+    ),
+    sample(
+        Operand((2,), low=-1.5, high=4.5, gradient=False),
+        Operand((4, 3), kind="parameter"),
+        call=lambda f, x, w: times(f(x, 4, sparse_output=True), w),
+        expected=lambda x, w: (np.trunc(x)[:, None] == np.arange(4)) @ w,
+    ),
 )
 def one_hot(x: Any, num_classes: int, sparse_output: bool = False, axis: AxisLike = -1, name: str = "") -> Function:
     """Turn class numbers into vectors that are 1 at the number's place and 0 elsewhere.

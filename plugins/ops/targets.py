@@ -71,10 +71,7 @@ class Rows:
         self.full = with_dim(out.shape, self.axis, classes)
         self.is_one_hot = False
         self._may_be_one_hot = (
-            self.axis == -1
-            and isinstance(y, SparseRows)
-            and y.shape[-1] == classes
-            and z.size == size_of(y.shape) == out.size * classes
+            self.axis == -1 and isinstance(y, SparseRows) and y.shape[-1] == classes and z.size == size_of(y.shape) == out.size * classes
         )
         if self.axis == -1:
             self.largest = ctx.scratch("largest", z.shape[:-1], np.intp)

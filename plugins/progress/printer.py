@@ -129,9 +129,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         speed = average(samples, seconds)
         self.log(f"Finished Epoch[{summaries}{of_epochs}]: {self.tag}{figures} {seconds:.3f}s ({speed:5.1f} samples/s);")
 
-    def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
-    ) -> None:
+    def on_write_test_summary(self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int) -> None:
         """Print the line on a whole test."""
         self.log(f"Finished Evaluation [{summaries}]: Minibatch[1-{updates}]: {self._metric(aggregate_metric, samples)} * {samples};")
 

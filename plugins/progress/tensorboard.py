@@ -162,9 +162,7 @@ class TensorBoardProgressWriter(ProgressWriter):
             parts = (histogram(f"parameters/{names[parameter]}", parameter.value) for parameter in self._model.parameters)
             self._write(summaries, b"".join(parts))
 
-    def on_write_test_summary(
-        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int
-    ) -> None:
+    def on_write_test_summary(self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: int) -> None:
         trained = self.total_training_updates()
         tag, step = ("minibatch/test_avg_metric", trained) if trained else ("summary/test_avg_metric", summaries)
         self.write_value(tag, average(aggregate_metric, samples), step)

@@ -98,9 +98,7 @@ def test_every_initial_state_and_time_step(kind: str, shift: int, device: Device
             return lambda at: initial.value
         return lambda at: feed[states][i] if kind == "batch" else feed[before][i][at]
 
-    expected = [
-        unrolled(lambda h, t, part=part: weight.value * h + np.sin(part[t]), part, state(i), shift) for i, part in enumerate(data)
-    ]
+    expected = [unrolled(lambda h, t, part=part: weight.value * h + np.sin(part[t]), part, state(i), shift) for i, part in enumerate(data)]
     close(h.eval(feed, device=device), expected)
     variables = [x, weight] + ([] if kind == "number" else [initial])
     check_gradients(h, feed, variables, device)

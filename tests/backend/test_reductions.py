@@ -151,7 +151,6 @@ def test_softmax_takes_markers_of_axes(x: Any) -> None:
     assert_allclose(over_batch.eval({x: DATA}), DATA - np.logaddexp.reduce(DATA, axis=0), rtol=1e-6)
 
 
-
 def test_the_first_maximum_is_the_hard_one(x: Any) -> None:
     assert_array_equal(C.hardmax(x).eval({x: DATA})[1], [[0, 0, 0], [0, 1, 0]])
 

@@ -146,8 +146,17 @@ def test_a_conforming_operator_passes(op: type[Double]) -> None:
         (abs, "abs carries no sample"),
     ],
     ids=[
-        "values", "gradient", "rows", "gradients of minibatches", "sequences", "state", "whole sequences", "sparse operands",
-        "no sequences", "element type", "no sample",
+        "values",
+        "gradient",
+        "rows",
+        "gradients of minibatches",
+        "sequences",
+        "state",
+        "whole sequences",
+        "sparse operands",
+        "no sequences",
+        "element type",
+        "no sample",
     ],
 )
 def test_what_is_wrong_with_an_operator_is_found(function: Callable[..., Any], message: str) -> None:
