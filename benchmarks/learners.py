@@ -2,7 +2,7 @@
 
     python benchmarks/learners.py
 
-runs opencntk's learners and PyTorch's, in turns in one process, and tells also the rate at which memory was read and written.
+measures opencntk's learners and PyTorch's, each in a process of its own: in one they would share OpenMP's threads, and how these wait.
 """
 
 import numpy as np
@@ -85,35 +85,7 @@ def torch_data():
     return [[torch.from_numpy(a) for a in arrays(1)]]
 
 
-def compare(rounds=5, steps=20):
-    """Print the table of all learners: medians of steps taken in turns."""
-    import gc
-    import time
-
-    def take(step, gradients):
-        times = []
-        for _ in range(steps):
-            start = time.perf_counter()
-            step(*gradients)
-            times.append(time.perf_counter() - start)
-        return times[2:]
-
-    print("| learner | opencntk | PyTorch, foreach | ratio | MB | opencntk moves |\n| --- | --- | --- | --- | --- | --- |")
-    for name in KEPT:
-        sides = [(cntk_step(name), cntk_data()[0])]
-        if name in IN_TORCH:
-            sides.append((torch_step(name), torch_data()[0]))
-        taken = [[] for _ in sides]
-        for _ in range(rounds):
-            for times, side in zip(taken, sides):  # noqa: B905
-                times.append(float(np.median(take(*side))))
-        ours, *theirs = (1000 * np.median(times) for times in taken)
-        ratio = np.median([a / b for a, b in zip(*taken)]) if theirs else np.nan  # noqa: B905
-        beside = "%.2f ms | %.2f" % (theirs[0], ratio) if theirs else " | "  # noqa: UP031
-        print("| %s | %.2f ms | %s | %.0f | %.1f GB/s |" % (name, ours, beside, nbytes(name) / 1e6, nbytes(name) / 1e6 / ours))  # noqa: UP031
-        del sides
-        gc.collect()
-
-
 if __name__ == "__main__":
-    compare()
+    import run
+
+    run.main(["--no-page", "--only", *("learners:" + name for name in KEPT)])

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from ...core import sums
-from .loops import ROWS_SHARED_FROM, Loop
+from .loops import ROWS_SHARED_FROM, SHARED_FROM, Loop
 
 
 class Part(Protocol):
@@ -51,15 +51,19 @@ def prepared(g: Any, w: Any, scale: Any, threshold: Any, weight: Any) -> Any:
     return x
 
 
+UPDATE_SHARED_FROM = 2**22
+"""Elements of an update that take longer than waking threads beside those of the BLAS, which has just been at work."""
+
 Call = tuple[Sequence[Any], Sequence[float]]
 """Arrays of one size, and numbers, that a loop is called with."""
 
 
 def run(loop: Loop, calls: Sequence[Call]) -> None:
     """Run a loop over flat arrays, with numbers in the type of the arrays."""
+    shared = _are_worth_sharing(calls)
     for arrays, numbers in calls:
         flat = [array.reshape(-1) for array in arrays]
-        loop(flat[0].size, *flat, *_typed(flat[0].dtype.type, tuple(numbers)))
+        loop.run(shared and flat[0].size >= SHARED_FROM, *flat, *_typed(flat[0].dtype.type, tuple(numbers)))
 
 
 def run_rows(loop: Loop, part: Part) -> None:
@@ -75,13 +79,18 @@ def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
     The loop goes through blocks of the arrays, and leaves the sums of each block's lanes in a further array.
     """
     means = []
+    shared = _are_worth_sharing(calls)
     for arrays, numbers in calls:
         written = arrays[-1].reshape(-1)
         lanes = np.empty((written.size // sums.BLOCK, sums.LANES), written.dtype)
         flat = [array.reshape(-1) for array in arrays]
-        loop(written.size, *flat, lanes, *_typed(written.dtype.type, tuple(numbers)))
+        loop.run(shared and written.size >= SHARED_FROM, *flat, lanes, *_typed(written.dtype.type, tuple(numbers)))
         means.append(sums.total_of_lanes(np, lanes, written) / written.size)
     return means
+
+
+def _are_worth_sharing(calls: Sequence[Call]) -> bool:
+    return sum(arrays[0].size for arrays, _ in calls) >= UPDATE_SHARED_FROM
 
 
 @numba.njit(inline="always", error_model="numpy")

@@ -19,6 +19,8 @@ import numba
 
 from ...core.threads import max_threads
 
+OPENMP = "libgomp.so.1"
+
 SPINS = 2000
 """How often OpenMP's threads look for work before they sleep."""
 
@@ -88,23 +90,40 @@ def are_shared() -> bool:
 
 @lru_cache(maxsize=1)
 def _started_in() -> int | None:
-    """The process in which the threads have been started, by the first call; None if they serve one caller at a time."""
-    with _short_spins():
+    """The process in which the threads have been started, by the first call.
+
+    None if they serve one caller at a time, or another library has loaded OpenMP before, whose threads then wait as long as they like.
+    """
+    with _waiting_shortly() as is_known:
         numba.set_num_threads(1)
-    return os.getpid() if numba.threading_layer() in ("omp", "tbb") else None
+    return os.getpid() if is_known and numba.threading_layer() in ("omp", "tbb") else None
 
 
 @contextmanager
-def _short_spins() -> Iterator[None]:
-    """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait."""
+def _waiting_shortly() -> Iterator[bool]:
+    """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait; tells whether one of us has."""
     name = "GOMP_SPINCOUNT"
     if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
-        yield
+        yield True
+        return
+    if _is_loaded():
+        yield False
         return
     os.environ[name] = str(SPINS)
     try:
         with suppress(OSError):  # another system's OpenMP, or none: Numba finds out
-            ctypes.CDLL("libgomp.so.1")
-        yield
+            ctypes.CDLL(OPENMP)
+        yield True
     finally:
         del os.environ[name]
+
+
+def _is_loaded() -> bool:
+    """Whether some library has brought OpenMP."""
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return False
+    try:
+        ctypes.CDLL(OPENMP, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True

@@ -52,7 +52,9 @@ SHAPES = ((100, 70), (3,), (), (BLOCK,), (3 * BLOCK + 65,))
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small arrays in place of large ones, and three threads whatever the machine has."""
-    monkeypatch.setattr(loops, "SHARED_FROM", 1)
+    kernel = pytest.importorskip("cntk.backends.fused.kernel")
+    monkeypatch.setattr(kernel, "SHARED_FROM", 1)
+    monkeypatch.setattr(kernel, "UPDATE_SHARED_FROM", 1)
     monkeypatch.setattr("cntk.backends.fused.kernel.ROWS_SHARED_FROM", 1)
     monkeypatch.setattr(kernels, "FUSED_FROM", 1)
     before = threads.max_threads()

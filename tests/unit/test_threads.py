@@ -82,6 +82,7 @@ def spins_of(environment: dict[str, str]) -> list[str]:
 import os
 from cntk.backends.fused import loops
 told = []
+loops._is_loaded = lambda: False
 loops.ctypes = type("ctypes", (), {"CDLL": lambda name: told.append(os.environ["GOMP_SPINCOUNT"])})
 loops.are_shared()
 print(told, os.environ.get("GOMP_SPINCOUNT"))
@@ -95,6 +96,26 @@ def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise() -> None:
     assert spins_of({}) == ["['2000'] None"]
     assert spins_of({"GOMP_SPINCOUNT": "5"}) == ["[] 5"]
     assert spins_of({"OMP_WAIT_POLICY": "passive"}) == ["[] None"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="OpenMP has another name here")
+def test_loops_are_not_shared_by_threads_that_another_library_has_brought() -> None:
+    program = """
+import ctypes, sys
+try:
+    ctypes.CDLL("libgomp.so.1")
+except OSError:
+    print("no OpenMP")
+    sys.exit()
+from cntk.backends.fused import loops
+print(loops.are_shared())
+"""
+    answers = []
+    for environment in ({}, {"GOMP_SPINCOUNT": "100"}):
+        inherited = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=inherited | environment)
+        answers.append(done.stdout.strip())
+    assert answers in (["False", "True"], ["no OpenMP"] * 2)
 
 
 def test_at_least_one_thread() -> None:
