@@ -6,7 +6,6 @@ Numba, and the loops that it compiles, are imported when there is enough to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,16 @@ import numpy as np
 from ...core.context import Context
 from ...core.shape import size_of
 from ...core.windows import Correlation
-from .plan import TURNS
 
 FUSED_FROM = 2**24
 """Multiplications in a call from which on loops save more time than it takes to load them."""
-
-LEAST_ROWS = TURNS
-"""Images from which on gradients are shared between threads."""
 
 LARGEST_FILTERS = 2**21
 """Weights up to which their gradient is summed in parts."""
 
 
 class ConvolutionKernel:
-    """Loops for float32 and float64, if NumPy has a BLAS that they can call.  What is small is left to the operator."""
+    """Loops for float32 and float64.  What is small is left to the operator."""
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
@@ -43,7 +38,11 @@ def _loops(op: Any, ctx: Context, filters: Any, operand: Any, is_backward: bool)
     static = operand.shape if ctx.layouts[1] is None else operand.shape[1:]
     g = op.geometry(filters.shape, static)
     rows = operand.size // size_of(static) if operand.size else 0
-    return _correlation() if is_for_loops(g, rows, operand.dtype, is_backward) else ()
+    if not is_for_loops(g, rows, operand.dtype, is_backward):
+        return ()
+    from . import correlation
+
+    return (correlation,)
 
 
 def is_for_loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> bool:
@@ -51,11 +50,4 @@ def is_for_loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> bo
     weights = size_of(g.weights)
     if dtype == np.float16 or rows * weights * size_of(g.windows.out) < FUSED_FROM:
         return False
-    return not is_backward or (rows >= LEAST_ROWS and weights <= LARGEST_FILTERS)
-
-
-@lru_cache(maxsize=1)
-def _correlation() -> Sequence[Any]:
-    from . import blas, correlation
-
-    return () if blas.find() is None else (correlation,)
+    return not is_backward or weights <= LARGEST_FILTERS

@@ -1,7 +1,7 @@
 """Correlation of filters with images, and its gradients, in compiled loops over the images.
 
-What a filter sees at each of its positions is copied into a column of a matrix, for a few images at a time or for some lines of one, so
-that the matrix stays in a processor's cache; then comes a product with the filters.  What is copied where, :mod:`.plan` has found out.
+Images are copied into grids (:mod:`.grid`), in which what a weight meets at all places is a run of elements.  So all three are products of
+matrices whose rows are found in the grid, and nothing else is copied.  What is copied where, :mod:`.plan` has found out.
 """
 
 from __future__ import annotations
@@ -14,116 +14,140 @@ import numpy as np
 from ...core.context import Context
 from ...core.threads import max_threads
 from ...core.windows import Correlation
-from . import blas
-from .blas import multiply
 from .loops import Loop
-from .pieces import copy, gather, scatter, writable
-from .plan import Plan, plan
+from .pieces import address, copy_lines, writable
+from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile
 
-CORRELATE, SEND_BACK, WEIGH = range(3)
-"""What is computed: results, the gradient of the images, or that of the filters."""
-
-SHARED_FROM = 2**22
-"""Multiplications from which on threads share them: just after a product of the BLAS, whose threads spin, others take long to begin."""
+SHARED_FROM = 2**18
+"""Multiplications from which on threads share them."""
 
 
 @Loop
-def _loop(
-    kind: int, work: Any, out: Any, filters: Any, x: Any, blocks: Any, slabs: Any, lines: Any, runs: Any, wide: bool, sizes: Any
-) -> None:
-    """Compute one of the three.
-
-    Args:
-        work: memory for each thread.
-        out: results, or their gradient.
-        filters: the filters in a row, or parts of their gradient, transposed.
-        x: images, or their gradient.
-        blocks: first image, the one behind the last, first slab, the one behind the last, and row of *filters* of each block.
-        slabs, lines, runs, sizes: what the plan says.
-        wide: whether the BLAS's integers have 64 bits.
-    """
-    groups, channels, maps, taps, image_size, out_size, line_store, stride, images, plain = sizes
-    seen, group_maps = channels // groups * taps, maps // groups
-    threads = len(work)
+def _multiply(
+    work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
+    clears: bool, sizes: Any,
+) -> None:  # fmt: skip
+    """Write targets: a product, as :class:`.plan.Product` describes it."""
+    groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
+    threads, rows, itemsize, width = len(work), targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
     for thread in numba.prange(threads):
-        store = work[thread, : images * channels * line_store]
-        rest = work[thread, len(store) :]
+        grid = work[thread, : sources * source_grid]
+        result = work[thread, len(grid) :]
+        grid[:] = 0
         for turn in range(thread, len(blocks), threads):
-            first_image, last_image, first_slab, last_slab, part = blocks[turn]
-            for image in range(first_image, last_image, images):
-                count = min(images, last_image - image)
-                if kind == SEND_BACK and not plain:
-                    x[image * channels * image_size : (image + count) * channels * image_size] = 0
-                for slab in range(first_slab, last_slab):
-                    position, pixels, first_line, last_line, first_run, last_run = slabs[slab]
-                    line, run = lines[first_line:last_line], runs[first_run:last_run]
-                    columns, begin, pitch = rest, 0, images * pixels
-                    if plain:
-                        columns, begin, pitch = x, image * channels * image_size + position, image_size
-                    elif kind != SEND_BACK:
-                        store[:] = 0
-                        for i in range(count * channels):
-                            gather(store, i * line_store, x, (image * channels + i) * image_size, stride, line)
-                        for i in range(channels):
-                            for n in range(count):
-                                gather(columns, i * taps * pitch + n * pixels, store, (n * channels + i) * line_store, 1, run)
-                    products, start, step = out, image * maps * out_size + position, out_size
-                    if images > 1:
-                        products, start, step = rest[channels * taps * pitch :], 0, pitch
-                        if kind != CORRELATE:
-                            for i in range(maps):
-                                for n in range(count):
-                                    copy(products, i * pitch + n * pixels, out, ((image + n) * maps + i) * out_size, pixels)
-                    width = count * pixels
-                    for group in range(groups):
-                        weights, n = (filters[part], group * group_maps * seen), group_maps
-                        matrix, result = (columns, begin + group * seen * pitch), (products, start + group * n * step)
-                        if kind == CORRELATE:
-                            multiply(wide, False, False, n, width, seen, weights, seen, matrix, pitch, False, result, step)
-                        elif kind == SEND_BACK:
-                            multiply(wide, True, False, seen, width, n, weights, seen, result, step, False, matrix, pitch)
-                        else:
-                            add = image > first_image or slab > first_slab
-                            multiply(wide, False, True, seen, n, width, matrix, pitch, result, step, add, weights, n)
-                    if images > 1 and kind == CORRELATE:
-                        for i in range(maps):
-                            for n in range(count):
-                                copy(out, ((image + n) * maps + i) * out_size, products, i * pitch + n * pixels, pixels)
-                    if kind == SEND_BACK and not plain:
-                        store[:] = 0
-                        for i in range(channels):
-                            for n in range(count):
-                                scatter(columns, i * taps * pitch + n * pixels, store, (n * channels + i) * line_store, 1, run)
-                        for i in range(count * channels):
-                            scatter(store, i * line_store, x, (image * channels + i) * image_size, stride, line)
+            first_image, last_image, slab = blocks[turn]
+            count = last_image - first_image
+            if clears:
+                grid[:] = 0
+            first_fill, last_fill, first_task, last_task = slabs[slab]
+            for i in range(count * sources):
+                at = i % sources * source_grid + i // sources * image_step
+                copy_lines(grid, at, pixel, x, (first_image * sources + i) * source_size, fill_stride, fills[first_fill:last_fill])
+            for task in range(first_task, last_task):
+                depth, first_weight, first_place, first_run, last_run, first_give, last_give = tasks[task]
+                seen = address(places, first_place)
+                for group in range(groups):
+                    origin, of_group = group * (sources // groups) * source_grid, first_weight + group * rows * depth
+                    for run in range(first_run, last_run):
+                        begin, size, growth = runs[run]
+                        for place in range(begin, begin + size + (count - 1) * growth, width):
+                            panel = address(grid, origin + place)
+                            for row in range(0, rows, MOST_ROWS):
+                                left, to = address(weights, of_group + row * depth), address(result, row * target_grid + place)
+                                at_once = min(MOST_ROWS, rows - row)
+                                gathered_tile(at_once, left, depth * itemsize, panel, seen, depth, to, target_grid * itemsize, out)
+                    for i in range(count * rows):
+                        row, image = i % rows, i // rows
+                        to = ((first_image + image) * targets + group * rows + row) * target_size
+                        at = row * target_grid + image * image_step
+                        copy_lines(out, to, give_stride, result, at, pixel, gives[first_give:last_give])
+
+
+@Loop
+def _weigh(
+    work: Any, totals: Any, grad: Any, x: Any, parts: Any, blocks: Any, slabs: Any, fills: Any, grads: Any, rows: Any, columns: Any,
+    runs: Any, by_count: bool, clears: bool, sizes: Any,
+) -> None:  # fmt: skip
+    """Sum up parts of the gradient of filters, as :class:`.plan.Weighing` describes it."""
+    groups, channels, channel_grid, channel_size, stride, maps, map_grid, map_size, pixel, image_step = sizes
+    threads, itemsize = len(work), x.itemsize
+    per_row = len(columns)
+    per_group = len(rows) * per_row
+    for thread in numba.prange(threads):
+        images, gradients = work[thread, : channels * channel_grid], work[thread, channels * channel_grid :]
+        work[thread, :] = 0
+        for part in range(thread, len(parts), threads):
+            totals[part, :] = 0
+            for turn in range(parts[part, 0], parts[part, 1]):
+                first_image, last_image, slab = blocks[turn]
+                count = last_image - first_image
+                if clears:
+                    work[thread, :] = 0
+                first_fill, last_fill, first_grad, last_grad = slabs[slab]
+                for i in range(count * channels):
+                    at = i % channels * channel_grid + i // channels * image_step
+                    copy_lines(images, at, pixel, x, (first_image * channels + i) * channel_size, stride, fills[first_fill:last_fill])
+                for i in range(count * maps):
+                    at = i % maps * map_grid + i // maps * image_step
+                    copy_lines(gradients, at, pixel, grad, (first_image * maps + i) * map_size, 1, grads[first_grad:last_grad])
+                first_run, run_count = (count - 1, 1) if by_count else (0, len(runs))
+                looked_at = address(runs, first_run * 2)
+                for group in range(groups):
+                    left = address(gradients, group * (maps // groups) * map_grid)
+                    right = address(images, group * (channels // groups) * channel_grid)
+                    for column in range(0, per_row, DOT_COLUMNS):
+                        for row in range(0, len(rows), DOT_ROWS):
+                            to = address(totals[part], group * per_group + row * per_row + column)
+                            dots(left, address(rows, row), right, address(columns, column), looked_at, run_count, to, per_row * itemsize, x)
 
 
 def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
     """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does."""
-    how = plan(g, out.itemsize, len(operand))
-    _run(ctx, CORRELATE, how, out, filters.reshape(1, -1), operand, how.by_slabs)
+    _run(ctx, plan_of_results(g, out.itemsize, len(operand)), out, filters, operand, _multiplications(out, g))
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
     """Write the gradients of the filters and of the operand, as the operators' own function does."""
-    how = plan(g, grad.itemsize, len(grad))
     if operand_grad is not None:
-        _run(ctx, SEND_BACK, how, grad, filters.reshape(1, -1), operand_grad, how.by_images)
+        _send_back(ctx, operand_grad, filters, grad, g)
     if filters_grad is not None:
-        groups, maps, seen = g.weights
-        parts = ctx.scratch("filter gradient parts", (len(how.by_parts), groups, seen, maps), grad.dtype)
-        _run(ctx, WEIGH, how, grad, parts.reshape(len(parts), -1), operand, how.by_parts)
-        total = ctx.scratch("filter gradient", parts.shape[1:], grad.dtype)
-        np.add.reduce(parts, axis=0, out=total)
-        np.copyto(filters_grad.reshape(g.weights), total.swapaxes(-1, -2))
+        _sum_up(ctx, filters_grad, grad, operand, g)
 
 
-def _run(ctx: Context, kind: int, how: Plan, out: Any, filters: Any, x: Any, blocks: Any) -> None:
-    library = blas.found()
-    work = ctx.scratch("work", (min(max_threads(), len(blocks)), how.work), out.dtype)
-    out, filters, x = (writable(ctx, name, array) for name, array in (("result", out), ("filters", filters), ("images", x)))
-    tables = blocks, how.slabs, how.lines, how.runs
-    groups, channels, _, taps, *_ = how.sizes
-    shared = out.size * (channels // groups) * taps >= SHARED_FROM
-    with blas.one_thread(library):
-        _loop.run(shared, kind, work, out.reshape(-1), filters, x.reshape(-1), *tables, library.wide, how.sizes)
+def _send_back(ctx: Context, operand_grad: Any, filters: Any, grad: Any, g: Correlation) -> None:
+    groups, maps, _ = g.weights
+    filters = filters.reshape(groups, maps, g.channels // groups, -1).transpose(0, 2, 1, 3)
+    turned, start = ctx.scratch("turned filters", (filters.size,), filters.dtype), 0
+    for taps in weights_of_phases(g):
+        shape = (*filters.shape[:3], len(taps))
+        part = turned[start : start + filters.size // filters.shape[3] * len(taps)]
+        np.copyto(part.reshape(shape), filters[..., taps] if len(taps) < filters.shape[3] else filters)
+        start += len(part)
+    how = plan_of_images(g, grad.itemsize, len(grad))
+    if not how.covers:
+        operand_grad[...] = 0
+    _run(ctx, how, operand_grad, turned, grad, _multiplications(grad, g))
+
+
+def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
+    how = plan_of_filters(g, grad.itemsize, len(grad))
+    groups, maps, seen = g.weights
+    totals = ctx.scratch("parts of the filters' gradient", (len(how.parts), groups, len(how.rows), len(how.columns)), grad.dtype)
+    work = ctx.scratch("work", (min(max_threads(), len(how.parts)), how.work), grad.dtype)
+    grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
+    tables = how.parts, how.blocks, how.slabs, how.fills, how.grads, how.rows, how.columns, how.runs, how.by_count, how.clears, how.sizes
+    _weigh.run(_multiplications(grad, g) >= SHARED_FROM, work, totals.reshape(len(totals), -1), grad, operand, *tables)
+    np.add.reduce(totals[:, :, :maps, :seen], axis=0, out=filters_grad.reshape(g.weights))
+
+
+def _run(ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int) -> None:
+    work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
+    out, weights, x = (writable(ctx, name, array).reshape(-1) for name, array in (("result", out), ("filters", weights), ("images", x)))
+    tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.clears, how.sizes
+    _multiply.run(multiplications >= SHARED_FROM, work, out, weights, x, *tables)
+
+
+def _multiplications(result: Any, g: Correlation) -> int:
+    """Multiplications for a result, or for one of the gradients."""
+    return int(result.size) * g.weights[2]

@@ -40,17 +40,15 @@ def gather(target: Any, at: int, source: Any, start: int, stride: int, pieces: A
 
 
 @numba.njit(error_model="numpy")
-def scatter(target: Any, at: int, source: Any, start: int, stride: int, pieces: Any) -> None:
-    """Add to *source* what :func:`gather` copies from there to *target*."""
-    for i in range(len(pieces)):
-        place, origin, size = at + pieces[i, 0], start + pieces[i, 1], pieces[i, 2]
-        of, to = target[place : place + size], source[origin:]
-        if stride == 1:
-            for j in range(size):
-                to[j] += of[j]
+def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any) -> None:
+    """Copy lines of *source*, whose elements lie *stride* apart, to where they belong in *target*, *step* apart."""
+    for i in range(len(lines)):
+        to, of, size = at + lines[i, 0], start + lines[i, 1], lines[i, 2]
+        if step == 1 and stride == 1:
+            copy(target, to, source, of, size)
         else:
             for j in range(size):
-                to[j * stride] += of[j]
+                target[to + j * step] = source[of + j * stride]
 
 
 def writable(ctx: Context, name: str, array: Any) -> Any:

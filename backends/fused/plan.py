@@ -1,8 +1,7 @@
-"""What a correlation's loops copy where.
+"""What a correlation's loops go through: which images come into a grid together, and what is multiplied there.
 
-Images are copied into the columns of a matrix in two steps.  First each line is copied once for every place in a window's line, with its
-padding and with only the elements that windows have there: as many as the result's line has.  Lines that windows *s* apart meet become
-neighbours.  What a weight meets at all positions is then made of long runs of such lines.
+A product writes targets from sources.  The correlation itself writes results from the channels of images; sending gradients back writes
+channels, phase by phase, from the gradients of results.
 """
 
 from __future__ import annotations
@@ -12,137 +11,266 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.shape import Shape, size_of
-from ...core.windows import Correlation, Windows
+from ...core.shape import size_of
+from ...core.windows import Correlation
+from .grid import Grid
+from .tile import DOT_COLUMNS, DOT_ROWS, PANEL_BYTES, VECTOR_BYTES
 
-BLOCK_BYTES = 1 << 18
-"""Size that a matrix of columns should not exceed, so that it stays in a processor's own cache."""
-
-FEW, ENOUGH = 64, 512
-"""Columns of a matrix below which products are slow, and from which on more make them no faster."""
-
+GRID_BYTES = 1 << 19
+"""Memory that the grids of images and of their results should not exceed, so that they stay in a processor's own cache."""
 
 TURNS = 8
 """Blocks that threads share, where there is enough to do: their number must not depend on that of the threads."""
 
+SPARSE = 0.6
+"""Share of results among a grid's places below which images lie side by side."""
 
-class Plan(NamedTuple):
-    """How a correlation goes through images of one geometry.
 
-    A block is a row of five numbers: its first image, the one behind its last, its first slab, the one behind its last, and which part of
-    the filters' gradient it computes.
+class Arrangement(NamedTuple):
+    """How images come into grids: one after another or, where that leaves many places without results, side by side.
 
     Attributes:
-        by_slabs, by_images, by_parts: blocks to share between threads: small ones, blocks of all slabs, and few large ones.
-        slabs: for each part of an image that is done at a time, its first position in the result and how many there are, and where its
-            pieces begin and end in *lines* and *runs*.
-        lines: copies from a channel of an image to lines: where to, where from, how many elements.
-        runs: copies from the lines of a channel to columns.
-        sizes: groups, channels, filters, weights of a filter for a channel, elements of a channel of an image, of its result and of its
-            lines, distance between elements that are copied to lines, images, whether images as they are hold the columns.
-        work: elements that a thread works in.
+        images: how many come into a grid at a time.
+        slabs: parts of an image that are done at a time: first place along the first axis, and the one behind the last.
+        pixel, image: elements of a grid from a place to the next, and from an image to the next.
+        plane: elements that the grid takes for a phase of a channel, or for a filter.
     """
 
-    by_slabs: Any
-    by_images: Any
-    by_parts: Any
+    images: int
+    slabs: list[tuple[int, int]]
+    pixel: int
+    image: int
+    plane: int
+
+    def blocks(self, rows: int) -> Any:
+        """A row for each block: the first image, the one behind the last, and the slab."""
+        firsts = range(0, rows, self.images)
+        return np.array([(row, min(row + self.images, rows), slab) for row in firsts for slab in range(len(self.slabs))], np.intp)
+
+    def clears(self, rows: int) -> bool:
+        """Whether grids hold something else in one block than in another where nothing is copied to."""
+        return len(self.slabs) > 1 or rows % self.images > 0
+
+    def runs(self, lines: Any) -> Any:
+        """Runs of places that cover lines: the first element, the number of elements, and how many come with each further image."""
+        if self.pixel > 1:
+            return np.stack([lines[:, 0] * self.pixel, lines[:, 2] * self.pixel, np.zeros_like(lines[:, 0])], axis=1)
+        if not len(lines):
+            return np.zeros((0, 3), np.intp)
+        first, last = lines[0, 0], lines[-1, 0] + lines[-1, 2]
+        return np.array([(first, last - first, self.image)], np.intp)
+
+    def scaled(self, lines: Any, ahead: int) -> Any:
+        """Lines with elements of the grid in place of places, so many elements ahead."""
+        return lines * (self.pixel, 1, 1) + (ahead, 0, 0)
+
+
+class Product(NamedTuple):
+    """How targets are written from sources.
+
+    Attributes:
+        blocks: a row for each block: the first image, the one behind the last, and the slab.
+        slabs: where the copies of each slab begin and end in *fills*, and its tasks in *tasks*.
+        fills: copies from a source to its grid: where to, where from, how many elements.
+        tasks: a row for each product: weights of a target, where they begin, where their places begin, begin and end of what it writes in
+            *runs*, and of what is copied to the targets in *gives*.
+        places: for each weight, in bytes, how far from a target's place lies what it meets.
+        runs: elements that are written: the first, how many, and how many more for each further image.
+        gives: copies from a target's grid: where to, where from, how many elements.
+        sizes: groups; sources, elements that grids have for one, elements of one, their distance in it; the same of targets; distance
+            of neighbours and of images in a grid.
+        work: elements that a thread works in.
+        clears: whether grids are to be cleared before each block.
+        covers: whether every element of the targets is written.
+    """
+
+    blocks: Any
     slabs: Any
-    lines: Any
+    fills: Any
+    tasks: Any
+    places: Any
     runs: Any
+    gives: Any
     sizes: tuple[int, ...]
     work: int
+    clears: bool
+    covers: bool
+
+
+class Weighing(NamedTuple):
+    """How the gradients of filters are computed: as dots of the gradients of results with images.
+
+    Attributes:
+        parts: blocks that are summed up together: the first, and the one behind the last.
+        blocks: as in a product.
+        slabs: where the copies of each slab begin and end in *fills*, and those of gradients in *grads*.
+        fills, grads: copies to grids: where to, where from, how many elements.
+        rows, columns: in bytes, where the gradients of each filter of a group begin, and what each of its weights meets; filled up to
+            what is computed at a time.
+        runs: first byte and number of vectors of what is multiplied: for each number of images, or for each line.
+        by_count: whether runs are for numbers of images.
+        sizes: groups; channels, elements that grids have for one, elements of one, their distance in it; filters, elements that grids
+            have for one, elements of one; distance of neighbours and of images in a grid.
+        work: elements that a thread works in.
+        clears: whether grids are to be cleared before each block.
+    """
+
+    parts: Any
+    blocks: Any
+    slabs: Any
+    fills: Any
+    grads: Any
+    rows: Any
+    columns: Any
+    runs: Any
+    by_count: bool
+    sizes: tuple[int, ...]
+    work: int
+    clears: bool
 
 
 @lru_cache(maxsize=256)
-def plan(g: Correlation, itemsize: int, rows: int) -> Plan:
-    """The plan for so many images of one geometry."""
-    w = g.windows
-    pixels, taps = size_of(w.out), size_of(w.kernel)
-    columns = max(BLOCK_BYTES // (g.channels * taps * itemsize), FEW)
-    least = max(-(-pixels // columns), min(-(-TURNS // rows), pixels // FEW), 1)
-    axis = next((axis for axis, size in enumerate(w.out) if size > 1), 0)
-    height = -(-w.out[axis] // least)
-    firsts = range(0, w.out[axis], height)
-    images = max(1, min(columns // pixels, ENOUGH // pixels, rows // TURNS)) if len(firsts) == 1 else 1
-    slabs = [_Slab(w, axis, first, min(height, w.out[axis] - first)) for first in firsts]
-    lines, runs = [slab.lines() for slab in slabs], [slab.runs(images * slab.positions) for slab in slabs]
-    positions = [first * (pixels // w.out[axis]) for first in firsts]
-    most, store = slabs[0].positions, slabs[0].store
-    plain = images == 1 and taps == 1 and not w.is_padded and max(w.strides) == 1
-    return Plan(
-        np.array([(row, min(row + images, rows), i, i + 1, 0) for row in range(0, rows, images) for i in range(len(slabs))]),
-        np.array([(row, min(row + images, rows), 0, len(slabs), 0) for row in range(0, rows, images)]),
-        np.array([(rows * part // TURNS, rows * (part + 1) // TURNS, 0, len(slabs), part) for part in range(TURNS)]),
-        np.stack([positions, [slab.positions for slab in slabs], *_ranges(lines), *_ranges(runs)], axis=1),
-        np.concatenate(lines),
-        np.concatenate(runs),
-        (g.groups, g.channels, g.maps, taps, size_of(w.dims), pixels, store, w.strides[-1], images, int(plain)),
-        images * (g.channels * store + (g.channels * taps + g.maps) * most),
+def plan_of_results(g: Correlation, itemsize: int, rows: int) -> Product:
+    """The product that writes results, for so many images."""
+    grid, w = Grid(g.windows), g.windows
+    how = _arranged(g, grid, itemsize, rows, w.out[0])
+    phases = len(grid.phases)
+    fills = [_image_fills(grid, how, first, last) for first, last in how.slabs]
+    lines = [grid.result_lines(first, last) for first, last in how.slabs]
+    places = _places(g, grid, how)
+    sources = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
+    targets = g.maps, how.plane, size_of(w.out), 1
+    return Product(
+        how.blocks(rows),
+        np.stack([*_ranges(fills), *_ranges([[0]] * len(lines))], axis=1),
+        np.concatenate(fills),
+        _tasks([(len(places), 0, 0)] * len(lines), how, lines),
+        places * itemsize,
+        np.concatenate([how.runs(of_slab) for of_slab in lines]),
+        np.concatenate([how.scaled(of_slab, 0) for of_slab in lines])[:, [1, 0, 2]],
+        (g.groups, *sources, *targets, how.pixel, how.image),
+        (g.channels * phases + g.maps // g.groups) * how.plane,
+        how.clears(rows),
+        True,
     )
 
 
-def pieces_of(w: Windows) -> tuple[Any, Any, int]:
-    """The copies from a plane to lines and from lines to runs, for each window element at all positions, and the elements of the lines."""
-    slab = _Slab(w, 0, 0, w.out[0])
-    return slab.lines(), slab.runs(0), slab.store
+@lru_cache(maxsize=256)
+def plan_of_images(g: Correlation, itemsize: int, rows: int) -> Product:
+    """The product that writes gradients of so many images, phase by phase."""
+    grid, w = Grid(g.windows), g.windows
+    how = _arranged(g, grid, itemsize, rows, grid.extents[0])
+    maps, farthest, reach = g.maps // g.groups, grid.ahead(grid.reach), grid.reach[0]
+    places = []
+    for taps in weights_of_phases(g):
+        behind = [(farthest - grid.ahead(grid.shifts[tap][1])) * how.pixel for tap in taps]
+        places.append(np.add.outer(np.arange(maps) * how.plane, behind).reshape(-1))
+    starts, _ = _ranges(places)
+    weights = [(len(of_phase), start * g.channels, start) for of_phase, start in zip(places, starts, strict=True)]
+    ahead = (farthest - reach * grid.steps[0]) * how.pixel
+    fills = [how.scaled(grid.result_lines(first - reach, last), ahead) for first, last in how.slabs]
+    lines = [grid.image_lines(phase, first, last) for first, last in how.slabs for phase in grid.phases]
+    sources = g.maps, how.plane, size_of(w.out), 1
+    targets = g.channels, how.plane, size_of(w.dims), w.strides[-1]
+    return Product(
+        how.blocks(rows),
+        np.stack([*_ranges(fills), *_ranges([places] * len(how.slabs))], axis=1),
+        np.concatenate(fills),
+        _tasks(weights * len(how.slabs), how, lines),
+        np.concatenate(places) * itemsize,
+        np.concatenate([how.runs(of_task) for of_task in lines]),
+        np.concatenate([how.scaled(of_task, 0) for of_task in lines])[:, [1, 0, 2]],
+        (g.groups, *sources, *targets, how.pixel, how.image),
+        (g.maps + g.channels // g.groups) * how.plane,
+        how.clears(rows),
+        bool(sum(of_task[:, 2].sum() for of_task in lines) == size_of(w.dims)),
+    )
+
+
+@lru_cache(maxsize=256)
+def plan_of_filters(g: Correlation, itemsize: int, rows: int) -> Weighing:
+    """How the gradients of filters are computed from so many images."""
+    grid, w = Grid(g.windows), g.windows
+    how = _arranged(g, grid, itemsize, rows, w.out[0])
+    phases = len(grid.phases)
+    fills = [_image_fills(grid, how, first, last) for first, last in how.slabs]
+    lines = [grid.result_lines(first, last) for first, last in how.slabs]
+    grads = [how.scaled(of_slab, 0) for of_slab in lines]
+    blocks = how.blocks(rows)
+    cuts = len(blocks) * np.arange(TURNS + 1) // TURNS
+    begins, sizes, growth = how.runs(lines[0]).T
+    by_count = how.pixel == 1
+    if by_count:
+        begins, sizes = np.repeat(begins, how.images), sizes + np.arange(how.images) * growth
+    channels = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
+    return Weighing(
+        np.stack([cuts[:-1], cuts[1:]], axis=1),
+        blocks,
+        np.stack([*_ranges(fills), *_ranges(grads)], axis=1),
+        np.concatenate(fills),
+        np.concatenate(grads),
+        _filled_up(np.arange(g.maps // g.groups) * how.plane, DOT_ROWS) * itemsize,
+        _filled_up(_places(g, grid, how), DOT_COLUMNS) * itemsize,
+        np.stack([begins * itemsize, -(-sizes * itemsize // VECTOR_BYTES)], axis=1),
+        by_count,
+        (g.groups, *channels, g.maps, how.plane, size_of(w.out), how.pixel, how.image),
+        (g.channels * phases + g.maps) * how.plane,
+        how.clears(rows),
+    )
+
+
+@lru_cache(maxsize=256)
+def weights_of_phases(g: Correlation) -> list[list[int]]:
+    """Numbers of those of a filter's weights for one channel that meet elements of each phase."""
+    grid = Grid(g.windows)
+    return [[tap for tap, (of, _) in enumerate(grid.shifts) if of == phase] for phase in range(len(grid.phases))]
+
+
+def _places(g: Correlation, grid: Grid, how: Arrangement) -> Any:
+    """How many elements ahead of a result's place each weight of a filter looks."""
+    ahead = [phase * how.plane + grid.ahead(shift) * how.pixel for phase, shift in grid.shifts]
+    return np.add.outer(np.arange(g.channels // g.groups) * len(grid.phases) * how.plane, ahead).reshape(-1)
+
+
+def _tasks(weights: list[tuple[int, int, int]], how: Arrangement, lines: list[Any]) -> Any:
+    """A product's tasks: the weights of each, and the lines that it writes."""
+    runs = _ranges([how.runs(of_task) for of_task in lines])
+    return np.concatenate([np.array(weights, np.intp), np.stack([*runs, *_ranges(lines)], axis=1)], axis=1)
+
+
+def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int) -> Arrangement:
+    """How images come into grids of which *height* places along the first axis are done."""
+    lanes, out, places = VECTOR_BYTES // itemsize, size_of(g.windows.out), size_of(grid.extents)
+    image_bytes = (g.channels * len(grid.phases) + g.maps) * places * itemsize
+    fitting, least = GRID_BYTES // image_bytes, 1
+    if out < SPARSE * places and min(fitting, rows // 2) >= lanes:
+        images = max(min(fitting, rows // TURNS) // lanes, 1) * lanes
+        pixel = images
+    else:
+        images, pixel = max(min(fitting, rows // TURNS), 1), 1
+        least = max(-(-image_bytes // GRID_BYTES), min(-(-TURNS // rows), out // (4 * lanes)), 1) if images == 1 else 1
+    size = -(-height // min(least, height))
+    slabs = [(first, min(first + size, height)) for first in range(0, height, size)]
+    part = (size if len(slabs) > 1 else grid.extents[0]) * grid.steps[0]
+    image = 1 if pixel > 1 else part
+    elements = (part + grid.ahead(grid.reach)) * pixel + (images - 1) * image + PANEL_BYTES // itemsize
+    plane = (-(-elements // lanes) | 1) * lanes  # an odd number of vectors: planes must not all lie in the same places of a cache
+    return Arrangement(images, slabs, pixel, image, plane)
+
+
+def _image_fills(grid: Grid, how: Arrangement, first: int, last: int) -> Any:
+    """Copies of a channel of an image to the planes of its phases, for results between two places along the first axis."""
+    last += grid.reach[0]
+    lines = [grid.image_lines(phase, first, last) for phase in grid.phases]
+    return np.concatenate([how.scaled(of_phase, number * how.plane) for number, of_phase in enumerate(lines)])
+
+
+def _filled_up(table: Any, to: int) -> Any:
+    """The table, with its last entry repeated until the number of entries is a multiple."""
+    return np.concatenate([table, np.repeat(table[-1:], -len(table) % to)])
 
 
 def _ranges(tables: list[Any]) -> tuple[Any, Any]:
     """Where each table begins and ends when they lie one behind the other."""
     ends = np.cumsum([len(table) for table in tables])
     return np.concatenate([[0], ends[:-1]]), ends
-
-
-class _Slab:
-    """Some lines of a result, of shape *out*, and *count* lines, *store* elements in all, for the places in a window's line."""
-
-    def __init__(self, w: Windows, axis: int, first: int, height: int) -> None:
-        self.w = w
-        self.out: Shape = (*w.out[:axis], height, *w.out[axis + 1 :])
-        self.positions = size_of(self.out)
-        self._starts = [first if i == axis else 0 for i in range(len(w.out))]
-        self._phases, self._heights = [], []
-        for out, kernel, dilation, stride in zip(self.out, w.kernel, w.dilation, w.strides, strict=True):
-            span = (kernel - 1) * dilation + 1
-            self._phases.append(min(stride, span))
-            self._heights.append(out + (span - 1) // stride)
-        self.count = size_of(self._phases[:-1]) * size_of(self._heights[:-1])
-        self.store = w.kernel[-1] * self.count * self.out[-1]
-
-    def lines(self) -> Any:
-        """The copies from a channel of an image to lines."""
-        w, width = self.w, self.out[-1]
-        origin, is_inside = np.zeros(1, np.int64), np.ones(1, np.bool_)
-        for i in range(len(w.out) - 1):
-            places = np.arange(self._phases[i])[:, None] + (self._starts[i] + np.arange(self._heights[i])) * w.strides[i] - w.lower[i]
-            places = places.reshape(-1)
-            origin = np.add.outer(origin * w.dims[i], places).reshape(-1)
-            is_inside = np.logical_and.outer(is_inside, (places >= 0) & (places < w.dims[i])).reshape(-1)
-        inside = np.flatnonzero(is_inside)
-        copies = [np.zeros((0, 3), np.int64)]
-        stride = w.strides[-1]
-        for tap in range(w.kernel[-1]):
-            offset = tap * w.dilation[-1] + self._starts[-1] * stride - w.lower[-1]
-            begin = max(-(offset // stride), 0)
-            size = min((w.dims[-1] - 1 - offset) // stride + 1, width) - begin
-            if size > 0:
-                to = (tap * self.count + inside) * width + begin
-                of = origin[inside] * w.dims[-1] + offset + begin * stride
-                copies.append(np.stack([to, of, np.full_like(to, size)], axis=1))
-        return np.concatenate(copies)
-
-    def runs(self, pitch: int) -> Any:
-        """The copies from the lines of a channel to the rows, *pitch* elements apart, of a matrix of columns."""
-        w, rank = self.w, len(self.out)
-        first = np.zeros((1, 1), np.int64)
-        for i in range(rank - 1):
-            tap = np.arange(w.kernel[i]) * w.dilation[i]
-            steps = np.arange(self.out[i] if i < rank - 2 else 1)  # a run goes along the last two axes
-            place = np.add.outer(tap % w.strides[i] * self._heights[i] + tap // w.strides[i], steps)
-            first = first[:, None, :, None] * (self._phases[i] * self._heights[i]) + place[None, :, None, :]
-            first = first.reshape(-1, first.shape[2] * first.shape[3])
-        of = (np.arange(w.kernel[-1])[:, None] * self.count + first[:, None]) * self.out[-1]
-        of = of.reshape(size_of(w.kernel), -1)
-        size = self.positions // of.shape[1]
-        to = np.add.outer(np.arange(len(of)) * pitch, np.arange(of.shape[1]) * size)
-        return np.stack([to, of, np.full_like(to, size)], axis=-1).reshape(-1, 3)

@@ -18,7 +18,7 @@ from ...core.threads import max_threads
 from ...core.windows import Windows
 from .loops import Loop
 from .pieces import gather, writable
-from .plan import pieces_of
+from .window_lines import pieces_of
 
 
 @Loop

@@ -7,7 +7,6 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,7 @@ from cntk.core import threads
 from cntk.testing import assert_close
 
 pytest.importorskip("numba", reason="kernels are compiled by Numba")
-blas = pytest.importorskip("cntk.backends.fused.blas")
 correlation = pytest.importorskip("cntk.backends.fused.correlation")
-if blas.find() is None:
-    pytest.skip("NumPy has no BLAS that loops can call", allow_module_level=True)
 
 
 @pytest.fixture(autouse=True)
@@ -205,42 +201,6 @@ def test_nothing_grows_from_step_to_step() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 50_000
-
-
-def test_the_operator_computes_where_there_is_no_blas(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = network()
-    expected = case.compute()
-    convolution._correlation.cache_clear()
-    monkeypatch.setattr(blas, "find", lambda: None)
-    try:
-        assert convolution._correlation() == ()
-        for found, wanted in zip(case.compute(), expected, strict=True):
-            assert_close(found, wanted)
-    finally:
-        convolution._correlation.cache_clear()
-
-
-def test_a_blas_is_known_by_the_names_of_its_functions() -> None:
-    known = blas.find()
-    products = [blas.ctypes.CFUNCTYPE(None)(address) for address in (known.sgemm, known.dgemm)]
-    named = dict(zip(blas.FUNCTIONS, [*products, known.get_threads, known.set_threads], strict=True))
-    for name in blas.NAMES:
-        found = blas.look_up(SimpleNamespace(**{name.format(function): value for function, value in named.items()}))
-        assert found is not None
-        assert found.wide == ("64" in name)
-        assert found[1:] == known[1:]
-    assert blas.look_up(SimpleNamespace(cblas_sgemm=named["cblas_sgemm"])) is None
-
-
-def test_the_blas_has_its_threads_back() -> None:
-    library = blas.find()
-    before = library.get_threads()
-    with blas.one_thread(library):
-        assert library.get_threads() == 1
-        with blas.one_thread(library):
-            pass
-        assert library.get_threads() == 1
-    assert library.get_threads() == before
 
 
 def run(program: str) -> str:
