@@ -2,6 +2,7 @@
 
 import numpy as np
 from data import even_lengths, one_hot, pairs, words
+from training import cntk_training, torch_training
 
 TITLE = "bag of words 100,000-100-5, 64 texts of about 50 words, SGD: training step"
 SIZE, LEAST, MOST, VOCABULARY, HIDDEN, CLASSES = 64, 30, 70, 100000, 100, 5
@@ -36,13 +37,8 @@ def cntk_step():
 
     x, y = C.input_variable(VOCABULARY, is_sparse=True), C.input_variable(CLASSES)
     model = Sequential([Dense(HIDDEN, activation=C.relu), Dense(CLASSES)])(x)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
-    trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule(RATE))])
-
-    def step(samples, labels):
-        trainer.train_minibatch({x: samples, y: labels})
-
-    return step
+    learner = C.sgd(model.parameters, C.learning_parameter_schedule(RATE))
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():
@@ -66,17 +62,12 @@ def torch_step():
     with torch.no_grad():
         first.weight.mul_(VOCABULARY**-0.5)
     second = nn.Linear(HIDDEN, CLASSES)
-    criterion = nn.CrossEntropyLoss()
+
+    def model(numbers, starts, counts):
+        return second(torch.relu(first(numbers, starts, counts) + bias))
+
     learner = torch.optim.SGD([*first.parameters(), bias, *second.parameters()], lr=RATE)
-
-    def step(numbers, starts, counts, labels):
-        learner.zero_grad()
-        scores = second(torch.relu(first(numbers, starts, counts) + bias))
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
-
-    return step
+    return torch_training(model, learner)
 
 
 def torch_data():

@@ -2,6 +2,7 @@
 
 import numpy as np
 from data import even_lengths, one_hot, pairs
+from training import cntk_training, torch_training
 
 TITLE = "bidirectional GRU 100-128, 64 sequences of 10 to 59 steps, SGD: training step"
 SIZE, LEAST, MOST, INPUTS, HIDDEN, CLASSES = 64, 10, 59, 100, 128, 5
@@ -30,13 +31,8 @@ def cntk_step():
     x, y = C.sequence.input_variable(INPUTS), C.input_variable(CLASSES)
     ends = C.sequence.last(Recurrence(GRU(HIDDEN))(x)), C.sequence.first(Recurrence(GRU(HIDDEN), go_backwards=True)(x))
     model = Dense(CLASSES)(C.splice(*ends))
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
-    trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule(RATE))])
-
-    def step(samples, labels):
-        trainer.train_minibatch({x: samples, y: labels})
-
-    return step
+    learner = C.sgd(model.parameters, C.learning_parameter_schedule(RATE))
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():
@@ -50,18 +46,13 @@ def torch_step():
     from torch.nn.utils.rnn import pack_padded_sequence
 
     gru, dense = nn.GRU(INPUTS, HIDDEN, bidirectional=True), nn.Linear(2 * HIDDEN, CLASSES)
-    criterion = nn.CrossEntropyLoss()
-    learner = torch.optim.SGD(nn.ModuleList([gru, dense]).parameters(), lr=RATE)
 
-    def step(samples, lengths, labels):
-        learner.zero_grad()
+    def model(samples, lengths):
         _, ends = gru(pack_padded_sequence(samples, lengths, enforce_sorted=False))
-        scores = dense(torch.cat([ends[0], ends[1]], dim=1))
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
+        return dense(torch.cat([ends[0], ends[1]], dim=1))
 
-    return step
+    learner = torch.optim.SGD(nn.ModuleList([gru, dense]).parameters(), lr=RATE)
+    return torch_training(model, learner)
 
 
 def torch_data():

@@ -4,9 +4,11 @@ width, to a function that takes a training step."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from training import cntk_training, torch_training
 
 CLASSES, RATE = 10, 0.01
 
@@ -68,11 +70,10 @@ def cntk_step(size: Size) -> Step:
     else:
         hidden = C.layers.For(range(size.layers), lambda: C.layers.Dense(size.width, activation=C.relu))(x)
     model = C.layers.Dense(CLASSES)(hidden)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
-    trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule(RATE))])
-    samples, labels = data(size)
-    minibatch = {x: list(samples) if size.steps else samples, y: np.eye(CLASSES, dtype=np.float32)[labels]}
-    return lambda: trainer.train_minibatch(minibatch)
+    step = cntk_training(model, x, y, C.sgd(model.parameters, C.learning_parameter_schedule(RATE)))
+    samples, classes = data(size)
+    labels = np.eye(CLASSES, dtype=np.float32)[classes]
+    return partial(step, list(samples) if size.steps else samples, labels)
 
 
 def torch_step(size: Size) -> Step:
@@ -89,18 +90,8 @@ def torch_step(size: Size) -> Step:
     else:
         layers = [layer for _ in range(size.layers) for layer in (nn.Linear(size.width, size.width), nn.ReLU())]
     model = nn.Sequential(*layers, nn.Linear(size.width, CLASSES))
-    criterion = nn.CrossEntropyLoss()
-    learner = torch.optim.SGD(model.parameters(), lr=RATE)
-    samples, labels = map(torch.from_numpy, data(size))
-
-    def step() -> None:
-        learner.zero_grad()
-        scores = model(samples)
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
-
-    return step
+    step = torch_training(model, torch.optim.SGD(model.parameters(), lr=RATE))
+    return partial(step, *map(torch.from_numpy, data(size)))
 
 
 STEPS: dict[str, Callable[[Size], Step]] = {"opencntk": cntk_step, "PyTorch": torch_step}

@@ -6,6 +6,7 @@ So small that it measures what a framework adds to the arithmetic.
 import numpy as np
 from data import classes, features, pairs, sparse_one_hot
 from torch_mode import prepared
+from training import cntk_training, torch_training
 
 TITLE = "logistic regression, minibatch 32: training step"
 SIZE, INPUTS, CLASSES = 32, 2, 2
@@ -20,13 +21,8 @@ def cntk_step():
 
     x, y = C.input_variable(INPUTS), C.input_variable(CLASSES, is_sparse=True)
     model = C.layers.Dense(CLASSES)(x)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
-    trainer = C.Trainer(model, criterion, [C.sgd(model.parameters, C.learning_parameter_schedule(RATE))])
-
-    def step(samples, labels):
-        trainer.train_minibatch({x: samples, y: labels})
-
-    return step
+    learner = C.sgd(model.parameters, C.learning_parameter_schedule(RATE))
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():
@@ -38,17 +34,8 @@ def torch_step():
     import torch
 
     model = prepared(torch.nn.Linear(INPUTS, CLASSES))
-    criterion = torch.nn.CrossEntropyLoss()
     learner = torch.optim.SGD(model.parameters(), lr=RATE)
-
-    def step(samples, labels):
-        learner.zero_grad()
-        scores = model(samples)
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
-
-    return step
+    return torch_training(model, learner)
 
 
 def torch_data():

@@ -2,6 +2,7 @@
 
 from data import classes, features, one_hot, pairs
 from torch_mode import prepared
+from training import cntk_training, torch_training
 
 TITLE = "dense network 784-400-400-10, minibatch 256, Adam: training step"
 SIZE, INPUTS, HIDDEN, CLASSES = 256, 784, 400, 10
@@ -20,15 +21,9 @@ def cntk_step():
     x, y = C.input_variable(INPUTS), C.input_variable(CLASSES)
     dense = C.layers.Dense
     model = C.layers.Sequential([dense(HIDDEN, activation=C.relu), dense(HIDDEN, activation=C.relu), dense(CLASSES)])(x)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
     rate = C.learning_parameter_schedule(RATE)
     learner = C.adam(model.parameters, rate, MOMENTUM, variance_momentum=VARIANCE_MOMENTUM)
-    trainer = C.Trainer(model, criterion, [learner])
-
-    def step(images, labels):
-        trainer.train_minibatch({x: images, y: labels})
-
-    return step
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():
@@ -42,17 +37,8 @@ def torch_step():
     nn = torch.nn
     layers = nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)
     model = prepared(nn.Sequential(*layers))
-    criterion = nn.CrossEntropyLoss()
     learner = torch.optim.Adam(model.parameters(), lr=RATE, betas=(MOMENTUM, VARIANCE_MOMENTUM))
-
-    def step(images, labels):
-        learner.zero_grad()
-        scores = model(images)
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
-
-    return step
+    return torch_training(model, learner)
 
 
 def torch_data():

@@ -5,6 +5,7 @@ Source: K. He, X. Zhang, S. Ren, J. Sun, "Deep residual learning for image recog
 
 from data import classes, features, one_hot, pairs
 from torch_mode import prepared
+from training import cntk_training, torch_training
 
 TITLE = "residual network of 20 layers, 64 images of 32x32, momentum: training step"
 SIZE, SIDE, CHANNELS, CLASSES = 64, 32, 3, 10
@@ -93,14 +94,8 @@ def cntk_step():
 
     x, y = C.input_variable((CHANNELS, SIDE, SIDE)), C.input_variable(CLASSES)
     model = cntk_model(x)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
     learner = C.momentum_sgd(model.parameters, C.learning_parameter_schedule(RATE), C.momentum_schedule(MOMENTUM))
-    trainer = C.Trainer(model, criterion, [learner])
-
-    def step(images, labels):
-        trainer.train_minibatch({x: images, y: labels})
-
-    return step
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():
@@ -112,17 +107,8 @@ def torch_step():
     import torch
 
     model = prepared(torch_model())
-    criterion = torch.nn.CrossEntropyLoss()
     learner = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-
-    def step(images, labels):
-        learner.zero_grad()
-        scores = model(images)
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
-
-    return step
+    return torch_training(model, learner)
 
 
 def torch_data():

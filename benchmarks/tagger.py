@@ -4,6 +4,7 @@ Sentences of different lengths, other lengths in each minibatch.
 """
 
 from data import csr_sequences, pairs, query_lengths, tags, words
+from training import cntk_training
 
 TITLE = "LSTM tagger 943-150-300-129, 32 sentences of 5 to 39 words, momentum: training step"
 SIZE, VOCABULARY, EMBEDDING, HIDDEN, CLASSES = 32, 943, 150, 300, 129
@@ -30,14 +31,8 @@ def cntk_step():
 
     x, y = C.sequence.input_variable(VOCABULARY, is_sparse=True), C.sequence.input_variable(CLASSES, is_sparse=True)
     model = Sequential([Embedding(EMBEDDING), Recurrence(LSTM(HIDDEN)), Dense(CLASSES)])(x)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
     learner = C.momentum_sgd(model.parameters, C.learning_parameter_schedule(RATE), C.momentum_schedule(MOMENTUM))
-    trainer = C.Trainer(model, criterion, [learner])
-
-    def step(queries, labels):
-        trainer.train_minibatch({x: queries, y: labels})
-
-    return step
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():

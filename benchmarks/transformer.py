@@ -6,6 +6,7 @@ Source: A. Vaswani et al., "Attention is all you need", NIPS 2017, section 3.
 
 from data import classes, features, one_hot, pairs
 from torch_mode import prepared
+from training import cntk_training, torch_training
 
 TITLE = "Transformer encoder, 2 layers of width 128 with 4 heads, 16 sequences of 64 steps, momentum: training step"
 SIZE, STEPS, WIDTH, HEADS, INNER, LAYERS, CLASSES = 16, 64, 128, 4, 512, 2, 10
@@ -72,14 +73,8 @@ def cntk_step():
 
     x, y = C.input_variable((STEPS, WIDTH)), C.input_variable(CLASSES)
     model = cntk_model(x)
-    criterion = C.cross_entropy_with_softmax(model, y), C.classification_error(model, y)
     learner = C.momentum_sgd(model.parameters, C.learning_parameter_schedule(RATE), C.momentum_schedule(MOMENTUM))
-    trainer = C.Trainer(model, criterion, [learner])
-
-    def step(sequences, labels):
-        trainer.train_minibatch({x: sequences, y: labels})
-
-    return step
+    return cntk_training(model, x, y, learner)
 
 
 def cntk_data():
@@ -91,17 +86,8 @@ def torch_step():
     import torch
 
     model = prepared(torch_model())
-    criterion = torch.nn.CrossEntropyLoss()
     learner = torch.optim.SGD(model.parameters(), lr=RATE * (1 - MOMENTUM), momentum=MOMENTUM)
-
-    def step(sequences, labels):
-        learner.zero_grad()
-        scores = model(sequences)
-        criterion(scores, labels).backward()
-        (scores.argmax(dim=1) != labels).sum()
-        learner.step()
-
-    return step
+    return torch_training(model, learner)
 
 
 def torch_data():
