@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from cntk.core import random
+from cntk.core import random, threads
 from cntk.core.device import DeviceDescriptor, all_devices
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +23,15 @@ def seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "_next_seed", 1)
 
 
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    """Three threads share the work of a call, whatever the machine has."""
+    before = threads.max_threads()
+    threads.set_max_threads(3)
+    yield
+    threads.set_max_threads(before)
+
+
 @pytest.fixture(params=all_devices(), ids=lambda device: device.backend.name)
 def device(request: pytest.FixtureRequest) -> DeviceDescriptor:
     """A device of each backend that can be used here."""
@@ -30,6 +42,18 @@ def device(request: pytest.FixtureRequest) -> DeviceDescriptor:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+@pytest.fixture
+def example(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a module from the examples folder, as running a program there does."""
+    monkeypatch.syspath_prepend(root / "examples")
+
+    def load(name: str) -> ModuleType:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return __import__(name)
+
+    return load
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,18 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def example(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a module from the examples folder, as running a program there does."""
-    monkeypatch.syspath_prepend(root / "examples")
-
-    def load(name: str) -> ModuleType:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return __import__(name)
-
-    return load
 
 
 def idx_bytes(array: Any) -> bytes:

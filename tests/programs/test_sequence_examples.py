@@ -5,24 +5,11 @@ What CNTK 2.7 reached is noted beside each bound; initial values differ, so the 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-
-@pytest.fixture
-def example(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a module from the examples folder, as running a program there does."""
-    monkeypatch.syspath_prepend(root / "examples")
-
-    def load(name: str) -> ModuleType:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return __import__(name)
-
-    return load
 
 
 @pytest.mark.slow

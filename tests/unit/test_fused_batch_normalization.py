@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,9 @@ from cntk.core import threads
 from cntk.testing import assert_close
 
 pytest.importorskip("numba", reason="kernels are compiled by Numba")
+pytestmark = pytest.mark.usefixtures("three_threads")
 
 SHAPES = [(5, 3, 4, 7), (33, 4, 40, 40), (1, 2, 16)]
-
-
-@pytest.fixture(autouse=True)
-def three_threads() -> Iterator[None]:
-    before = threads.max_threads()
-    threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
 
 
 def computed(shape: tuple[int, ...], dtype: Any) -> list[Any]:

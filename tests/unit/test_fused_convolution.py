@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -20,17 +20,15 @@ from cntk.testing import assert_close
 pytest.importorskip("numba", reason="kernels are compiled by Numba")
 correlation = pytest.importorskip("cntk.backends.fused.correlation")
 
+pytestmark = pytest.mark.usefixtures("three_threads")
+
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Small images in place of large ones, and three threads whatever the machine has."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small images in place of large ones."""
     monkeypatch.setattr(convolution, "FUSED_FROM", 1)
     monkeypatch.setattr(pooling, "FUSED_FROM", 1)
     monkeypatch.setattr(correlation, "SHARED_FROM", 1)
-    before = threads.max_threads()
-    threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
 
 
 @pytest.fixture

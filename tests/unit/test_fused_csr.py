@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,21 +14,13 @@ from scipy.sparse import csr_matrix
 
 import cntk as C
 from cntk.backends.numpy import times
-from cntk.core import threads
 from cntk.testing import assert_close
 
 pytest.importorskip("numba", reason="the products are compiled by Numba")
 fused = pytest.importorskip("cntk.backends.fused.csr")
+pytestmark = pytest.mark.usefixtures("three_threads")
 
 TYPES = pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.float64, np.int64)])
-
-
-@pytest.fixture(autouse=True)
-def three_threads() -> Iterator[None]:
-    before = threads.max_threads()
-    threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
 
 
 @st.composite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from cntk.learners import IGNORE, kernels
 
 pytest.importorskip("numba", reason="kernels are compiled by Numba")
 loops = pytest.importorskip("cntk.backends.fused.loops")
+pytestmark = pytest.mark.usefixtures("three_threads")
 
 RULES: dict[str, Callable[..., Any]] = {
     "sgd": lambda p, **k: C.sgd(p, 0.3, **k),
@@ -50,17 +51,13 @@ SHAPES = ((100, 70), (3,), (), (BLOCK,), (3 * BLOCK + 65,))
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Small arrays in place of large ones, and three threads whatever the machine has."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays in place of large ones."""
     kernel = pytest.importorskip("cntk.backends.fused.kernel")
     monkeypatch.setattr(kernel, "SHARED_FROM", 1)
     monkeypatch.setattr(kernel, "UPDATE_SHARED_FROM", 1)
     monkeypatch.setattr("cntk.backends.fused.kernel.ROWS_SHARED_FROM", 1)
     monkeypatch.setattr(kernels, "FUSED_FROM", 1)
-    before = threads.max_threads()
-    threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
 
 
 def gradient(random: Any, shape: Any, dtype: Any, step: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from cntk.testing import assert_close
 
 pytest.importorskip("numba", reason="tapes are run by what Numba compiles")
 recurrence = pytest.importorskip("cntk.backends.fused.recurrence")
+pytestmark = pytest.mark.usefixtures("three_threads")
 
 Model = Callable[[Any], Any]
 LENGTHS = (4, 1, 9, 2, 9, 3, 5)
@@ -26,14 +27,10 @@ both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["fl
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Tapes for small recurrences too, and three threads whatever the machine has."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tapes for small recurrences too."""
     monkeypatch.setattr(recurrence, "WORTHWHILE", 0)
     monkeypatch.setattr("cntk.backends.fused.loops.SHARED_FROM", 1)
-    before = threads.max_threads()
-    threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
 
 
 @pytest.fixture

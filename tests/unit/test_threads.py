@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,15 +16,7 @@ from cntk.core import threads
 
 numba = pytest.importorskip("numba", reason="loops are compiled by Numba")
 loops = pytest.importorskip("cntk.backends.fused.loops")
-
-
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    """Two threads whatever the machine has."""
-    before = threads.max_threads()
-    threads.set_max_threads(2)
-    yield
-    threads.set_max_threads(before)
+pytestmark = pytest.mark.usefixtures("three_threads")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import random, threads
+from cntk.core import random
 
 L = C.layers
 SEQUENCES = [np.linspace(-1, 1, 4 * steps, dtype=np.float32).reshape(steps, 4) for steps in (5, 3, 7, 1)]
@@ -117,9 +117,9 @@ def test_a_checkpoint_fits_the_criterion_that_wrote_it(loss: Callable[[Any, Any]
     assert values_of(other) == values_of(saved)
 
 
-def test_trainers_in_threads_do_not_disturb_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("three_threads")
+def test_trainers_in_threads_do_not_disturb_one_another() -> None:
     """Parameters are large enough for compiled steps, which threads share."""
-    monkeypatch.setattr(threads, "_max_threads", 3)
     learners = [
         lambda p: C.momentum_sgd(p, 0.001, 0.9),
         lambda p: C.adam(p, 0.001, 0.9),
