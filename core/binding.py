@@ -22,7 +22,7 @@ from .slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
 from .sparse import RowSparse, SparseRows
 
 if TYPE_CHECKING:
-    from .function import Primitive
+    from .nodes import Primitive
     from .slots import Instruction, Loop
     from .variable import Variable
     from .workspace import Workspace

@@ -7,7 +7,8 @@ from typing import Any
 
 from . import graph
 from .build import Presuming, as_variable, infer_again
-from .function import Composite, Function, Primitive
+from .function import Function
+from .nodes import Composite, Primitive
 from .op import Op
 from .source import user_line
 from .spec import Spec

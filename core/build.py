@@ -19,7 +19,7 @@ from .types import VariableType
 from .variable import Constant, Input, Number, Output, Parameter, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
-    from .function import Composite, Primitive
+    from .nodes import Composite, Primitive
 
 
 class Presuming(IntEnum):
@@ -39,7 +39,7 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
     Raises:
         ValueError, TypeError: an operand is of no accepted kind, or the operands do not go together.
     """
-    from .function import Composite, Primitive
+    from .nodes import Composite, Primitive
 
     return Composite(Primitive(op, as_variables(op.op_name, operands, op.uniform_inputs), name))
 

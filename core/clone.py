@@ -9,7 +9,8 @@ from typing import Any
 
 from . import graph
 from .build import as_variable, infer_again
-from .function import CloneMethod, Composite, Function, Primitive
+from .function import CloneMethod, Function
+from .nodes import Composite, Primitive
 from .placeholders import depending_on, latest_behind, note_bound, open_primitives
 from .spec import Spec
 from .variable import Constant, Input, Number, Output, Parameter, Placeholder, Variable, has_inferred_dimensions

@@ -1,7 +1,6 @@
-"""Functions: the nodes of a graph, and the graphs themselves.
+"""Functions, as users see them: what every node of a graph offers.
 
-A :class:`Primitive` is one operator applied to variables.  A :class:`Composite` is everything behind a primitive, which is
-what users hold.  Primitives that hold others are in ``block``.
+The kinds of nodes are in ``nodes`` and ``block``.  What a method does stands, where it is more than a few lines, in a module of its own.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from . import graph
-from .build import Presuming, infer
 from .model_files import ModelFormat
-from .op import Op, includes
-from .placeholders import latest_behind
-from .source import user_line
-from .spec import Spec
 from .tensor import TensorOps
-from .variable import Constant, Output, Parameter, Placeholder, Variable, new_uid
+from .variable import Constant, Parameter, Placeholder, Variable
+
+if TYPE_CHECKING:
+    from .nodes import Composite, Primitive
 
 
 class CloneMethod(Enum):
@@ -162,12 +159,12 @@ class Function(TensorOps, metaclass=_FunctionType):
     @property
     def is_primitive(self) -> bool:
         """Whether it is one operator (or block)."""
-        return isinstance(self, Primitive)
+        return False
 
     @property
     def is_composite(self) -> bool:
         """Whether it is the whole graph behind its outputs."""
-        return isinstance(self, Composite)
+        return False
 
     @property
     def is_block(self) -> bool:
@@ -272,7 +269,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         from .clone import clone
 
-        return clone(self, CloneMethod(method) if not isinstance(method, CloneMethod) else method, substitutions)
+        return clone(self, CloneMethod(method), substitutions)
 
     def replace_placeholders(self, substitutions: dict[Any, Any]) -> Function:
         """Bind placeholders, in place; returns the function.
@@ -542,112 +539,3 @@ class Function(TensorOps, metaclass=_FunctionType):
         op_name = self.root_function.op.op_name
         kind = f"Composite({op_name})" if self.is_composite else op_name
         return f"{kind}: {', '.join(map(repr, self.arguments))} -> {', '.join(map(repr, self.outputs))}"
-
-
-class Primitive(Function):
-    """One operator applied to variables.
-
-    Attributes:
-        op: the operator with its attributes.
-        line: file and line where the user made it.
-        latest_placeholder: what :mod:`~cntk.core.placeholders` has found out about those behind it.
-    """
-
-    latest_placeholder: tuple[int, float] = (-1, 0)
-
-    def __init__(self, op: Op, inputs: Sequence[Variable], name: str = "", line: str | None = None) -> None:
-        self.op = op
-        self.uid = new_uid(op.op_name)
-        self._name = name
-        self._inputs = list(inputs)
-        self._custom: dict[str, Any] = {}
-        self.line = line or user_line()
-        specs = infer(self)
-        self._outputs = tuple(Output(self, i, spec, name) for i, spec in enumerate(specs))
-        self._pass_on_need()
-
-    @property
-    def root_function(self) -> Primitive:
-        return self
-
-    @property
-    def op_name(self) -> str:
-        return self.op.op_name
-
-    @property
-    def inputs(self) -> tuple[Variable, ...]:
-        return tuple(self._inputs)
-
-    @property
-    def outputs(self) -> tuple[Variable, ...]:
-        return self._outputs
-
-    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
-        """Infer the results' types again, after operands have changed; says whether a type did.
-
-        Args:
-            presuming: how to go on where operands are unknown, as they are in a recurrence at first.
-        """
-        return self._take(infer(self, presuming))
-
-    def _take(self, specs: Sequence[Spec]) -> bool:
-        """Give the results these types."""
-        changed = False
-        for output, spec in zip(self._outputs, specs, strict=True):
-            changed = changed or output.spec != spec
-            output.spec = spec
-        return self._pass_on_need() or changed
-
-    def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
-        """Put other variables in the place of operands; types are not inferred anew."""
-        self._inputs = [replacements.get(v, v) for v in self._inputs]
-
-    def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
-        """The same operator on other operands; *memo* maps the leaves of the copied graph."""
-        made = Primitive(self.op.copy(), inputs, self._name, self.line)
-        made._custom = dict(self._custom)
-        return made
-
-    def _pass_on_need(self) -> bool:
-        need = any(v.needs_gradient for i, v in enumerate(self._inputs) if includes(self.op.gradient_inputs, i))
-        changed = any(output.needs_gradient != need for output in self._outputs)
-        for output in self._outputs:
-            output.needs_gradient = need
-        return changed
-
-
-class Composite(Function):
-    """The whole graph behind a primitive.
-
-    Attributes:
-        order: arguments in the order that a Python function declared them, or what took their place; others come after.
-    """
-
-    def __init__(self, root: Primitive, name: str = "", order: Sequence[Variable] = ()) -> None:
-        self._root = root
-        self.uid = new_uid("CompositeFunction")
-        self._name = name or root.name
-        self.order = tuple(order)
-
-    @property
-    def root_function(self) -> Primitive:
-        return self._root
-
-    @property
-    def op_name(self) -> str:
-        return "CompositeFunctionOpName"
-
-    @property
-    def inputs(self) -> tuple[Variable, ...]:
-        leaves = graph.leaves_of(self._root)
-        if not self.order:
-            return tuple(leaves)
-        among = set(leaves)
-        declared = [v for v in graph.leaves_behind(self.order) if v in among]
-        waiting, places = iter(declared), set(declared)
-        return tuple(next(waiting) if v in places else v for v in leaves)
-
-    def fix_order(self) -> None:
-        """Keep the order that arguments have now, where the graphs behind them are about to change."""
-        parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self.order)
-        self.order = tuple(dict.fromkeys(v for part in parts for v in part))

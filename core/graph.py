@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from .variable import Output, Variable
 
 if TYPE_CHECKING:
-    from .function import Function, Primitive
+    from .function import Function
+    from .nodes import Primitive
 
 
 def primitives_of(roots: Iterable[Primitive], stop: Callable[[Variable], bool] = lambda _: False) -> list[Primitive]:

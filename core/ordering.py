@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .build import explained
-from .function import Primitive
+from .nodes import Primitive
 from .variable import Variable
 
 Operands = Callable[[Primitive], Iterable[Primitive]]

@@ -15,7 +15,7 @@ from .graph import primitives_of
 from .variable import Number, Output, Placeholder, Variable
 
 if TYPE_CHECKING:
-    from .function import Primitive
+    from .nodes import Primitive
 
 _era = 0
 """Counts bindings that brought in placeholders later than those they bound, after which what primitives know is void."""

@@ -19,7 +19,7 @@ from .blocks import Chain
 from .build import explained
 from .differentiation import Differentiator
 from .feed import Feed
-from .function import Primitive
+from .nodes import Primitive
 from .op import Elementwise, Op
 from .ordering import Cycle, in_order
 from .passes import Pass, chosen

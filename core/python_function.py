@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from . import plugins
 from .block import as_block, combine
 from .call import input_of_type
-from .function import Composite, Function
+from .function import Function
+from .nodes import Composite
 from .options import default_options
 from .types import as_type
 from .variable import Variable, placeholder

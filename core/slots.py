@@ -12,7 +12,7 @@ from .variable import Variable
 
 if TYPE_CHECKING:
     from .blocks import Chain
-    from .function import Primitive
+    from .nodes import Primitive
 
 INPUT, HELD, FOLDED, COMPUTED, ZERO, ROWS, UNUSED = "input", "held", "folded", "computed", "zero", "rows", "unused"
 FOREVER = 2**62

@@ -12,8 +12,9 @@ from .context import Context
 from .device import use_default_device
 from .dtypes import as_dtype
 from .feed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
-from .function import Composite, Function, Primitive
+from .function import Function
 from .layout import Layout
+from .nodes import Composite, Primitive
 from .op import ALL, Op
 from .shape import UnknownDimension, as_shape
 from .source import user_line

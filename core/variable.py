@@ -23,7 +23,7 @@ from .types import VariableType, type_of
 from .value import NDArrayView, Value, is_csr
 
 if TYPE_CHECKING:
-    from .function import Primitive
+    from .nodes import Primitive
 
 _numbers = itertools.count()
 _placeholders = itertools.count(1)

@@ -9,7 +9,8 @@ from typing import Any
 from cntk.core import graph, model_files
 from cntk.core.block import Combine, combine
 from cntk.core.evaluate import set_checked_mode
-from cntk.core.function import Composite, Function, Primitive
+from cntk.core.function import Function
+from cntk.core.nodes import Composite, Primitive
 from cntk.core.user_function import UserFunction, output_variable
 from cntk.core.variable import Output, Variable
 from cntk.debugging.profiler import set_node_timing

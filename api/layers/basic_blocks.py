@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cntk import ops
-from cntk.core.function import Composite
+from cntk.core.nodes import Composite
 from cntk.default_options import default_override_or, get_default_override
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter

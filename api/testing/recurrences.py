@@ -9,8 +9,9 @@ import numpy as np
 
 import cntk as C
 from cntk.core.device import DeviceDescriptor
-from cntk.core.function import Function, Primitive
+from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
+from cntk.core.nodes import Primitive
 from cntk.core.op import Sample
 from cntk.testing.samples import LENGTHS, Trial, as_sequences, describe
 from cntk.testing.tolerances import GRADIENTS, assert_close

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.axis import Axis
 from ...core.dtypes import DataType
-from ...core.function import Primitive
+from ...core.nodes import Primitive
 from ...core.spec import Spec
 from .wire import FileAxis, NDShape
 

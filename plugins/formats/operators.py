@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.function import Primitive
+from ...core.nodes import Primitive
 from ...core.op import Op
 from ...core.variable import Variable
 from ..ops import (

@@ -12,9 +12,10 @@ from ...core import graph
 from ...core.axis import Axis
 from ...core.block import Block, Combine
 from ...core.clone import replace_placeholders
-from ...core.function import Composite, Function, Primitive
+from ...core.function import Function
 from ...core.model_files import make_user_function
 from ...core.native import native_user_function
+from ...core.nodes import Composite, Primitive
 from ...core.op import Op
 from ...core.shape import UnknownDimension, is_concrete
 from ...core.spec import Spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.function import Primitive
+from ...core.nodes import Primitive
 from ...core.op import Op
 from ...core.variable import Output, Variable
 from ..ops.convolution import Convolution

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.axis import Axis
-from ...core.function import Primitive
+from ...core.nodes import Primitive
 from ...core.op import Op
 from ...core.variable import Constant, Variable
 from ..ops import (

@@ -9,8 +9,9 @@ import numpy as np
 
 from ...core import graph
 from ...core.block import Block, Combine
-from ...core.function import Composite, Function, Primitive
+from ...core.function import Function
 from ...core.native import NativeOp, provider_of
+from ...core.nodes import Composite, Primitive
 from ...core.shape import is_concrete
 from ...core.user_function import UserFunction
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid

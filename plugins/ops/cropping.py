@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from ...core.block import Block
 from ...core.build import as_variable
 from ...core.context import Context
-from ...core.function import Function, Primitive
+from ...core.function import Function
+from ...core.nodes import Primitive
 from ...core.op import Elementwise, Op, Operand, operator, sample
 from ...core.spec import Spec
 from ...core.variable import Constant, Output, Parameter, Variable

@@ -12,8 +12,9 @@ from ...core.axis import Axes, Axis
 from ...core.block import as_composite
 from ...core.build import as_variable
 from ...core.context import Context
-from ...core.function import Function, Primitive
+from ...core.function import Function
 from ...core.layout import Index, Layout
+from ...core.nodes import Primitive
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape, format_shape, size_of
 from ...core.spec import Spec

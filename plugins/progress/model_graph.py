@@ -14,7 +14,8 @@ import numpy as np
 
 from ...core import graph
 from ...core.block import Combine
-from ...core.function import Function, Primitive
+from ...core.function import Function
+from ...core.nodes import Primitive
 from ...core.spec import Spec
 from ...core.variable import Variable
 from ..protobuf import content, integer

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.function import Primitive
+from ....core.nodes import Primitive
 from ....core.variable import Constant, Parameter
 from ..attributes import ALL, ALL_STATIC, DYNAMIC, static
 from ..opcodes import FILTER

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ....core.function import Function, Primitive
+from ....core.function import Function
+from ....core.nodes import Primitive
 from ....core.variable import new_uid
 from .. import writer
 from ..opcodes import BLOCK, COMBINE, TRANSPOSE
