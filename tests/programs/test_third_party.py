@@ -148,7 +148,8 @@ def test_the_tutorial_plugin_is_used_by_name(with_extras: Environment, tmp_path:
 
     listed = succeeded(environment.run("-m", "cntk", "plugins"))
     assert "extras (cntk-extras 0.1.0, cntk_extras): loaded" in listed
-    for provided in ("ops: swish", "learners: lion", "progress writers: CSVWriter", "native functions: Extras.Native-1.0 on CreateGain"):
+    native, strategies = "native functions: Extras.Native-1.0 on CreateGain", "distributed strategies: top_k"
+    for provided in ("ops: swish", native, "learners: lion", strategies, "progress writers: CSVWriter"):
         assert f"    {provided}\n" in listed
 
     assert succeeded(environment.run("-c", CONFORMANCE, tmp_path / "other.csv")) == "conforms\n"
