@@ -9,7 +9,7 @@ from typing import Any
 import numba
 
 from ...core.sums import BLOCK
-from .kernel import Part, add_lanes, prepared, run, run_and_average
+from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 from .loops import Loop
 
 
@@ -22,12 +22,6 @@ def gather(w: Any, g: Any, squares: Any, multiplier: Any, lanes: Any, floor: Any
             squares[i] += x * x
             multiplier[i] = one / math.sqrt(squares[i] + floor)
         add_lanes(multiplier, block, lanes)
-
-
-@Loop
-def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in numba.prange(w.size):
-        w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
 
 
 @Loop

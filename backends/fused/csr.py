@@ -19,6 +19,7 @@ DIGIT = 11
 
 @Loop
 def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None:
+    """Write the product of CSR rows with a matrix ``(columns of the rows, n)`` to *out* ``(rows, n)``."""
     rows = len(out)
     entries, starts = indptr[rows], indptr[:rows]
     for share in numba.prange(SHARES):
@@ -88,12 +89,16 @@ class Csr:
 
     @staticmethod
     def product(rows: Parts, dense: Any, out: Any) -> None:
-        """Write the product with a matrix."""
+        """Write the product with a matrix *dense*, ``(columns of the rows, n)``, to *out* ``(rows, n)``."""
         multiply.run(len(rows[0]) * out.shape[1] >= ROWS_SHARED_FROM, *rows, dense, out)
 
     @staticmethod
     def transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
-        """The product of the rows, *width* columns wide, transposed: the numbers of its rows that entries contribute to, and these."""
+        """The product of the transposed rows, which have *width* columns, with *dense* ``(rows, n)``.
+
+        Returns:
+            The columns that hold entries, ascending, and the product's rows ``(columns with entries, n)``; the others are zero.
+        """
         present, transposed = transpose(*rows, width)
         out = np.empty((len(present), dense.shape[1]), dense.dtype)
         Csr.product(transposed, dense, out)

@@ -16,6 +16,9 @@ import numpy as np
 from ...core import sums
 from .loops import ROWS_SHARED_FROM, SHARED_FROM, Loop
 
+UPDATE_SHARED_FROM = 2**22
+"""Elements of an update that take longer than waking threads beside those of the BLAS, which has just been at work."""
+
 
 class Part(Protocol):
     """A parameter, or some of its rows, in an update.
@@ -50,9 +53,6 @@ def prepared(g: Any, w: Any, scale: Any, threshold: Any, weight: Any) -> Any:
         x += w * weight
     return x
 
-
-UPDATE_SHARED_FROM = 2**22
-"""Elements of an update that take longer than waking threads beside those of the BLAS, which has just been at work."""
 
 Call = tuple[Sequence[Any], Sequence[float]]
 """Arrays of one size, and numbers, that a loop is called with."""
@@ -102,6 +102,13 @@ def add_lanes(array: Any, block: int, lanes: Any) -> None:
         for row in range(1, sums.ROWS):
             for lane in range(sums.LANES):
                 lanes[block, lane] += rows[row, lane]
+
+
+@Loop
+def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
+    """Step along gradients, each multiplied by a number of its own."""
+    for i in numba.prange(w.size):
+        w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
 
 
 @lru_cache(maxsize=64)

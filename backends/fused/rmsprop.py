@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from ...core.sums import BLOCK
-from .kernel import Part, add_lanes, prepared, run, run_and_average
+from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 from .loops import Loop
 
 
@@ -52,12 +52,6 @@ def gather(
             x = prepared(g[i], w[i], scale, threshold, weight)
             multiplier[i] = noted(i, x, squares, sign, size, first_step, gamma, fresh, floor, inc, dec, largest, smallest)
         add_lanes(multiplier, block, lanes)
-
-
-@Loop
-def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in numba.prange(w.size):
-        w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
 
 
 @Loop

@@ -11,13 +11,7 @@ import numpy as np
 from ...core.nodes import Primitive
 from ...core.op import Op
 from ...core.variable import Variable
-from .attributes import (
-    SEED,
-    STREAM,
-    WORDS,
-    Kind,
-    operand_of,
-)
+from .attributes import SEED, STREAM, WORDS, Kind, operand_of
 
 
 class Given(dict[str, Any]):

@@ -11,15 +11,7 @@ from ...core.axis import Axis
 from ...core.nodes import Primitive
 from ...core.op import Op
 from ...core.variable import Constant, Variable
-from ..ops import (
-    convolution,
-    cropping,
-    sequence_gathering,
-    sequence_making,
-    sequence_product,
-    sequence_unpacking,
-    shaping,
-)
+from ..ops import convolution, cropping, sequence_gathering, sequence_making, sequence_product, sequence_unpacking, shaping
 from .attributes import (
     ANY_AXES,
     ANY_AXIS,
@@ -63,9 +55,8 @@ class ReductionRow(Row):
     def write(self, node: Primitive) -> dict[str, Any]:
         axes = ANY_AXES.write(node.op.axis_vec, operand_of(node))
         over_all = node.op.axis_vec in ((Axis.all_static_axes(),), (Axis.all_axes(),))
-        where = {"axis": axes[0]} if len(axes) == 1 and node.op.axis_vec[0] in _SINGLE else {"axisVec": axes}
-        if len(axes) == 1 and node.op.axis_vec[0].is_static_axis:
-            where = {"axis": axes[0]}
+        alone = len(axes) == 1 and (node.op.axis_vec[0].is_static_axis or node.op.axis_vec[0] == Axis.all_static_axes())
+        where = {"axis": axes[0]} if alone else {"axisVec": axes}
         keep = node.op.reduction_keep_dimensions and not over_all
         return {**where, "reductionOpName": self.cls.reduction_op_name, "reductionKeepDimensions": bool(keep)}  # type: ignore[attr-defined]
 
@@ -77,9 +68,6 @@ class ReductionRow(Row):
         over_all = axes in ((Axis.all_static_axes(),), (Axis.all_axes(),))
         keep = over_all or given.read("reductionKeepDimensions", BOOL, True)
         return self.cls(axis_vec=axes, reduction_keep_dimensions=keep)
-
-
-_SINGLE = (Axis.all_static_axes(),)
 
 
 class SliceRow(Row):
