@@ -157,7 +157,7 @@ def test_a_learner_of_the_same_name_has_no_kernel() -> None:
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("options", ["plain", "clipped, l2", "scaled to a norm, mean"])
 def test_updates_allocate_nothing(rule: str, fused: bool, options: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = 100_000
+    size = 400_000  # beside which what Python allocates is small
     if not fused:
         own_steps(monkeypatch)
     w = C.parameter(init=np.ones(size, np.float32))
