@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import graph
@@ -134,18 +134,32 @@ def combine(*operands: Any, name: str = "") -> Composite:
     >>> print(C.combine(x + 1, x * 2))
     Composite(Tensor[2]) -> Tuple[Tensor[2], Tensor[2]]
     """
-    given: Iterable[Any] = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
-    variables: list[Variable] = []
-    for operand in given:
-        if isinstance(operand, Function):
-            variables.extend(operand.outputs)
-        elif isinstance(operand, Variable):
-            variables.append(operand)
-        else:
-            raise TypeError(f"combine: expected functions and variables, got {type(operand).__name__} {operand!r:.80}")
+    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+    variables = as_outputs(given, "combine: expected functions and variables")
     if not variables:
         raise ValueError("combine: expected at least one function or variable")
     return Composite(Combine(variables, name))
+
+
+def as_outputs(items: Any, expected: str = "expected a Variable or Function") -> list[Variable]:
+    """The variables behind functions and variables, one of them or several.
+
+    Args:
+        items: a function or a variable, or several.
+        expected: what an error says of that.
+
+    Raises:
+        TypeError: one is something else.
+    """
+    found: list[Variable] = []
+    for item in [items] if isinstance(items, (Variable, Function)) else items:
+        if isinstance(item, Function):
+            found.extend(item.outputs)
+        elif isinstance(item, Variable):
+            found.append(item)
+        else:
+            raise TypeError(f"{expected}, got {type(item).__name__} {item!r:.80}")
+    return found
 
 
 def as_composite(root_function: Function, name: str = "") -> Composite:

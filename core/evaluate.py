@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from . import clone as cloning
 from . import passes
+from .block import as_outputs
 from .device import DeviceDescriptor, use_default_device
 from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .function import Function
@@ -253,24 +254,6 @@ def _by_argument(function: Function, program: Program, arguments: Any) -> Any:
     if isinstance(arguments, dict) or arguments is None or program.arguments:
         return arguments
     return {}
-
-
-def as_outputs(items: Any) -> list[Variable]:
-    """The variables behind functions and variables, one of them or several.
-
-    Raises:
-        TypeError: one is something else.
-    """
-    listed = [items] if isinstance(items, (Variable, Function)) else list(items)
-    found: list[Variable] = []
-    for item in listed:
-        if isinstance(item, Function):
-            found.extend(item.outputs)
-        elif isinstance(item, Variable):
-            found.append(item)
-        else:
-            raise TypeError(f"expected a Variable or Function, got {type(item).__name__} {item!r:.80}")
-    return found
 
 
 def _items_by_output(gradients: dict[Any, Any]) -> list[tuple[Variable, Any]]:

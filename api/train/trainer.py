@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cntk.core import random
-from cntk.core.block import as_composite, combine
+from cntk.core.block import as_composite, as_outputs, combine
 from cntk.core.distributed import Minibatch, Transport
-from cntk.core.evaluate import as_outputs, feeds_for, program_for
+from cntk.core.evaluate import feeds_for, program_for
 from cntk.core.feed import unfeed
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
@@ -446,14 +446,7 @@ def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:
     given = list(criterion) if isinstance(criterion, (tuple, list)) else [criterion]
     if len(given) == 2 and given[1] is None:
         given.pop()
-    parts: list[Variable] = []
-    for part in given:
-        if isinstance(part, Function):
-            parts.extend(part.outputs)
-        elif isinstance(part, Variable):
-            parts.append(part)
-        else:
-            raise TypeError(f"Trainer: a criterion consists of functions, got {type(part).__name__} {part!r:.80}")
+    parts = as_outputs(given, "Trainer: a criterion consists of functions")
     if not 1 <= len(parts) <= 2:
         raise ValueError(f"Trainer: the criterion must have a loss and at most one metric, got {len(parts)} outputs")
     return parts[0], parts[1] if len(parts) == 2 else None
