@@ -37,6 +37,8 @@ class Blas(NamedTuple):
         wide: whether its integers have 64 bits.
         sgemm, dgemm: addresses of its products.
         get_threads, set_threads: how many threads it shares a product between.
+        library: where they are.
+        name: how its functions are named.
     """
 
     wide: bool
@@ -44,6 +46,12 @@ class Blas(NamedTuple):
     dgemm: int
     get_threads: Callable[[], int]
     set_threads: Callable[[int], None]
+    library: Any
+    name: str
+
+    def function(self, name: str) -> Any:
+        """Another of its functions; None if it has none of that name."""
+        return getattr(self.library, self.name.format(name), None)
 
 
 @lru_cache(maxsize=1)
@@ -71,7 +79,7 @@ def look_up(library: Any) -> Blas | None:
         functions = [getattr(library, name.format(function), None) for function in FUNCTIONS]
         if None not in functions:
             sgemm, dgemm, get_threads, set_threads = cast(list[Any], functions)
-            return Blas("64" in name, _address(sgemm), _address(dgemm), get_threads, set_threads)
+            return Blas("64" in name, _address(sgemm), _address(dgemm), get_threads, set_threads, library, name)
     return None
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numba
 
 from ...core.threads import max_threads
+from .blas_threads import lend
 
 OPENMP = "libgomp.so.1"
 
@@ -96,7 +97,10 @@ def _started_in() -> int | None:
     """
     with _waiting_shortly() as is_known:
         numba.set_num_threads(1)
-    return os.getpid() if is_known and numba.threading_layer() in ("omp", "tbb") else None
+    layer = numba.threading_layer() if is_known else None
+    if layer == "omp":
+        lend(OPENMP)
+    return os.getpid() if layer in ("omp", "tbb") else None
 
 
 @contextmanager

@@ -1,0 +1,178 @@
+"""NumPy's BLAS on the threads that share loops.
+
+OpenBLAS has threads of its own, which spin for up to a tenth of a second after each product and keep those of OpenMP from the processors
+meanwhile.  But it lets others run the jobs that a product is divided into: here they become a region of OpenMP.  Results do not depend on
+who runs the jobs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from functools import lru_cache, partial
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from .blas import Blas, find
+
+PTHREADS = 1
+"""What ``openblas_get_parallel`` says of an OpenBLAS with threads of its own."""
+
+OPAQUE_POINTERS = 17
+"""The version of LLVM from which on pointers have no types."""
+
+CODE = """
+%jobs = type {{ptr, i32, i64, ptr, i32, i1}}  ; what to call, number of jobs, size of one, the first, an option, whether they ran
+
+@busy = global ptr null
+
+declare void @cntk_omp_parallel(ptr, ptr, i32, i32)
+declare i32 @cntk_omp_thread()
+declare i32 @cntk_omp_team()
+declare void @cntk_omp_lock(ptr)
+declare void @cntk_omp_unlock(ptr)
+declare i32 @cntk_blas_threads()
+declare void @cntk_blas_set_callback(ptr)
+declare i32 @cntk_blas_run(i64, ptr)
+
+; A thread's part of the region.  Jobs wait for one another, so none may begin where there are fewer threads, as in a nested region.
+define void @turn(ptr %jobs) {{
+  %thread = call i32 @cntk_omp_thread()
+  %team = call i32 @cntk_omp_team()
+  %number_at = getelementptr %jobs, ptr %jobs, i32 0, i32 1
+  %number = load i32, ptr %number_at
+  %are_enough = icmp sge i32 %team, %number
+  %has_job = icmp slt i32 %thread, %number
+  %begins = and i1 %are_enough, %has_job
+  br i1 %begins, label %run, label %end
+run:
+  %call = load ptr, ptr %jobs
+  %size_at = getelementptr %jobs, ptr %jobs, i32 0, i32 2
+  %size = load i64, ptr %size_at
+  %first_at = getelementptr %jobs, ptr %jobs, i32 0, i32 3
+  %first = load ptr, ptr %first_at
+  %option_at = getelementptr %jobs, ptr %jobs, i32 0, i32 4
+  %option = load i32, ptr %option_at
+  %index = sext i32 %thread to i64
+  %offset = mul i64 %index, %size
+  %job = getelementptr i8, ptr %first, i64 %offset
+  %place = add i32 %thread, {places}
+  call void %call(i32 %place, ptr %job, i32 %option)
+  %is_first = icmp eq i32 %thread, 0
+  br i1 %is_first, label %note, label %end
+note:
+  %done_at = getelementptr %jobs, ptr %jobs, i32 0, i32 5
+  store i1 true, ptr %done_at
+  br label %end
+end:
+  ret void
+}}
+
+; Products of several callers take turns, since jobs of a number have one memory.  Regions have as many threads as those of loops, because
+; OpenMP ends the threads that a smaller region has no use for.
+define void @callback(i32 %waits, ptr %call, i32 %number, i64 %size, ptr %first, i32 %option) {{
+  %jobs = alloca %jobs
+  %parts.0 = insertvalue %jobs zeroinitializer, ptr %call, 0
+  %parts.1 = insertvalue %jobs %parts.0, i32 %number, 1
+  %parts.2 = insertvalue %jobs %parts.1, i64 %size, 2
+  %parts.3 = insertvalue %jobs %parts.2, ptr %first, 3
+  %parts.4 = insertvalue %jobs %parts.3, i32 %option, 4
+  store %jobs %parts.4, ptr %jobs
+  %threads = call i32 @cntk_blas_threads()
+  %is_more = icmp sgt i32 %threads, %number
+  %team = select i1 %is_more, i32 %threads, i32 %number
+  call void @cntk_omp_lock(ptr @busy)
+  call void @cntk_omp_parallel(ptr @turn, ptr %jobs, i32 %team, i32 0)
+  %done_at = getelementptr %jobs, ptr %jobs, i32 0, i32 5
+  %done = load i1, ptr %done_at
+  br i1 %done, label %end, label %give_back
+give_back:
+  %jobs_left = sext i32 %number to i64
+  call void @cntk_blas_set_callback(ptr null)
+  call i32 @cntk_blas_run(i64 %jobs_left, ptr %first)
+  call void @cntk_blas_set_callback(ptr @callback)
+  br label %end
+end:
+  call void @cntk_omp_unlock(ptr @busy)
+  ret void
+}}
+"""
+"""The callback.  Jobs have other places in the BLAS's tables than its own threads, which would otherwise take them for theirs."""
+
+
+@lru_cache(maxsize=1)
+def lend(name: str) -> bool:
+    """Have NumPy's BLAS run its jobs on OpenMP's threads, in this process but not in those that are forked from it.
+
+    Args:
+        name: of OpenMP's library, GNU's.
+
+    Returns:
+        whether it does: not if it is no OpenBLAS with threads of its own that knows how to, or there is another OpenMP.
+    """
+    try:
+        openmp = ctypes.CDLL(name)
+    except OSError:
+        return False
+    library = find()
+    functions = None if library is None else _functions(library, openmp)
+    if library is None or functions is None or llvm.llvm_version_info[0] < OPAQUE_POINTERS:
+        return False
+    places = _most_threads(library) // 2
+    if library.get_threads() > places:
+        return False
+    for name, function in functions.items():
+        llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+    engine = _engine(CODE.format(places=places))
+    set_callback = functions["cntk_blas_set_callback"]
+    callback, busy = ctypes.c_void_p(engine.get_function_address("callback")), ctypes.c_void_p(engine.get_global_value_address("busy"))
+    lock, unlock = partial(openmp.GOMP_critical_name_start, busy), partial(openmp.GOMP_critical_name_end, busy)
+
+    def leave_to_child() -> None:
+        set_callback(None)
+        unlock()
+
+    if hasattr(os, "register_at_fork"):  # the BLAS frees the memory of jobs before its process is forked
+        os.register_at_fork(before=lock, after_in_parent=unlock, after_in_child=leave_to_child)
+    set_callback(callback)
+    return True
+
+
+def _functions(library: Blas, openmp: Any) -> dict[str, Any] | None:
+    """What the code calls, by the names it has there; None if something is missing."""
+    parallel = library.function("openblas_get_parallel")
+    if parallel is None or parallel() != PTHREADS:
+        return None
+    functions = {
+        "cntk_omp_parallel": getattr(openmp, "GOMP_parallel", None),
+        "cntk_omp_thread": getattr(openmp, "omp_get_thread_num", None),
+        "cntk_omp_team": getattr(openmp, "omp_get_num_threads", None),
+        "cntk_omp_lock": getattr(openmp, "GOMP_critical_name_start", None),
+        "cntk_omp_unlock": getattr(openmp, "GOMP_critical_name_end", None),
+        "cntk_blas_threads": library.get_threads,
+        "cntk_blas_set_callback": library.function("openblas_set_threads_callback_function"),
+        "cntk_blas_run": getattr(library.library, "exec_blas", None),
+    }
+    return None if None in functions.values() else functions
+
+
+def _most_threads(library: Blas) -> int:
+    """How many threads its tables have places for; 0 if it does not say."""
+    describe = library.function("openblas_get_config")
+    if describe is None:
+        return 0
+    describe.restype = ctypes.c_char_p
+    found = re.search(rb"MAX_THREADS=(\d+)", describe())
+    return int(found[1]) if found else 0
+
+
+@lru_cache(maxsize=1)
+def _engine(code: str) -> Any:
+    """The code, compiled; it is kept as long as the process runs."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), llvm.Target.from_default_triple().create_target_machine(jit=True))
+    engine.finalize_object()
+    return engine

@@ -1,0 +1,189 @@
+"""NumPy's BLAS on the threads that share loops."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numba", reason="loops are compiled by Numba")
+blas = pytest.importorskip("cntk.backends.fused.blas")
+blas_threads = pytest.importorskip("cntk.backends.fused.blas_threads")
+
+PREPARE = """
+import ctypes, os, sys
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from cntk.backends.fused import blas, blas_threads, loops
+
+def results(number=0):
+    random = np.random.default_rng(number)
+    a, b, c = (random.standard_normal(shape) for shape in ((210, 190), (190, 230), (200, 200)))
+    single = [x.astype(np.float32) for x in (a, b)]
+    return [a @ b, a @ a.T, single[0] @ single[1], np.tile(a, (3, 3)) @ b[:, 0].repeat(3), np.linalg.solve(c, a[:200])]
+
+def same(found, wanted):
+    return all(np.array_equal(x, y) for x, y in zip(found, wanted, strict=True))
+
+wanted = results()
+regions = []
+
+def lend(threads=None):
+    "Lend the BLAS OpenMP's threads, and count its regions; with as many threads as wanted, if that is said."
+    global parallel
+    loops.lend = lambda name: None
+    if not loops.are_shared() or loops.numba.threading_layer() != "omp":
+        sys.exit("loops are not shared")
+    openmp = ctypes.CDLL(loops.OPENMP)
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+    run = kind(("GOMP_parallel", openmp))
+
+    @kind
+    def parallel(function, data, number, flags):
+        regions.append(number)
+        run(function, data, threads or number, flags)
+
+    names = "omp_get_thread_num", "omp_get_num_threads", "GOMP_critical_name_start", "GOMP_critical_name_end"
+    found = type("OpenMP", (), {"GOMP_parallel": parallel} | {name: staticmethod(getattr(openmp, name)) for name in names})
+    blas.find()
+    ctypes.CDLL, load = lambda name: found, ctypes.CDLL
+    if not blas_threads.lend(loops.OPENMP):
+        sys.exit("the BLAS has no use for threads")
+    ctypes.CDLL = load
+    return openmp
+"""
+
+
+def run(program: str, **environment: str) -> list[str]:
+    """What a program prints in a process whose BLAS shares products."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS_", "OMP_", "GOMP_", "GOTO_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", PREPARE + program],
+        capture_output=True,
+        text=True,
+        env=inherited | {"OPENBLAS_NUM_THREADS": "2"} | environment,
+        timeout=120,
+    )
+    if done.returncode:
+        pytest.skip(done.stderr) if len(done.stderr.splitlines()) == 1 else pytest.fail(done.stderr)
+    return done.stdout.split()
+
+
+def test_results_do_not_depend_on_whose_threads_run_the_jobs() -> None:
+    program = """
+lend()
+print(same(results(), wanted), bool(regions), set(regions))
+"""
+    if (os.cpu_count() or 1) > 1:
+        assert run(program) == ["True", "True", "{2}"]
+
+
+def test_the_blas_has_its_own_threads_where_openmp_has_too_few() -> None:
+    program = """
+lend(threads=1)
+print(same(results(), wanted), bool(regions))
+"""
+    if (os.cpu_count() or 1) > 1:
+        assert run(program) == ["True", "True"]
+
+
+def test_products_within_a_region() -> None:
+    program = """
+openmp = lend()
+answers = []
+turn = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: answers.append(same(results(), wanted)))
+openmp.GOMP_parallel(turn, None, 2, 0)
+print(answers)
+"""
+    assert run(program) == ["[True,", "True]"]
+
+
+def test_many_callers_at_once() -> None:
+    program = """
+expected = [results(number) for number in range(4)]
+lend()
+with ThreadPoolExecutor(4) as pool:
+    answers = pool.map(lambda turn: same(results(turn % 4), expected[turn % 4]), range(32))
+    print(all(answers))
+"""
+    assert run(program) == ["True"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_has_the_own_threads_of_the_blas() -> None:
+    program = """
+lend()
+first = same(results(), wanted)
+
+def in_child(check):
+    child = os.fork()
+    if not child:
+        os._exit(not check())
+    return os.waitpid(child, 0)[1] == 0
+
+def has_own():
+    regions.clear()
+    return same(results(), wanted) and not regions
+
+print(first, in_child(lambda: has_own() and in_child(has_own) and has_own()), in_child(has_own), same(results(), wanted), bool(regions))
+"""
+    assert run(program) == ["True"] * 5
+
+
+def test_processes_are_forked_between_products() -> None:
+    program = """
+lend()
+np.linalg.solve = lambda a, b: 0  # its jobs run on threads of the BLAS in any case
+wanted = results()
+with ThreadPoolExecutor(3) as pool:
+    answers = pool.map(lambda _: same(results(), wanted), range(30))
+    for _ in range(10):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+    print(all(answers))
+"""
+    assert run(program, PYTHONWARNINGS="ignore::DeprecationWarning") == ["True"]
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """NumPy's BLAS, and something with the functions of OpenMP that are looked for, whatever the machine has."""
+    found = blas.find()
+    if found is None:
+        pytest.skip("NumPy has no OpenBLAS")
+    names = "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "GOMP_critical_name_start", "GOMP_critical_name_end"
+    openmp = SimpleNamespace(**dict.fromkeys(names, ctypes.CFUNCTYPE(None)()))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: openmp)
+    return found
+
+
+def test_a_blas_without_the_function_is_left_alone(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Older:
+        """An OpenBLAS that lacks a function."""
+
+        def __init__(self, lacks: str) -> None:
+            self.lacks = lacks
+
+        def __getattr__(self, name: str) -> Any:
+            if self.lacks in name:
+                raise AttributeError(name)
+            return getattr(library.library, name)
+
+    names = "openblas_set_threads_callback_function", "openblas_get_parallel", "openblas_get_config", "exec_blas"
+    others = [None, *(library._replace(library=Older(name)) for name in names)]
+    for other in others:
+        monkeypatch.setattr(blas_threads, "find", lambda other=other: other)
+        assert not blas_threads.lend.__wrapped__("libgomp.so.1")
+
+
+def test_places_for_the_own_threads_are_kept(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = blas_threads._most_threads(library)
+    monkeypatch.setattr(blas_threads, "find", lambda: library._replace(get_threads=lambda: most // 2 + 1))
+    assert not blas_threads.lend.__wrapped__("libgomp.so.1")
