@@ -26,7 +26,7 @@ GROUP = "cntk"
 DISTRIBUTION = "opencntk"
 
 ops = Registry("op")
-kernels = Registry("kernel")
+kernels = Registry("kernel", stacked=True)
 native_functions = Registry("native function")
 passes = Registry("pass")
 backends = Registry("backend")

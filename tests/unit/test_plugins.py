@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from cntk.core import plugins
-from cntk.core.hookspecs import Register, hookimpl
+from cntk.core.hookspecs import Register, RegisterKernel, hookimpl
 
 
 class FakeDistribution:
@@ -132,6 +132,28 @@ def test_a_name_clash_names_both_plugins(module: ModuleType) -> None:
         assert part in last().error
     assert "third_party_op" not in plugins.ops
     assert plugins.ops.owner("relu") == "opencntk:ops"
+
+
+def test_kernels_stand_before_those_registered_sooner(module: ModuleType) -> None:
+    place, built_in = ("Pooling", "numpy"), plugins.kernels.get(("Pooling", "numpy"))
+    kernel = type("Kernel", (), {})
+
+    @hookimpl
+    def cntk_register_kernels(register: RegisterKernel) -> None:
+        register(*place, kernel)
+
+    module.cntk_register_kernels = cntk_register_kernels
+    plugins.load_plugins([entry_point("extras", "third_party")])
+    assert (last().state, last().provides) == ("loaded", {"cntk_register_kernels": ["Pooling on numpy"]})
+    assert plugins.kernels.get(place) is kernel
+    assert plugins.kernels.owner(place) == "third-party:extras"
+    assert plugins.kernels.behind(place, kernel) is built_in
+    assert plugins.kernels.behind(place, built_in) is None
+    with pytest.raises(ValueError, match=r"kernel \('Pooling', 'numpy'\) is registered by third-party:extras and by third-party:extras"):
+        plugins.kernels.add(place, kernel, "third-party:extras")
+
+    plugins.unregister_plugin("third-party:extras")
+    assert plugins.kernels.get(place) is built_in
 
 
 def test_an_unknown_hook_is_an_error(module: ModuleType) -> None:
