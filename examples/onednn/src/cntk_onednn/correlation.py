@@ -38,10 +38,10 @@ class Filtering:
     """
 
     def __init__(self, descriptor: Descriptor, arguments: tuple[int, int, int], computed: int, formats: list[Any]) -> None:
-        self._primitive = Primitive(descriptor, *arguments)
+        self.primitive = Primitive(descriptor, *arguments)
         self._computed = computed
         self.borders = [
-            Border(formats[which], self._primitive, argument, which == computed) for which, argument in enumerate(arguments)
+            Border(formats[which], self.primitive, argument, which == computed) for which, argument in enumerate(arguments)
         ]
 
     def enter(self, ctx: Context, which: int, array: Any) -> Any:
@@ -54,7 +54,7 @@ class Filtering:
         inner = border.inside(ctx, NAMES[self._computed], computed)
         arrays = list(entered)
         arrays.insert(self._computed, inner)
-        self._primitive(ctx, *arrays)
+        self.primitive(ctx, *arrays)
         border.leave(ctx, inner, computed)
 
 
