@@ -46,6 +46,21 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("benchmarks")
+def test_every_kernel_computes_a_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import layers
+
+    layer = layers.Layer(2, 3, 6, 4, 3)
+    assert layer.flop == 2 * 2 * 36 * 4 * 27
+    monkeypatch.setattr(layers, "SECONDS", 0)
+    times = layers.seconds_of([lambda layer: layers.cntk_kernels(True, layer)], layer)
+    names = list(dict.fromkeys(name for _, name in times))
+    assert names[-1] == "operator"
+    assert {what for what, _ in times} == set(layers.WHAT)
+    layers.show({"small": layer}, names, {("small", what, who): seconds for (what, who), seconds in times.items()})
+    assert "| small: step | 0 | " in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("benchmarks")
 def test_every_large_graph_is_compiled() -> None:
     import compiling
 

@@ -70,6 +70,17 @@ trainer = C.Trainer(None, C.reduce_sum(w * x), learner)
 print([(trainer.train_minibatch({x: np.array([[1, 2]], np.float32)}), w.value.tolist()) for _ in range(3)])
 """
 
+CONVOLUTION = """
+import numpy as np
+import cntk as C
+from cntk.core import plugins
+
+x = C.input_variable((16, 40, 40))
+z = C.convolution(np.ones((16, 16, 3, 3), np.float32), x, auto_padding=[False, True, True])
+data = np.ones((32, 16, 40, 40), np.float32)
+print(z.eval({x: data})[3, 5, :2, 7], any("dnnl" in line for line in open("/proc/self/maps")))
+"""
+
 USE_WITHOUT = "import cntk as C; print(C.relu([-1.0, 2.0]).eval())"
 
 
@@ -137,6 +148,12 @@ def with_extras(root: Path, build: Callable[[Path], Path], environment: Environm
     return environment
 
 
+@pytest.fixture(scope="module")
+def with_onednn(root: Path, build: Callable[[Path], Path], environment: Environment) -> Environment:
+    succeeded(environment.pip("install", "--no-deps", build(root / "examples" / "onednn")))
+    return environment
+
+
 def test_the_tutorial_plugin_is_used_by_name(with_extras: Environment, tmp_path: Path) -> None:
     environment, log = with_extras, tmp_path / "progress.csv"
     assert succeeded(environment.run("-c", TRAINING, log)) == "trained True\n"
@@ -169,6 +186,32 @@ def test_a_plugin_can_be_left_out(with_extras: Environment) -> None:
     program = "import cntk; print(hasattr(cntk, 'swish'))"
     assert succeeded(with_extras.run("-c", program)) == "True\n"
     assert succeeded(with_extras.run("-c", program, CNTK_PLUGINS="")) == "False\n"
+
+
+def test_convolutions_go_without_onednn(with_onednn: Environment) -> None:
+    assert "onednn (cntk-onednn 0.1.0, cntk_onednn): loaded" in succeeded(with_onednn.run("-m", "cntk", "plugins"))
+    assert succeeded(with_onednn.run("-c", CONVOLUTION)) == "[ 96. 144.] False\n"
+
+    broken = with_onednn.run("-m", "cntk", "plugins", "--broken", CNTK_ONEDNN="/nowhere/libdnnl.so.3")
+    assert broken.returncode == 1
+    assert "FileNotFoundError: CNTK_ONEDNN=/nowhere/libdnnl.so.3 is no file; install it with" in broken.stdout
+
+
+def test_convolutions_by_onednn(with_onednn: Environment, root: Path) -> None:
+    library = onednn(root)
+    listed = succeeded(with_onednn.run("-m", "cntk", "plugins", CNTK_ONEDNN=library))
+    assert "onednn (cntk-onednn 0.1.0, cntk_onednn): loaded\n    kernels: Convolution on numpy\n" in listed
+    assert succeeded(with_onednn.run("-c", CONVOLUTION, CNTK_ONEDNN=library)) == "[ 96. 144.] True\n"
+    assert succeeded(with_onednn.run("-c", CONVOLUTION, CNTK_ONEDNN=library, CNTK_PLUGINS="")) == "[ 96. 144.] False\n"
+
+
+def onednn(root: Path) -> str:
+    """oneDNN's library, where the tests' own environment has it."""
+    program = "from cntk_onednn.library import find; print(find() or '')"
+    sources = os.pathsep.join([str(root / "examples" / "onednn" / "src"), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": sources}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+    return done.stdout.strip() or pytest.skip("oneDNN is not installed")
 
 
 def test_a_broken_plugin_is_reported_and_left_out(root: Path, build: Callable[[Path], Path], environment: Environment) -> None:
