@@ -17,6 +17,7 @@ import pytest
 
 import cntk as C
 from cntk.core import plugins, threads
+from cntk.core.windows import correlation
 from cntk.testing import assert_close
 
 SOURCES = Path(__file__).resolve().parents[2] / "examples" / "onednn" / "src"
@@ -33,8 +34,7 @@ NEEDS_LIBRARY = pytest.mark.skipif(library.find() is None, reason=f"oneDNN is no
 def plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The plugin, for small images in place of large ones, and two threads whatever the machine has."""
     plugins.register_plugin(cntk_onednn, PLUGIN)
-    monkeypatch.setattr(convolution, "USED_FROM", 1)
-    monkeypatch.setattr(convolution, "LEAST_CHANNELS", 1)
+    monkeypatch.setattr(convolution, "is_fast", lambda g, rows: rows > 0)
     before = threads.max_threads()
     threads.set_max_threads(2)
     yield
@@ -151,16 +151,34 @@ def test_the_operator_computes_where_no_other_kernel_does(asked: list[bool], mon
     assert not any(asked)
 
 
+@pytest.mark.parametrize(
+    ("rows", "channels", "maps", "dims", "groups", "expected"),
+    [
+        (64, 16, 16, (32, 32), 1, True),
+        (1, 16, 16, (32, 32), 1, False),
+        (64, 3, 16, (32, 32), 1, False),
+        (64, 20, 20, (32, 32), 1, False),
+        (64, 48, 60, (32, 32), 1, True),
+        (64, 64, 64, (32, 32), 4, True),
+        (64, 64, 64, (32, 32), 8, False),
+        (64, 64, 64, (32, 32), 64, True),
+        (64, 8, 8, (100, 100), 8, False),
+        (64, 64, 64, (10, 10, 10), 64, False),
+    ],
+)
+def test_where_the_library_is_used(rows: int, channels: int, maps: int, dims: tuple[int, ...], groups: int, expected: bool) -> None:
+    rank = len(dims)
+    ones, padding = (1,) * (rank + 1), (False, *[True] * rank)
+    g = correlation(maps, (channels // groups, *[3] * rank), (channels, *dims), ones, ones, padding, groups)
+    assert convolution.is_fast(g, rows) == expected
+
+
 @NEEDS_LIBRARY
-def test_small_calls_and_few_channels_are_left_to_others(plugin: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_calls_are_left_to_others(plugin: None, monkeypatch: pytest.MonkeyPatch) -> None:
     case = OTHERS["blocks of channels"]
-    g = C.core.windows.correlation(32, (48, 3, 3), (48, 7, 6), (1, 1, 1), (1, 1, 1), SPATIAL, 1)
-    assert convolution.is_fast(g, 5)
-    monkeypatch.setattr(convolution, "USED_FROM", 2**24)
-    assert not convolution.is_fast(g, 5)
-    monkeypatch.setattr(convolution, "USED_FROM", 1)
-    monkeypatch.setattr(convolution, "LEAST_CHANNELS", 33)
-    assert not convolution.is_fast(g, 5)
+    monkeypatch.setattr(convolution, "is_fast", lambda g, rows: False)
+    for function in ("correlate", "correlate_backward"):
+        monkeypatch.setattr(f"cntk_onednn.correlation.{function}", lambda *_: pytest.fail("the library is used"))
     agree(case)
 
 
@@ -271,6 +289,7 @@ def test_a_forked_process_computes_the_same() -> None:
 import os
 import numpy as np, cntk as C, cntk_onednn
 from cntk.core import plugins, threads
+from cntk.core.windows import correlation
 plugins.register_plugin(cntk_onednn, "onednn")
 threads.set_max_threads(2)
 x = C.input_variable((16, 40, 40))

@@ -21,8 +21,11 @@ PLACE = "Convolution", "numpy"
 USED_FROM = 2**24
 """Multiplications in a call from which on the library saves more time than it takes to load it."""
 
-LEAST_CHANNELS = 16
-"""Channels, and filters, of a group from which on the library is fast: it computes with blocks of so many."""
+BLOCK = 16
+"""Channels, and filters, that the library computes with at a time; for fewer it fills up with zeros."""
+
+FULL = 0.75
+"""Share of the multiplications in blocks that must not be of such zeros."""
 
 LARGEST_RANK = 3
 """Axes along which the library's windows slide at most."""
@@ -69,7 +72,14 @@ def is_possible(g: Correlation, dtype: Any) -> bool:
 
 
 def is_fast(g: Correlation, rows: int) -> bool:
-    """Whether the library is worth its loading, and fills its blocks of channels."""
+    """Whether the library is worth its loading, and its blocks are full: of channels, or in planes of groups that have one each."""
+    if rows * size_of(g.weights) * size_of(g.windows.out) < USED_FROM:
+        return False
     channels, maps = g.channels // g.groups, g.maps // g.groups
-    enough = rows * size_of(g.weights) * size_of(g.windows.out) >= USED_FROM
-    return enough and min(channels, maps) >= LEAST_CHANNELS and size_of(g.windows.kernel) > 1
+    if channels == maps == 1:
+        return g.groups >= BLOCK and len(g.windows.dims) == 2
+    return channels * maps >= FULL * _filled_up(channels) * _filled_up(maps)
+
+
+def _filled_up(channels: int) -> int:
+    return -(-channels // BLOCK) * BLOCK
