@@ -32,11 +32,11 @@ NEEDS_LIBRARY = pytest.mark.skipif(library.find() is None, reason=f"oneDNN is no
 
 @pytest.fixture
 def plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The plugin, for small images in place of large ones, and two threads whatever the machine has."""
+    """The plugin, for small images in place of large ones; on one thread, as several wait long for one another where others compute."""
     plugins.register_plugin(cntk_onednn, PLUGIN)
     monkeypatch.setattr(convolution, "is_fast", lambda g, rows: rows > 0)
     before = threads.max_threads()
-    threads.set_max_threads(2)
+    threads.set_max_threads(1)
     yield
     threads.set_max_threads(before)
     plugins.unregister_plugin(PLUGIN)
@@ -184,6 +184,7 @@ def test_small_calls_are_left_to_others(plugin: None, monkeypatch: pytest.Monkey
 
 @NEEDS_LIBRARY
 def test_bits_are_the_same_from_call_to_call(plugin: None) -> None:
+    threads.set_max_threads(2)
     case = OTHERS["blocks of channels"]
     random = np.random.default_rng(3)
     case = Case(case.make, (32, 48, 3, 3), (5, 48, 7, 6))
@@ -194,7 +195,7 @@ def test_bits_are_the_same_from_call_to_call(plugin: None) -> None:
 
 
 @NEEDS_LIBRARY
-@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("number", [2, 3])
 def test_any_number_of_threads(plugin: None, number: int) -> None:
     threads.set_max_threads(number)
     agree(OTHERS["blocks of channels"])

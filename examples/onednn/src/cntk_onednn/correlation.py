@@ -40,9 +40,7 @@ class Filtering:
     def __init__(self, descriptor: Descriptor, arguments: tuple[int, int, int], computed: int, formats: list[Any]) -> None:
         self.primitive = Primitive(descriptor, *arguments)
         self._computed = computed
-        self.borders = [
-            Border(formats[which], self.primitive, argument, which == computed) for which, argument in enumerate(arguments)
-        ]
+        self.borders = [Border(formats[which], self.primitive, argument, which == computed) for which, argument in enumerate(arguments)]
 
     def enter(self, ctx: Context, which: int, array: Any) -> Any:
         """Bring an array to the primitive's format."""
