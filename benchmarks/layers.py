@@ -1,16 +1,17 @@
 """Layers of convolution by themselves: results, gradients of images and of filters, by every kernel that is installed.
 
-    python benchmarks/layers.py [--rounds 9] [--operator] [--own-formats] [layer ...]
+    python benchmarks/layers.py [--rounds 9] [--operator] [--own-formats] [--one-thread] [layer ...]
 
 Each of opencntk's kernels, those of plugins included, and PyTorch (where it is installed; as it stands, and with channels last) gets the
 same arrays of float32 in turns; opencntk and PyTorch have a process each, so that the threads of neither wait for work of the other.
 A number is GFLOP/s by the fastest tenth of the calls, and in brackets by the median.  *step* is all three of a training step.  The fastest
-is in bold.
+is in bold.  With --one-thread it is the processor time of one thread that counts, which other programs disturb less.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ from typing import Any, NamedTuple
 
 import machine
 import numpy as np
+
+from cntk.core.threads import set_max_threads
 
 SECONDS, WARM_UP, LEAST = 0.05, 2, 3
 """Seconds in which a kernel is timed in a round, calls before that, and the fewest calls that are timed."""
@@ -180,16 +183,30 @@ def seconds_of(contestants: list[Callable[[Layer], Calls]], layer: Layer) -> dic
     return found
 
 
+clock = time.perf_counter
+
+
+def use_one_thread() -> None:
+    """Leave the work to one thread, and count the time for which it has a processor."""
+    global clock
+    clock = time.thread_time
+    set_max_threads(1)
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
+
+
 def timed(call: Call) -> list[float]:
     """Seconds of each of the calls that fit into some time."""
     for _ in range(WARM_UP):
         call()
     times: list[float] = []
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end or len(times) < LEAST:
-        start = time.perf_counter()
+    end = clock() + SECONDS
+    while clock() < end or len(times) < LEAST:
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return times
 
 
@@ -199,11 +216,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--operator", action="store_true", help="time the operator's own method, too")
     parser.add_argument("--own-formats", action="store_true", help="time oneDNN without bringing arrays to its formats and back")
+    parser.add_argument("--one-thread", action="store_true", help="use one thread, and count its processor time")
     given = parser.parse_args()
     cntk: list[Any] = [partial(cntk_kernels, given.operator), *([onednn_formats] if given.own_formats else [])]
     groups = [cntk, *([[torch_formats]] if find_spec("torch") else [])]
     layers = {name: layer for name, layer in LAYERS.items() if name.startswith(tuple(given.layers or [""]))}
-    processes = [ProcessPoolExecutor(1, get_context("spawn")) for _ in groups]
+    os.environ.update({"OPENBLAS_NUM_THREADS": "1"} if given.one_thread else {})
+    processes = [ProcessPoolExecutor(1, get_context("spawn"), use_one_thread if given.one_thread else None) for _ in groups]
     times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for _ in range(given.rounds):
         for name, layer in layers.items():
