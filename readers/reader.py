@@ -12,12 +12,15 @@ from .deserializer import Deserializer, Errors
 from .gather import Gatherer
 from .packer import Batch, Request, SequencePacker
 from .randomizer import Randomizer
-from .sequencer import Limits, Position, Sequencer
+from .sequencer import Limits, Sequencer
+from .shares import Position, together
 from .truncation import TruncatedPacker, TruncatedState
 
 SAMPLES = "minibatchSourcePosition"
 WHERE = "sweepChunkSequence"
 SLOTS = "truncatedSlots"
+EARLIER = "earlierWorkers"
+WORKERS = "workers"
 
 MEMORY_LIMIT = 256 << 20
 """Bytes that chunks may take unless a source is told otherwise: half for the window, half for what is read ahead."""
@@ -104,25 +107,43 @@ class Reader:
         held = self._ahead.state
         position, slots = held if isinstance(held, TruncatedState) else (held, ())
         state: dict[str, Any] = {SAMPLES: position.samples}
-        if isinstance(held, TruncatedState) or not self._chunks.are_known:
-            state[WHERE] = list(position[1:])
+        if isinstance(held, TruncatedState) or position.earlier or not self._chunks.are_known:
+            state[WHERE] = list(position[1:5])
+        if position.earlier:
+            state[EARLIER] = [[list(one[:5]) for one in workers] for workers in position.earlier]
         if slots:
-            state[SLOTS] = [[served, *(number for place in places for number in place)] for served, places in slots]
+            state[SLOTS] = [[served, *(int(number) for place in places for number in place)] for served, places in slots]
         return state
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
+        if WORKERS in state:
+            position, slots = self._left_by([self._place(one) for one in state[WORKERS]])
+        else:
+            position, slots = self._place(state)
+        self._ahead.pause()
+        self._ahead.restore(self._packer_state(position, slots))
+
+    def _place(self, state: Mapping[str, Any]) -> tuple[Position, tuple[Any, ...]]:
+        """What a state says."""
         samples, where, slots = state.get(SAMPLES), state.get(WHERE), state.get(SLOTS, [])
-        if not isinstance(samples, int) or samples < 0 or (where is not None and len(where) != 3):
+        if not isinstance(samples, int) or samples < 0 or (where is not None and len(where) != 4):
             raise ValueError(f"restore_from_checkpoint: expected {{'{SAMPLES}': samples}}, got {dict(state)!r:.80}")
         if where is None and not self._chunks.are_known:
             raise ValueError(
                 f"restore_from_checkpoint: the state must say '{WHERE}', for the sizes of chunks are unknown; got {dict(state)!r:.80}"
             )
-        self._ahead.pause()
         position = self._sequencer.position_at(samples) if where is None else Position(samples, *map(int, where))
-        places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 3])) for i in range(1, len(row), 3))) for row in slots)
-        self._ahead.restore(self._packer_state(position, places))
+        earlier = tuple(tuple(Position(*map(int, one)) for one in workers) for workers in state.get(EARLIER, []))
+        places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 4])) for i in range(1, len(row), 4))) for row in slots)
+        return position._replace(earlier=earlier), places
+
+    def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]]) -> tuple[Position, tuple[Any, ...]]:
+        """Where to go on with what so many workers have left."""
+        positions = [position for position, _ in workers]
+        if self._randomizer.is_shuffling:  # workers without chunks have not moved
+            positions[self._chunks.count :] = positions[:1] * len(positions[self._chunks.count :])
+        return together(tuple(positions)), tuple(slot for _, slots in workers for slot in slots)
 
     def _packer_state(self, position: Position, slots: Any = ()) -> Position | TruncatedState:
         return TruncatedState(position, slots) if isinstance(self._packer, TruncatedPacker) else position

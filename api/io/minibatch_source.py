@@ -14,6 +14,7 @@ from cntk.readers.deserializer import Deserializer
 from cntk.readers.packer import Batch, Request
 from cntk.readers.reader import Kind, Order, Reader
 from cntk.readers.sequencer import Limits
+from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData, StreamInformation
 from cntk.readers.user import UserChunks, UserDeserializer
 from cntk.readers.values import SequencesValue
@@ -152,7 +153,7 @@ class MinibatchSource:
         for key, info in wanted.items():
             if info not in self._streams:
                 raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is no stream of this source: {self._streams}")
-        batch = self._reader.next(Request(size, partitions, partition))
+        batch = self._reader.next(Request(size, Share(partitions, partition)))
         if batch is None:
             return {}
         return {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
