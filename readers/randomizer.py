@@ -139,11 +139,6 @@ class Randomizer:
         self._before: tuple[Any, Any, Any] | None = None  # bytes and samples before each chunk of the order
 
     @property
-    def count(self) -> int:
-        """Chunks of a sweep."""
-        return self._sizes.count
-
-    @property
     def is_shuffling(self) -> bool:
         """Whether the order differs from that of the data."""
         return bool(self._chunks or self._samples)

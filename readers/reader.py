@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .ahead import Ahead
@@ -13,13 +13,14 @@ from .gather import Gatherer
 from .packer import Batch, Request, SequencePacker
 from .randomizer import Randomizer
 from .sequencer import Limits, Sequencer
-from .shares import Position, together
+from .shares import Position, Share, together
 from .truncation import TruncatedPacker, TruncatedState
 
 SAMPLES = "minibatchSourcePosition"
 WHERE = "sweepChunkSequence"
 SLOTS = "truncatedSlots"
 EARLIER = "earlierWorkers"
+SHARE = "partition"
 WORKERS = "workers"
 
 MEMORY_LIMIT = 256 << 20
@@ -109,6 +110,8 @@ class Reader:
         state: dict[str, Any] = {SAMPLES: position.samples}
         if isinstance(held, TruncatedState) or position.earlier or not self._chunks.are_known:
             state[WHERE] = list(position[1:5])
+        if self._sequencer.share.partitions > 1:
+            state[SHARE] = list(self._sequencer.share)
         if position.earlier:
             state[EARLIER] = [[list(one[:5]) for one in workers] for workers in position.earlier]
         if slots:
@@ -117,11 +120,13 @@ class Reader:
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
+        share = Share(*map(int, state.get(SHARE, ())))
         if WORKERS in state:
-            position, slots = self._left_by([self._place(one) for one in state[WORKERS]])
+            position, slots = self._left_by([self._place(one) for one in state[WORKERS]], share)
         else:
             position, slots = self._place(state)
         self._ahead.pause()
+        self._sequencer.share = share
         self._ahead.restore(self._packer_state(position, slots))
 
     def _place(self, state: Mapping[str, Any]) -> tuple[Position, tuple[Any, ...]]:
@@ -138,12 +143,33 @@ class Reader:
         places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 4])) for i in range(1, len(row), 4))) for row in slots)
         return position._replace(earlier=earlier), places
 
-    def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]]) -> tuple[Position, tuple[Any, ...]]:
-        """Where to go on with what so many workers have left."""
-        positions = [position for position, _ in workers]
-        if self._randomizer.is_shuffling:  # workers without chunks have not moved
-            positions[self._chunks.count :] = positions[:1] * len(positions[self._chunks.count :])
-        return together(tuple(positions)), tuple(slot for _, slots in workers for slot in slots)
+    def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]], share: Share) -> tuple[Position, tuple[Any, ...]]:
+        """Where to go on with what so many workers have left; the sequences that they have begun go round."""
+        count = len(workers)
+        moved = [position for rank, (position, _) in enumerate(workers) if not self._sequencer.dealer.is_idle(Share(count, rank))]
+        positions = moved + moved[:1] * (count - len(moved))
+        begun = tuple(slot for _, slots in workers for slot in slots)
+        return together(tuple(positions)), begun[share.partition :: share.partitions]
 
     def _packer_state(self, position: Position, slots: Any = ()) -> Position | TruncatedState:
         return TruncatedState(position, slots) if isinstance(self._packer, TruncatedPacker) else position
+
+
+def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
+    """What a worker goes on with where their number has changed: its *own*, but with what workers have left of a source that they shared.
+
+    Args:
+        own: dictionaries and lists, among which are states of sources.
+        all_states: the same of all workers, as many as there were.
+        share: how many there are now, and which one this is.
+    """
+    if isinstance(own, list):
+        others = [one for one in all_states if isinstance(one, list) and len(one) == len(own)]
+        return [handed_over(value, [one[i] for one in others], share) for i, value in enumerate(own)]
+    if not isinstance(own, Mapping):
+        return own
+    others = [one for one in all_states if isinstance(one, Mapping)]
+    if SAMPLES in own:
+        are_shared = [one.get(SHARE) for one in others] == [[len(all_states), rank] for rank in range(len(all_states))]
+        return {SAMPLES: min(one[SAMPLES] for one in others), SHARE: list(share), WORKERS: others} if are_shared else own
+    return {key: handed_over(value, [one[key] for one in others if key in one], share) for key, value in own.items()}

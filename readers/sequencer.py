@@ -32,13 +32,17 @@ class Sequencer:
         chunks: where sequences are.
         randomizer: their order.
         limits: where it ends.
+
+    Attributes:
+        share: which sequences were served last.
+        dealer: deals them out.
     """
 
     def __init__(self, chunks: Chunks, randomizer: Randomizer, limits: Limits) -> None:
         self.chunks, self.randomizer, self._limits = chunks, randomizer, limits
-        self._dealer = Dealer(randomizer)
+        self.dealer = Dealer(randomizer, chunks)
         self._position = Position()
-        self._share = Share()
+        self.share = Share()
         self._window: Window | None = None  # which is made when a sequence of it is wanted
         self._part: Part | None = None
 
@@ -93,12 +97,12 @@ class Sequencer:
             size: samples.
             share: which sequences are wanted; only the chunks that are needed for them are read ahead.
         """
-        if share != self._share:
-            self._share, self._window = share, None
+        if share != self.share:
+            self.share, self._window = share, None
         taken = count = 0
-        while not self.has_ended and not self._is_idle:
+        while not self.has_ended and not self.dealer.is_idle(share):
             window, position = self._entered(), self._position
-            part = self._part = self._part or self._dealer.part(window, share, position)
+            part = self._part = self._part or self.dealer.part(window, share, position)
             before, stop = window.samples_before(position.place), len(window)
             if self._limits.samples is not None:  # the last sequence is the one that reaches the limit
                 stop = window.place_reaching(before + self._limits.samples - position.samples)
@@ -112,13 +116,8 @@ class Sequencer:
             ends_sweep = self._advance(window, stop)
             if chosen > first or ends_sweep:
                 yield Span(window, part.between(first, chosen), ends_sweep)
-            if chosen < last or (taken >= size and (ends_sweep or self._dealer.goes_on(window, share))):
+            if chosen < last or (taken >= size and (ends_sweep or self.dealer.goes_on(window, share))):
                 break
-
-    @property
-    def _is_idle(self) -> bool:
-        """Whether there is no chunk for this worker, in whatever sweep."""
-        return self.randomizer.is_shuffling and self._share.partition >= self.chunks.count
 
     def _advance(self, window: Window, place: int) -> bool:
         """Go on to a place of the window; whether a sweep ends there."""
@@ -161,4 +160,4 @@ class Sequencer:
         self.chunks.keep(self._own(extent), () if is_last else self._own(next))
 
     def _own(self, extent: Extent) -> tuple[int, ...]:
-        return self._dealer.chunks(extent.first, extent.chunks, self._share)
+        return self.dealer.chunks(extent.first, extent.chunks, self.share)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .chunks import Chunks
 from .randomizer import Line, Randomizer, Window
+
+DIVIDED_FROM = 64
+"""From so many sequences for each worker on chunks are divided, where there are fewer than workers."""
 
 
 class Share(NamedTuple):
@@ -65,16 +70,22 @@ class Part(NamedTuple):
 
 
 class Dealer:
-    """Deals out sequences as CNTK does: those of a chunk belong together where chunks are shuffled, else they go round one by one.
+    """Deals out sequences as CNTK does: one by one or, where they are shuffled, chunk by chunk.
 
-    The chunks of a sweep go round in the order in which the sweep has them.
+    The chunks of a sweep go round in the order in which the sweep has them.  Where there are fewer chunks than workers, sequences go
+    round after all if they are equally long, so that the workers read together what one would, or if they are many.
 
     Args:
         randomizer: the order.
+        chunks: where the sequences are.
     """
 
-    def __init__(self, randomizer: Randomizer) -> None:
-        self._randomizer = randomizer
+    def __init__(self, randomizer: Randomizer, chunks: Chunks) -> None:
+        self._randomizer, self._chunks = randomizer, chunks
+
+    def is_idle(self, share: Share) -> bool:
+        """Whether there is nothing for this worker, in whatever sweep."""
+        return share.partition >= self._chunks.count and not self._is_one_by_one(share.partitions)
 
     def part(self, window: Window, share: Share, position: Position) -> Part:
         """What a worker reads of the window at a position."""
@@ -88,7 +99,7 @@ class Dealer:
 
     def chunks(self, first: int, chunks: tuple[int, ...], share: Share) -> tuple[int, ...]:
         """Those of *chunks*, which follow each other in a sweep from place *first* on, that a worker needs."""
-        if not self._randomizer.is_shuffling:
+        if self._is_one_by_one(share.partitions):
             return chunks
         return chunks[(share.partition - first) % share.partitions :: share.partitions]
 
@@ -97,13 +108,31 @@ class Dealer:
         if share.partitions == 1:
             return True
         after = window.extent.next
-        return self._randomizer.is_shuffling and after + (share.partition - after) % share.partitions < self._randomizer.count
+        return not self._is_one_by_one(share.partitions) and after + (share.partition - after) % share.partitions < self._chunks.count
+
+    def _is_one_by_one(self, partitions: int) -> bool:
+        if not self._randomizer.is_shuffling:
+            return True
+        return self._chunks.count < partitions and (self._is_even or self._count >= DIVIDED_FROM * partitions)
+
+    @cached_property
+    def _lengths(self) -> list[Any]:
+        return [self._chunks.lengths(chunk) for chunk in range(self._chunks.count)]
+
+    @cached_property
+    def _is_even(self) -> bool:
+        """Whether all sequences are equally long."""
+        return all((lengths == self._lengths[0][0]).all() for lengths in self._lengths)
+
+    @property
+    def _count(self) -> int:
+        return sum(map(len, self._lengths))
 
     def _owners(self, window: Window, partitions: int, position: Position) -> Any:
-        if self._randomizer.is_shuffling:
-            parts, _ = window.sequences(slice(0, len(window)))
-            return (parts + window.extent.first) % partitions
-        return (np.arange(len(window)) + position.number - position.place) % partitions
+        if self._is_one_by_one(partitions):
+            return (np.arange(len(window)) + position.number - position.place) % partitions
+        parts, _ = window.sequences(slice(0, len(window)))
+        return (parts + window.extent.first) % partitions
 
     def _is_left(self, window: Window, workers: tuple[Position, ...], position: Position) -> Any:
         """What so many workers had not read when they stood there."""
@@ -113,15 +142,8 @@ class Dealer:
 
 
 def together(workers: tuple[Position, ...]) -> Position:
-    """Where another number of workers goes on with what these have left: where the last of them stands."""
-    behind, ahead = min(workers, key=_where), max(workers, key=_where)
-    return behind if behind.where == ahead.where else behind._replace(earlier=(*behind.earlier, workers_of(workers)))
-
-
-def workers_of(workers: tuple[Position, ...]) -> tuple[Position, ...]:
-    """The same positions, without what they had left from before."""
-    return tuple(one._replace(earlier=()) for one in workers)
-
-
-def _where(position: Position) -> tuple[int, int, int]:
-    return position.where
+    """Where another number of workers goes on with what these have left: where the one furthest behind stands."""
+    behind, ahead = (choose(workers, key=lambda one: one.where) for choose in (min, max))
+    if behind.where == ahead.where:
+        return behind
+    return behind._replace(earlier=(*behind.earlier, tuple(one._replace(earlier=()) for one in workers)))

@@ -103,7 +103,7 @@ class Index:
         return np.arange(first, last, dtype=np.uint64)
 
     def chunks(self, size: int) -> Any:
-        """The first sequence of each part of the text, as many as have at most *size* bytes but one at least, and their number at the end."""
+        """The first sequence of each part of the text, which has at most *size* bytes or one sequence, and their number at the end."""
         found, begin, block = [0], int(self.starts(0, 0)[0]), 1 << 20
         for first in range(0, len(self), block):
             starts = self.starts(first, min(first + block, len(self)))
