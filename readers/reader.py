@@ -170,6 +170,6 @@ def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
         return own
     others = [one for one in all_states if isinstance(one, Mapping)]
     if SAMPLES in own:
-        are_shared = [one.get(SHARE) for one in others] == [[len(all_states), rank] for rank in range(len(all_states))]
+        are_shared = [one.get(SHARE, [1, 0]) for one in others] == [[len(all_states), rank] for rank in range(len(all_states))]
         return {SAMPLES: min(one[SAMPLES] for one in others), SHARE: list(share), WORKERS: others} if are_shared else own
     return {key: handed_over(value, [one[key] for one in others if key in one], share) for key, value in own.items()}
