@@ -10,7 +10,7 @@ from ..core.twister import Twister
 BLOCK = 1 << 20
 """So many are exchanged at a time."""
 
-COMPILED_FROM = 1 << 22
+COMPILED_FROM = 1 << 20
 """From so many on it pays to load a compiled loop."""
 
 

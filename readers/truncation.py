@@ -56,7 +56,7 @@ class TruncatedPacker:
     """Serves so many steps of each of several sequences side by side.
 
     A minibatch of *n* samples has ``n // steps`` slots.  Each is filled with one sequence after another, and gives so many steps to every
-    minibatch: a piece of a sequence, or the end of one and the beginning of others.  Each worker has slots of its own.  Where there are
+    minibatch: a piece of a sequence, or the end of one and the beginning of others.  Workers share the slots.  Where there are
     more than a minibatch takes, some wait, and no new sequences begin.
 
     Args:
@@ -92,7 +92,7 @@ class TruncatedPacker:
         Raises:
             RuntimeError: the streams of a sequence have different lengths, or too many cannot be read.
         """
-        count = max(request.share.of(request.size) // self._steps, 1)
+        count = request.share.of(request.size // self._steps)
         if len(self._slots) > count:
             self._slots = [slot for slot in self._slots if slot.sequences]
         self._slots += [_Slot() for _ in range(count - len(self._slots))]

@@ -1,4 +1,4 @@
-"""What CNTK 2.7 serves to workers that share a text file: tests/data/partitions.json, by worker each minibatch's sequences and sweep's end."""
+"""Workers that share a text file read what they read in CNTK 2.7: tests/data/partitions.json has sequences and ends of sweeps."""
 
 from __future__ import annotations
 

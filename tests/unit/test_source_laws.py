@@ -219,9 +219,7 @@ def test_workers_take_what_is_their_share_of_a_minibatch(setting: Setting, count
 
 @laws
 @given(readings, st.sampled_from([1, 2, 3]), st.integers(1, 6))
-def test_workers_read_together_what_one_reads_where_sequences_are_equally_long(
-    setting: Setting, count: int, size: int
-) -> None:
+def test_workers_read_together_what_one_reads_where_sequences_are_equally_long(setting: Setting, count: int, size: int) -> None:
     even = setting._replace(chunks=[[2] * len(chunk) for chunk in setting.chunks], window={"randomize": False})
     one, workers = Workers(even, 1, max_sweeps=2), Workers(even, count, max_sweeps=2)
     for _ in range(total(even)):
