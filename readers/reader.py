@@ -138,8 +138,8 @@ class Reader:
             raise ValueError(
                 f"restore_from_checkpoint: the state must say '{WHERE}', for the sizes of chunks are unknown; got {dict(state)!r:.80}"
             )
-        position = self._sequencer.position_at(samples) if where is None else Position(samples, *map(int, where))
-        earlier = tuple(tuple(Position(*map(int, one)) for one in workers) for workers in state.get(EARLIER, []))
+        position = self._sequencer.position_at(samples) if where is None else _position([samples, *where])
+        earlier = tuple(tuple(map(_position, workers)) for workers in state.get(EARLIER, []))
         places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 4])) for i in range(1, len(row), 4))) for row in slots)
         return position._replace(earlier=earlier), places
 
@@ -164,8 +164,8 @@ def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
         share: how many there are now, and which one this is.
     """
     if isinstance(own, list):
-        others = [one for one in all_states if isinstance(one, list) and len(one) == len(own)]
-        return [handed_over(value, [one[i] for one in others], share) for i, value in enumerate(own)]
+        rows = [one for one in all_states if isinstance(one, list) and len(one) == len(own)]
+        return [handed_over(value, [one[i] for one in rows], share) for i, value in enumerate(own)]
     if not isinstance(own, Mapping):
         return own
     others = [one for one in all_states if isinstance(one, Mapping)]
@@ -173,3 +173,8 @@ def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
         are_shared = [one.get(SHARE, [1, 0]) for one in others] == [[len(all_states), rank] for rank in range(len(all_states))]
         return {SAMPLES: min(one[SAMPLES] for one in others), SHARE: list(share), WORKERS: others} if are_shared else own
     return {key: handed_over(value, [one[key] for one in others if key in one], share) for key, value in own.items()}
+
+
+def _position(numbers: Sequence[Any]) -> Position:
+    samples, sweep, first, place, number = map(int, numbers)
+    return Position(samples, sweep, first, place, number)

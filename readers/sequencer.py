@@ -106,7 +106,7 @@ class Sequencer:
             before, stop = window.samples_before(position.place), len(window)
             if self._limits.samples is not None:  # the last sequence is the one that reaches the limit
                 stop = window.place_reaching(before + self._limits.samples - position.samples)
-            first, last = part.index(position.place), part.index(stop)
+            first, last = part.number_before(position.place), part.number_before(stop)
             chosen = part.line.place_within(part.line.samples_before(first) + size - taken)
             chosen = min(max(chosen, first + (not count)), last)
             taken += part.line.samples_before(chosen) - part.line.samples_before(first)

@@ -56,7 +56,7 @@ class Part(NamedTuple):
     places: Any
     line: Line
 
-    def index(self, place: int) -> int:
+    def number_before(self, place: int) -> int:
         """How many of them lie before a place of the window."""
         return place if self.places is None else int(self.places.searchsorted(place))
 
