@@ -246,6 +246,18 @@ def test_a_full_disk_ends_the_job_and_leaves_the_last_checkpoint(tmp_path: Path)
     assert trainer.total_number_of_samples_seen == 4
 
 
+def test_a_job_that_is_started_again_after_a_worker_was_killed_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    def trained(name: str, killed_at: int) -> int:
+        return launch(2, "mpi_failure.py", "is killed while it trains", tmp_path / name, killed_at).returncode
+
+    assert trained("whole", 0) == 0
+    assert trained("killed", 130) != 0
+    assert trained("killed", 250) != 0
+    assert trained("killed", 0) == 0
+    whole, killed = (C.Function.load(tmp_path / name) for name in ("whole", "killed"))
+    assert all(np.array_equal(a.value, b.value) for a, b in zip(whole.parameters, killed.parameters, strict=True))
+
+
 def test_a_worker_that_comes_late_is_waited_for_though_others_have_ended() -> None:
     done = launch(4, "mpi_failure.py", "comes late")
     assert done.returncode == 0, done.stderr
