@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
+from cntk.readers.reader import handed_over
+from cntk.readers.shares import Share
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "partitions.json").read_text(encoding="utf-8"))
 
@@ -35,3 +37,15 @@ def served(source: MinibatchSource, size: int, **part: Any) -> list[tuple[list[i
         data = minibatch[source.streams.x]
         found.append(([int(sequence[0, 0]) - 1 for sequence in data.as_sequences()], data.end_of_sweep))
     return found
+
+
+def test_what_is_handed_over_to_another_number_of_workers() -> None:
+    states: list[Any] = [{"round": rank, "sources": [{"minibatchSourcePosition": 5 - rank, "partition": [2, rank]}]} for rank in (0, 1)]
+    found = handed_over(states[1], states, Share(3, 1))
+    shared = [state["sources"][0] for state in states]
+    assert found == {"round": 1, "sources": [{"minibatchSourcePosition": 4, "partition": [3, 1], "workers": shared}]}
+
+
+def test_sources_that_workers_have_for_themselves_are_handed_over_as_they_are() -> None:
+    states: list[Any] = [{"source": {"minibatchSourcePosition": 5 + rank}} for rank in (0, 1)]
+    assert handed_over(states[0], states, Share(3, 2)) == states[0]
