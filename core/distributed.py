@@ -98,7 +98,7 @@ class Minibatch:
 
     Attributes:
         samples, loss, metric: number of samples, sum of losses and of metrics.
-        ends_sweep: whether a pass over the data ends in it, on any worker.
+        ends_sweep: whether a pass over the data ends in it; of several workers, which may end one at different times, the main one says so.
         own: samples, loss and metric of this worker alone.
     """
 
@@ -115,7 +115,7 @@ class Minibatch:
 
     def sum_over(self, transport: Transport) -> None:
         """Make it that of all workers."""
-        sums = np.array([self.samples, self.loss, self.metric, self.ends_sweep], np.float64)
+        sums = np.array([self.samples, self.loss, self.metric, self.ends_sweep and transport.rank == 0], np.float64)
         transport.sum(sums)
         self.samples, self.loss, self.metric, self.ends_sweep = int(sums[0]), float(sums[1]), float(sums[2]), sums[3] > 0
 

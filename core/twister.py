@@ -77,6 +77,16 @@ class Twister:
                 _as_fractions(self._take(len(part)), part)
         return numbers
 
+    def whole(self, count: int, stop: int) -> npt.NDArray[np.intp]:
+        """The next *count* whole numbers in 0 … *stop* - 1, each what is left of a word divided by *stop*."""
+        numbers = np.empty(count, np.intp)
+        with self._lock:
+            self.draws += count
+            for start in range(0, count, CHUNK):
+                part = numbers[start : start + CHUNK]
+                part[:] = self._take(len(part)) % np.uint64(stop)
+        return numbers
+
     def normal(self, count: int, limit: float = np.inf) -> Numbers:
         """The next *count* numbers of the standard normal distribution, those left out that are further than *limit* from 0."""
         numbers, filled = np.empty(count), 0

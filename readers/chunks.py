@@ -33,6 +33,7 @@ class Chunks:
         self._counted = [info.name for info in streams if info.m_defines_mb_size] or [info.name for info in streams]
         self._nbytes = np.array([estimated_bytes(info, streams) for info in infos], np.int64)
         self._samples = np.array([info.samples for info in infos], np.int64)
+        self._sequences = np.array([info.sequences for info in infos], np.int64)
         self.count = len(infos)
         self.are_known = bool((self._samples != UNKNOWN).all())
         if not self.count or (self.are_known and not self.samples):
@@ -45,14 +46,19 @@ class Chunks:
         """Samples of all chunks, if they are known."""
         return int(self._samples.sum())
 
+    @property
+    def sequences(self) -> int:
+        """Sequences of all chunks, if they are known."""
+        return int(self._sequences.sum())
+
     # ---- sizes ----
 
-    def before(self, order: Any) -> tuple[Any, Any] | None:
+    def before(self, order: Any) -> tuple[Any, Any, Any] | None:
         """See :class:`~cntk.readers.randomizer.Sizes`."""
         if not self.are_known:
             return None
-        nbytes, samples = (np.concatenate([[0], np.cumsum(of[order])]) for of in (self._nbytes, self._samples))
-        return nbytes, samples
+        nbytes, samples, sequences = (np.concatenate([[0], np.cumsum(of[order])]) for of in (self._nbytes, self._samples, self._sequences))
+        return nbytes, samples, sequences
 
     def of(self, chunk: int) -> tuple[int, int]:
         """See :class:`~cntk.readers.randomizer.Sizes`."""

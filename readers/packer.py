@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .gather import Gatherer, Streams
 from .rows import joined, require_one_shape
-from .sequencer import Position, Sequencer, Span
+from .sequencer import Sequencer
+from .shares import Position, Share
 
 
 class Request(NamedTuple):
-    """What minibatch is wanted: how many samples, into how many parts it is dealt out, and which part is to be returned."""
+    """What minibatch is wanted: how many samples all workers take together, and whose part is to be returned."""
 
     size: int
-    partitions: int = 1
-    partition: int = 0
+    share: Share = Share()
 
 
 class Batch(NamedTuple):
@@ -34,10 +32,9 @@ class Batch(NamedTuple):
 
 
 class SequencePacker:
-    """Fills minibatches with sequences as long as all their samples are at most its size, but with one for each partition at least.
+    """Fills minibatches with sequences as long as all their samples are at most its size, but with one at least.
 
-    All partitions walk through the same minibatches and take a part each, so that they have one position.  Where a window has chunks
-    enough, a partition's part is what lies in its own chunks, and it reads no others; else it is every so manieth sequence.
+    Each worker takes as many samples as are its share of its own sequences, so that it may be behind others, or ahead.
 
     Args:
         sequencer: which sequences come next.
@@ -58,40 +55,29 @@ class SequencePacker:
         self._sequencer.position = state
 
     def next(self, request: Request) -> Batch | None:
-        """The next minibatch, None at the end, or if there is nothing for this partition.
+        """The next minibatch, None at the end, or if no sequences are dealt to this worker.
 
         Raises:
             RuntimeError: sequences cannot be read: more than may be left out, or all of a sweep.
         """
-        first, sweep_end = self._sequencer.position, False
+        begun, sweep_end = self._sequencer.position.sweep, False
+        size, share = request.share.of(request.size), request.share
         while not self._sequencer.has_ended:
             parts: list[Streams] = []
-            dealt = 0
-            for span in self._sequencer.spans(*request):
-                places, dealt = self._share(span, request, dealt)
-                part = self._gatherer.gather(span.window, places)
+            place = self._sequencer.position
+            for span in self._sequencer.spans(size, share):
+                part = self._gatherer.gather(span.window, span.places)
                 if part is not None:
                     parts.append(part)
                 sweep_end = sweep_end or span.ends_sweep
             if parts:
                 return Batch(self._checked(_joined(parts)), sweep_end)
-            if request.partitions > 1:  # it has gone to the other partitions
-                return None
-            if self._sequencer.position.sweep > first.sweep + 1:
+            if self._sequencer.position == place:
+                break
+            if self._sequencer.position.sweep > begun + share.partitions:
                 raise RuntimeError("none of the sequences can be read; see what max_errors leaves out")
         self._sequencer.chunks.keep((), ())
         return None
-
-    def _share(self, span: Span, request: Request, dealt: int) -> tuple[Any, int]:
-        """The places of a span that belong to a partition, and how many sequences have been dealt out one by one."""
-        _, partitions, partition = request
-        window, start, stop, _ = span
-        if partitions == 1:
-            return slice(start, stop), 0
-        if self._sequencer.randomizer.deals_chunks(len(window.extent.chunks), partitions):
-            parts, _ = window.sequences(slice(start, stop))
-            return np.flatnonzero(parts % partitions == partition) + start, dealt
-        return np.arange(start + (partition - dealt) % partitions, stop, partitions), dealt + stop - start
 
     def _checked(self, streams: Streams) -> Streams:
         if self._is_by_frame:

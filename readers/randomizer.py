@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .shuffle import shuffle
+
 FIRST_WINDOW = 32 << 20
 """Bytes of the first window of a sweep.  Each next one may be as large as all before, so that minibatches need not wait for a full one."""
 
@@ -30,44 +32,26 @@ class Extent(NamedTuple):
         return self.first + len(self.chunks)
 
 
-class Window:
-    """The sequences of chunks that are in memory together, in the order in which they are served.
+class Line:
+    """Sequences one after another.
 
     Args:
-        extent: which chunks.
-        lengths: of each chunk the samples of its sequences.
-        random: shuffles, None if nothing is to be.
+        count: how many.
+        ends: samples up to each one's end; None where every sequence has one sample.
     """
 
-    def __init__(self, extent: Extent, lengths: Sequence[Any], random: np.random.Generator | None) -> None:
-        self.extent = extent
-        self._chunks = np.array(extent.chunks)
-        self._bounds = np.cumsum([0, *map(len, lengths)])
-        count = int(self._bounds[-1])
-        self._order = None
-        if random is not None:
-            self._order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
-            random.shuffle(self._order)
-        joined = lengths[0] if len(lengths) == 1 else np.concatenate(lengths)
-        self._ends = None  # where every sequence has one sample
-        if not (joined == 1).all():
-            self._ends = np.cumsum(joined if self._order is None else joined[self._order])
-        self._count = count
+    def __init__(self, count: int, ends: Any) -> None:
+        self._count, self._ends = count, ends
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def is_one_chunk(self) -> bool:
-        """Whether it is a chunk as it lies."""
-        return self._order is None and len(self._chunks) == 1
 
     def samples_before(self, place: int) -> int:
         """Samples before the sequence at *place*."""
         return place if self._ends is None else int(self._ends[place - 1]) if place else 0
 
     def place_within(self, samples: int) -> int:
-        """How many sequences have at most so many samples together, counted from the start of the window."""
+        """How many sequences have at most so many samples together, counted from the start."""
         if self._ends is None:
             return min(samples, self._count)
         return int(self._ends.searchsorted(samples, side="right"))
@@ -77,6 +61,39 @@ class Window:
         if self._ends is None:
             return min(samples, self._count)
         return min(int(self._ends.searchsorted(samples, side="left")) + 1, self._count)
+
+
+class Window(Line):
+    """The sequences of chunks that are in memory together, in the order in which they are served.
+
+    Args:
+        extent: which chunks.
+        lengths: of each chunk the samples of its sequences.
+        seed: chooses the order, None for that of the data.
+    """
+
+    def __init__(self, extent: Extent, lengths: Sequence[Any], seed: int | None) -> None:
+        self.extent = extent
+        self._chunks = np.array(extent.chunks)
+        self._bounds = np.cumsum([0, *map(len, lengths)])
+        count = int(self._bounds[-1])
+        self._order = None
+        if seed is not None:
+            self._order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+            shuffle(self._order, seed)
+        joined = lengths[0] if len(lengths) == 1 else np.concatenate(lengths)
+        is_single = (joined == 1).all()
+        super().__init__(count, None if is_single else np.cumsum(joined if self._order is None else joined[self._order]))
+
+    @property
+    def is_one_chunk(self) -> bool:
+        """Whether it is a chunk as it lies."""
+        return self._order is None and len(self._chunks) == 1
+
+    def only(self, places: Any) -> Line:
+        """The sequences at *places* alone."""
+        ends = None if self._ends is None else np.cumsum(np.diff(self._ends, prepend=0)[places])
+        return Line(len(places), ends)
 
     def sequences(self, places: Any) -> tuple[Any, Any]:
         """Where the sequences at *places*, a slice or numbers, are: for each the place of its chunk in the window, and its number there."""
@@ -93,8 +110,8 @@ class Sizes(Protocol):
 
     count: int
 
-    def before(self, order: Any) -> tuple[Any, Any] | None:
-        """Bytes, and samples, of all chunks before each of *order*, and of all; None if they are not known."""
+    def before(self, order: Any) -> tuple[Any, Any, Any] | None:
+        """Bytes, samples and sequences of all chunks before each of *order*, and of all; None if they are not known."""
 
     def of(self, chunk: int) -> tuple[int, int]:
         """Bytes and samples of a chunk, which is read if it must be."""
@@ -104,7 +121,8 @@ class Randomizer:
     """Chunks are shuffled, and the sequences of so many chunks that follow each other then; every sweep has another order.
 
     Each sequence comes exactly once in a sweep.  The order depends on the seed and the number of the sweep alone, so that a sweep can be
-    entered anywhere: a source with seed 1 begins as one with seed 0 goes on after its first sweep.
+    entered anywhere: a source with seed 1 begins as one with seed 0 goes on after its first sweep.  Where all chunks are in one window, it
+    is that of CNTK.
 
     Args:
         sizes: bytes and samples of the chunks.
@@ -118,7 +136,7 @@ class Randomizer:
         self._sizes = sizes
         self._chunks, self._samples, self.seed, self.limit = chunks, samples, seed, limit
         self._sweep, self._order = -1, np.arange(0)
-        self._before: tuple[Any, Any] | None = None  # bytes and samples before each chunk of the order
+        self._before: tuple[Any, Any, Any] | None = None  # bytes and samples before each chunk of the order
 
     @property
     def is_shuffling(self) -> bool:
@@ -130,17 +148,15 @@ class Randomizer:
         if sweep != self._sweep:
             order = np.arange(self._sizes.count)
             if self.is_shuffling:
-                self._random(sweep, 0).shuffle(order)
+                shuffle(order, self._seed(sweep, 0))
             self._sweep, self._order = sweep, order
             self._before = self._sizes.before(order)
         return self._order
 
-    def chunks_after(self, extent: Extent, count: int) -> list[int]:
-        """The next chunks after a window, at most so many: of this sweep, and if it has less the first of the next."""
-        found = self.order(extent.sweep)[extent.next : extent.next + count].tolist()
-        if not found:
-            found = self.order(extent.sweep + 1)[:count].tolist()
-        return found
+    def chunks_after(self, extent: Extent, count: int) -> Extent:
+        """The next chunks after a window, at most so many: of this sweep, or if it has none left the first of the next."""
+        sweep, first = (extent.sweep, extent.next) if extent.next < self._sizes.count else (extent.sweep + 1, 0)
+        return Extent(sweep, first, tuple(self.order(sweep)[first : first + count].tolist()))
 
     def extent(self, sweep: int, first: int) -> Extent:
         """The window that begins with the chunk at place *first* of a sweep."""
@@ -153,7 +169,7 @@ class Randomizer:
     def _stop(self, first: int) -> int:
         """Where the window ends that begins at *first*."""
         assert self._before is not None
-        nbytes, samples = self._before
+        nbytes, samples, _ = self._before
         limit = min(self.limit, max(FIRST_WINDOW, int(nbytes[first])))
         stop = int(nbytes.searchsorted(nbytes[first] + limit, side="right")) - 1
         by_samples = int(samples.searchsorted(samples[first] + self._samples))
@@ -170,13 +186,9 @@ class Randomizer:
             stop, held, samples = stop + 1, held + nbytes, samples + more
         return stop
 
-    def deals_chunks(self, chunks: int, partitions: int) -> bool:
-        """Whether so many chunks of a window are enough to give each partition some for its own."""
-        return self.is_shuffling and chunks >= 2 * partitions
-
     def window(self, extent: Extent, lengths: Sequence[Any]) -> Window:
         """The sequences of a window in the order in which they are served, given the *lengths* of those of each chunk."""
-        return Window(extent, lengths, self._random(extent.sweep, extent.first + 1) if self.is_shuffling else None)
+        return Window(extent, lengths, self._seed(extent.sweep, extent.first) if self.is_shuffling else None)
 
-    def _random(self, sweep: int, part: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed + sweep, part])
+    def _seed(self, sweep: int, first: int) -> int:
+        return (self.seed + sweep) % 2**32 + (first << 32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .ahead import Ahead
@@ -12,12 +12,16 @@ from .deserializer import Deserializer, Errors
 from .gather import Gatherer
 from .packer import Batch, Request, SequencePacker
 from .randomizer import Randomizer
-from .sequencer import Limits, Position, Sequencer
+from .sequencer import Limits, Sequencer
+from .shares import Position, Share, together
 from .truncation import TruncatedPacker, TruncatedState
 
 SAMPLES = "minibatchSourcePosition"
 WHERE = "sweepChunkSequence"
 SLOTS = "truncatedSlots"
+EARLIER = "earlierWorkers"
+SHARE = "partition"
+WORKERS = "workers"
 
 MEMORY_LIMIT = 256 << 20
 """Bytes that chunks may take unless a source is told otherwise: half for the window, half for what is read ahead."""
@@ -104,25 +108,73 @@ class Reader:
         held = self._ahead.state
         position, slots = held if isinstance(held, TruncatedState) else (held, ())
         state: dict[str, Any] = {SAMPLES: position.samples}
-        if isinstance(held, TruncatedState) or not self._chunks.are_known:
-            state[WHERE] = list(position[1:])
+        if isinstance(held, TruncatedState) or position.earlier or not self._chunks.are_known:
+            state[WHERE] = list(position[1:5])
+        if self._sequencer.share.partitions > 1:
+            state[SHARE] = list(self._sequencer.share)
+        if position.earlier:
+            state[EARLIER] = [[list(one[:5]) for one in workers] for workers in position.earlier]
         if slots:
-            state[SLOTS] = [[served, *(number for place in places for number in place)] for served, places in slots]
+            state[SLOTS] = [[served, *(int(number) for place in places for number in place)] for served, places in slots]
         return state
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
+        share = Share(*map(int, state.get(SHARE, ())))
+        if WORKERS in state:
+            position, slots = self._left_by([self._place(one) for one in state[WORKERS]], share)
+        else:
+            position, slots = self._place(state)
+        self._ahead.pause()
+        self._sequencer.share = share
+        self._ahead.restore(self._packer_state(position, slots))
+
+    def _place(self, state: Mapping[str, Any]) -> tuple[Position, tuple[Any, ...]]:
+        """What a state says."""
         samples, where, slots = state.get(SAMPLES), state.get(WHERE), state.get(SLOTS, [])
-        if not isinstance(samples, int) or samples < 0 or (where is not None and len(where) != 3):
+        if not isinstance(samples, int) or samples < 0 or (where is not None and len(where) != 4):
             raise ValueError(f"restore_from_checkpoint: expected {{'{SAMPLES}': samples}}, got {dict(state)!r:.80}")
         if where is None and not self._chunks.are_known:
             raise ValueError(
                 f"restore_from_checkpoint: the state must say '{WHERE}', for the sizes of chunks are unknown; got {dict(state)!r:.80}"
             )
-        self._ahead.pause()
-        position = self._sequencer.position_at(samples) if where is None else Position(samples, *map(int, where))
-        places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 3])) for i in range(1, len(row), 3))) for row in slots)
-        self._ahead.restore(self._packer_state(position, places))
+        position = self._sequencer.position_at(samples) if where is None else _position([samples, *where])
+        earlier = tuple(tuple(map(_position, workers)) for workers in state.get(EARLIER, []))
+        places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 4])) for i in range(1, len(row), 4))) for row in slots)
+        return position._replace(earlier=earlier), places
+
+    def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]], share: Share) -> tuple[Position, tuple[Any, ...]]:
+        """Where to go on with what so many workers have left; the sequences that they have begun go round."""
+        count = len(workers)
+        moved = [position for rank, (position, _) in enumerate(workers) if not self._sequencer.dealer.is_idle(Share(count, rank))]
+        positions = moved + moved[:1] * (count - len(moved))
+        begun = tuple(slot for _, slots in workers for slot in slots)
+        return together(tuple(positions)), begun[share.partition :: share.partitions]
 
     def _packer_state(self, position: Position, slots: Any = ()) -> Position | TruncatedState:
         return TruncatedState(position, slots) if isinstance(self._packer, TruncatedPacker) else position
+
+
+def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
+    """What a worker goes on with where their number has changed: its *own*, but with what workers have left of a source that they shared.
+
+    Args:
+        own: dictionaries and lists, among which are states of sources.
+        all_states: the same of all workers, as many as there were.
+        share: how many there are now, and which one this is.
+    """
+    if isinstance(own, list):
+        rows = [one for one in all_states if isinstance(one, list) and len(one) == len(own)]
+        return [handed_over(value, [one[i] for one in rows], share) for i, value in enumerate(own)]
+    if not isinstance(own, Mapping):
+        return own
+    others = [one for one in all_states if isinstance(one, Mapping)]
+    if SAMPLES in own:
+        are_shared = [one.get(SHARE, [1, 0]) for one in others] == [[len(all_states), rank] for rank in range(len(all_states))]
+        return {SAMPLES: min(one[SAMPLES] for one in others), SHARE: list(share), WORKERS: others} if are_shared else own
+    return {key: handed_over(value, [one[key] for one in others if key in one], share) for key, value in own.items()}
+
+
+def _position(numbers: Sequence[Any]) -> Position:
+    samples, sweep, first, place, number = map(int, numbers)
+    return Position(samples, sweep, first, place, number)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from .chunks import Chunks
 from .randomizer import Extent, Randomizer, Window
+from .shares import Dealer, Part, Position, Share
 
 
 class Limits(NamedTuple):
@@ -16,32 +17,12 @@ class Limits(NamedTuple):
     sweeps: int | None = None
 
 
-class Position(NamedTuple):
-    """Where a source stands.
-
-    Attributes:
-        samples: how many have been served.
-        sweep: how many sweeps have ended.
-        first: place of the window's first chunk in the order of the sweep's chunks.
-        place: place of the next sequence in the window.
-    """
-
-    samples: int = 0
-    sweep: int = 0
-    first: int = 0
-    place: int = 0
-
-
 class Span(NamedTuple):
-    """Sequences of a window that follow each other; *ends_sweep* if they are the last of a sweep."""
+    """Sequences of a window, which are at these places, a slice or numbers; *ends_sweep* if no others of a sweep follow."""
 
     window: Window
-    start: int
-    stop: int
+    places: Any
     ends_sweep: bool
-
-    def __len__(self) -> int:
-        return self.stop - self.start
 
 
 class Sequencer:
@@ -51,13 +32,19 @@ class Sequencer:
         chunks: where sequences are.
         randomizer: their order.
         limits: where it ends.
+
+    Attributes:
+        share: which sequences were served last.
+        dealer: deals them out.
     """
 
     def __init__(self, chunks: Chunks, randomizer: Randomizer, limits: Limits) -> None:
         self.chunks, self.randomizer, self._limits = chunks, randomizer, limits
+        self.dealer = Dealer(randomizer, chunks)
         self._position = Position()
-        self._share = (1, 0)
+        self.share = Share()
         self._window: Window | None = None  # which is made when a sequence of it is wanted
+        self._part: Part | None = None
 
     # ---- where it stands ----
 
@@ -68,9 +55,9 @@ class Sequencer:
 
     @position.setter
     def position(self, position: Position) -> None:
-        if position[1:3] != self._position[1:3]:
+        if position.where[:2] != self._position.where[:2]:
             self._window = None
-        self._position = position
+        self._position, self._part = position, None
 
     def position_at(self, samples: int) -> Position:
         """Where it stands after so many samples, which are served in whole sequences; the sizes of all chunks must be known.
@@ -89,7 +76,8 @@ class Sequencer:
         place = window.place_within(inside)
         if window.samples_before(place) != inside:
             raise ValueError(f"no sequence of the data starts at position {samples}; the checkpoint is of other data")
-        return Position(samples, sweep, extent.first, place)
+        number = sweep * self.chunks.sequences + int(before[2][extent.first]) + place
+        return Position(samples, sweep, extent.first, place, number)
 
     @property
     def has_ended(self) -> bool:
@@ -99,41 +87,55 @@ class Sequencer:
 
     # ---- what comes next ----
 
-    def spans(self, size: int, partitions: int = 1, partition: int = 0) -> Iterator[Span]:
-        """The next sequences, window by window: as many as have at most *size* samples together, but one for each
-        partition at least.
+    def spans(self, size: int, share: Share) -> Iterator[Span]:
+        """The next sequences, window by window: as many as have at most *size* samples together, but one at least.
 
-        What chunks hold of a span is there until the next one is asked for.
+        Those of others that follow are passed over, to the end of the sweep.  What chunks hold of a span is there until the next one is
+        asked for.
 
         Args:
             size: samples.
-            partitions: how many share the sequences.
-            partition: which of them reads here; where each has its own chunks, only these are read ahead.
+            share: which sequences are wanted; only the chunks that are needed for them are read ahead.
         """
-        if self._share != (partitions, partition):
-            self._share, self._window = (partitions, partition), None
+        if share != self.share:
+            self.share, self._window = share, None
         taken = count = 0
-        while not self.has_ended:
-            window, (samples, sweep, first, place) = self._entered(), self._position
-            start = window.samples_before(place)
-            stop = max(window.place_within(start + size - taken), min(place + partitions - count, len(window)))
+        while not self.has_ended and not self.dealer.is_idle(share):
+            window, position = self._entered(), self._position
+            part = self._part = self._part or self.dealer.part(window, share, position)
+            before, stop = window.samples_before(position.place), len(window)
             if self._limits.samples is not None:  # the last sequence is the one that reaches the limit
-                stop = min(stop, window.place_reaching(start + self._limits.samples - samples))
-            if stop == place < len(window):
+                stop = window.place_reaching(before + self._limits.samples - position.samples)
+            first, last = part.number_before(position.place), part.number_before(stop)
+            chosen = part.line.place_within(part.line.samples_before(first) + size - taken)
+            chosen = min(max(chosen, first + (not count)), last)
+            taken += part.line.samples_before(chosen) - part.line.samples_before(first)
+            count += chosen - first
+            if chosen < last:
+                stop = part.place(chosen)
+            ends_sweep = self._advance(window, stop)
+            if chosen > first or ends_sweep:
+                yield Span(window, part.between(first, chosen), ends_sweep)
+            if chosen < last or (taken >= size and (ends_sweep or self.dealer.goes_on(window, share))):
                 break
-            more = window.samples_before(stop) - start
-            taken, count = taken + more, count + stop - place
-            self._position = Position(samples + more, sweep, first, stop)
-            ends = stop == len(window)
-            ends_sweep = ends and window.extent.next == self.chunks.count
-            if ends_sweep:
-                self._position = Position(samples + more, sweep + 1)
-            elif ends:
-                self._position = Position(samples + more, sweep, window.extent.next)
-            self._window = None if ends else window
-            yield Span(window, place, stop, ends_sweep)
-            if not ends or (taken >= size and count >= partitions):
-                break
+
+    def _advance(self, window: Window, place: int) -> bool:
+        """Go on to a place of the window; whether a sweep ends there."""
+        samples, sweep, first, start, number, earlier = self._position
+        samples += window.samples_before(place) - window.samples_before(start)
+        number += place - start
+        is_through = place == len(window)
+        ends_sweep = is_through and window.extent.next == self.chunks.count
+        if is_through:
+            sweep, first, place = (sweep + 1, 0, 0) if ends_sweep else (sweep, window.extent.next, 0)
+        here = sweep, first, place
+        left = tuple(workers for workers in earlier if any(one.where > here for one in workers))
+        self._position = Position(samples, sweep, first, place, number, left)
+        if is_through:
+            self._window = None
+        if is_through or left != earlier:
+            self._part = None
+        return ends_sweep
 
     def window_at(self, sweep: int, first: int) -> Window:
         """The window that begins with the chunk at place *first* of a sweep, whose chunks may be given up at any time."""
@@ -141,11 +143,11 @@ class Sequencer:
 
     def _entered(self) -> Window:
         if self._window is None:
-            _, sweep, first, _ = self._position
+            _, sweep, first = self._position[:3]
             if not self.chunks.are_known:
                 self._read_ahead(Extent(sweep, first, ()))
             extent = self.randomizer.extent(sweep, first)
-            self._window = self._made(extent)
+            self._window, self._part = self._made(extent), None
             self._read_ahead(extent)
         return self._window
 
@@ -153,11 +155,9 @@ class Sequencer:
         return self.randomizer.window(extent, [self.chunks.lengths(chunk) for chunk in extent.chunks])
 
     def _read_ahead(self, extent: Extent) -> None:
-        last_sweep = self._limits.sweeps is not None and extent.sweep + 1 >= self._limits.sweeps
-        next = [] if last_sweep and extent.next >= self.chunks.count else self.randomizer.chunks_after(extent, max(len(extent.chunks), 8))
-        self.chunks.keep(self._own(extent.chunks), self._own(next))
+        next = self.randomizer.chunks_after(extent, max(len(extent.chunks), 8))
+        is_last = self._limits.sweeps is not None and next.sweep >= self._limits.sweeps
+        self.chunks.keep(self._own(extent), () if is_last else self._own(next))
 
-    def _own(self, chunks: Sequence[int]) -> Sequence[int]:
-        """Those chunks of a window that this partition needs."""
-        partitions, partition = self._share
-        return chunks[partition::partitions] if self.randomizer.deals_chunks(len(chunks), partitions) else chunks
+    def _own(self, extent: Extent) -> tuple[int, ...]:
+        return self.dealer.chunks(extent.first, extent.chunks, self.share)

@@ -9,11 +9,13 @@ import numpy as np
 
 from .gather import Gatherer, Streams
 from .packer import Batch, Request
+from .randomizer import Window
 from .rows import StreamData, join_rows
-from .sequencer import Position, Sequencer, Span
+from .sequencer import Sequencer
+from .shares import Position, Share
 
-Place = tuple[int, int, int]
-"""Where a sequence is: its sweep, the first chunk of its window, and its place in this."""
+Place = tuple[int, int, int, bool]
+"""Where a sequence is: its sweep, the first chunk of its window, and its place in this; and whether it is the last of the sweep."""
 
 
 class TruncatedState(NamedTuple):
@@ -24,12 +26,11 @@ class TruncatedState(NamedTuple):
 
 
 class _Sequence(NamedTuple):
-    """A sequence in a slot; *ends_sweep* if it is the last of a sweep."""
+    """A sequence in a slot."""
 
     streams: Streams
     steps: int
     place: Place
-    ends_sweep: bool
 
 
 class _Slot:
@@ -55,8 +56,8 @@ class TruncatedPacker:
     """Serves so many steps of each of several sequences side by side.
 
     A minibatch of *n* samples has ``n // steps`` slots.  Each is filled with one sequence after another, and gives so many steps to every
-    minibatch: a piece of a sequence, or the end of one and the beginning of others.  Partitions have slots of their own, and so a
-    position of their own.
+    minibatch: a piece of a sequence, or the end of one and the beginning of others.  Workers share the slots.  Where there are
+    more than a minibatch takes, some wait, and no new sequences begin.
 
     Args:
         sequencer: which sequences come next.
@@ -91,11 +92,13 @@ class TruncatedPacker:
         Raises:
             RuntimeError: the streams of a sequence have different lengths, or too many cannot be read.
         """
-        size, partitions, partition = request
-        count = max(size // partitions // self._steps, 1)
+        count = request.share.of(request.size // self._steps)
+        if len(self._slots) > count:
+            self._slots = [slot for slot in self._slots if slot.sequences]
         self._slots += [_Slot() for _ in range(count - len(self._slots))]
-        for slot in self._slots[:count]:
-            self._fill(slot, partitions, partition)
+        if len(self._slots) == count:
+            for slot in self._slots:
+                self._fill(slot, request.share)
         self._slots = [slot for slot in self._slots if slot.sequences]
         pieces: list[Streams] = []
         continues: list[int] = []
@@ -116,37 +119,38 @@ class TruncatedPacker:
 
     # ---- filling slots ----
 
-    def _fill(self, slot: _Slot, partitions: int, partition: int) -> None:
+    def _fill(self, slot: _Slot, share: Share) -> None:
         """Put sequences into a slot until it has more than a minibatch takes."""
         begun = self._sequencer.position.sweep
         while slot.steps <= self._steps and not self._sequencer.has_ended:
-            for span in self._sequencer.spans(1):
-                if span.start % partitions == partition:
-                    sequence = self._sequence(span)
-                    if sequence is not None:
-                        slot.sequences.append(sequence)
-                        begun = self._sequencer.position.sweep
-                    else:
-                        self._sweep_end = self._sweep_end or span.ends_sweep
-            if self._sequencer.position.sweep > begun + 1:
+            before, found, ends_sweep = self._sequencer.position, None, False
+            for window, places, ends in self._sequencer.spans(1, share):
+                ends_sweep = ends_sweep or ends
+                for place in _numbers(places):
+                    found = self._sequence(window, place, False)
+            if found is not None:
+                slot.sequences.append(found._replace(place=(*found.place[:3], ends_sweep)))
+                begun = self._sequencer.position.sweep
+            elif self._sequencer.position == before:
+                break
+            else:
+                self._sweep_end = self._sweep_end or ends_sweep
+            if self._sequencer.position.sweep > begun + share.partitions:
                 raise RuntimeError("a whole sweep has no sequence that can be read; see what max_errors leaves out, and the partitions")
 
-    def _sequence(self, span: Span) -> _Sequence | None:
-        streams = self._gatherer.gather(span.window, slice(span.start, span.start + 1))
+    def _sequence(self, window: Window, place: int, ends_sweep: bool) -> _Sequence | None:
+        streams = self._gatherer.gather(window, slice(place, place + 1))
         if streams is None:
             return None
         steps = {name: int(data.lengths[0]) for name, data in streams.items()}
         longest = max(steps.values())
         if min(steps.values()) < longest:
             raise RuntimeError(f"truncation_length takes streams with equally many samples in a sequence, got one of {steps}")
-        extent = span.window.extent
-        return _Sequence(streams, longest, (extent.sweep, extent.first, span.start), span.ends_sweep)
+        return _Sequence(streams, longest, (window.extent.sweep, window.extent.first, place, ends_sweep))
 
     def _sequence_at(self, place: Place) -> _Sequence:
-        sweep, first, start = place
-        window = self._sequencer.window_at(sweep, first)
-        ends_sweep = start + 1 == len(window) and window.extent.next == self._sequencer.chunks.count
-        sequence = self._sequence(Span(window, start, start + 1, ends_sweep))
+        sweep, first, start, ends_sweep = place
+        sequence = self._sequence(self._sequencer.window_at(sweep, first), start, ends_sweep)
         if sequence is None:
             raise ValueError(f"a sequence of the checkpoint, {place}, cannot be read; the checkpoint is of other data")
         return sequence
@@ -166,9 +170,13 @@ class TruncatedPacker:
             if stop == sequence.steps:
                 slot.sequences.popleft()
                 slot.served, slot.number = 0, -1
-                sweep_end = sweep_end or sequence.ends_sweep
+                sweep_end = sweep_end or sequence.place[3]
         return sweep_end
 
 
 def _of_pieces(pieces: list[Any]) -> StreamData:
     return StreamData.of_lengths(join_rows([piece.rows for piece in pieces]), [int(piece.starts[1]) for piece in pieces])
+
+
+def _numbers(places: Any) -> list[int]:
+    return list(range(places.start, places.stop)) if isinstance(places, slice) else places.tolist()

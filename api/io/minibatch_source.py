@@ -14,6 +14,7 @@ from cntk.readers.deserializer import Deserializer
 from cntk.readers.packer import Batch, Request
 from cntk.readers.reader import Kind, Order, Reader
 from cntk.readers.sequencer import Limits
+from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData, StreamInformation
 from cntk.readers.user import UserChunks, UserDeserializer
 from cntk.readers.values import SequencesValue
@@ -126,17 +127,18 @@ class MinibatchSource:
         """The next minibatch.
 
         Whole sequences are served, as many as have at most so many samples together, but one at least.  The samples of a sequence are
-        those of its longest stream, or of the one that defines the minibatch size.
+        those of its longest stream, or of the one that defines the minibatch size.  Of several partitions each has sequences of its own:
+        without shuffling each so manieth, else those in each so manieth chunk of the sweep.
 
         Args:
-            minibatch_size_in_samples: how many samples.
+            minibatch_size_in_samples: how many samples, of all partitions together.
             input_map: by input variable the stream that is for it.
             device: where the data is to live.
-            num_data_partitions: into how many parts each minibatch is dealt out, sequence by sequence.
-            partition_index: which part to return.
+            num_data_partitions: how many share the data, and the samples of a minibatch.
+            partition_index: which of them reads here.
 
         Returns:
-            The data by stream, or by the keys of *input_map*; nothing at the end, or if this partition's part is empty.
+            The data by stream, or by the keys of *input_map*; nothing at the end, or if there is no chunk for this partition.
 
         Raises:
             ValueError: a size or a partition that is none.
@@ -152,14 +154,15 @@ class MinibatchSource:
         for key, info in wanted.items():
             if info not in self._streams:
                 raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is no stream of this source: {self._streams}")
-        batch = self._reader.next(Request(size, partitions, partition))
+        batch = self._reader.next(Request(size, Share(partitions, partition)))
         if batch is None:
             return {}
         return {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
 
     def get_checkpoint_state(self) -> dict[str, Any]:
-        """Where it stands: the number of samples served, and with *truncation_length*, or where the sizes of chunks are not known
-        before they are read, what tells the place: lists of numbers."""
+        """Where it stands: how many samples lie before, and lists of numbers that tell the place with *truncation_length*, or where the
+        sizes of chunks are not known before they are read, and which partition it has read.
+        """
         return self._reader.state
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:

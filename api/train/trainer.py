@@ -24,6 +24,8 @@ from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
+from cntk.readers.reader import handed_over
+from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData
 from cntk.train.checkpoint import read_checkpoint, require_parts, require_plain, write_checkpoint
 from cntk.train.distributed import DistributedLearner
@@ -227,7 +229,8 @@ class Trainer:
         The trainer, made by the same program, has the same model, criterion and learners.  Progress writers go on counting where there
         are as many as then.  With distributed learners all workers call this and read the file; there may be more of them than then, or
         fewer: of what was each worker's own a new one takes the ``external_state`` from the main worker, and draws random numbers of
-        seeds of its own, from their start.
+        seeds of its own, from their start.  All take over what the workers have left of a ``MinibatchSource`` that they shared, whose
+        states ``external_state`` holds.
 
         Args:
             filename: path of the model's file.
@@ -263,6 +266,9 @@ class Trainer:
             for writer, saved in zip(self._writers, state["progress"], strict=True):
                 writer.restore_from_checkpoint(saved)
         external: dict[str, Any] = workers[rank if rank < len(workers) else 0]["external"]
+        size = 1 if self._team is None else self._team.transport.size
+        if len(workers) != size:
+            external = handed_over(external, [worker["external"] for worker in workers], Share(size, rank))
         return external
 
     def print_node_timing(self) -> None:

@@ -103,16 +103,15 @@ class Index:
         return np.arange(first, last, dtype=np.uint64)
 
     def chunks(self, size: int) -> Any:
-        """The first sequence of each part of the text of about *size* bytes, and their number at the end."""
-        begin = int(self.starts(0, 0)[0])
-        found = [np.zeros(1, np.int64)]
-        slot, block = 0, 1 << 20
+        """The first sequence of each part of the text, which has at most *size* bytes or one sequence, and their number at the end."""
+        found, begin, block = [0], int(self.starts(0, 0)[0]), 1 << 20
         for first in range(0, len(self), block):
-            last = min(first + block, len(self))
-            slots = (self.starts(first, last - 1) - begin) // size
-            found.append(np.flatnonzero(np.diff(slots, prepend=slot)) + first)
-            slot = slots[-1]
-        return np.concatenate([*found, [len(self)]])
+            starts = self.starts(first, min(first + block, len(self)))
+            while starts[-1] - begin > size:
+                place = max(int(starts.searchsorted(begin + size, side="right")) - 1, found[-1] + 1 - first)
+                found.append(first + place)
+                begin = int(starts[place])
+        return np.array(found if found[-1] == len(self) else [*found, len(self)])
 
     def _column(self, name: str, first: int, last: int) -> Any:
         return np.ascontiguousarray(self._rows[first : last + 1][name])

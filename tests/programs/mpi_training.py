@@ -106,6 +106,29 @@ def pieces(folder, kind, samples, checkpoint):
     return trainer, session(trainer, criterion, data, {x: data.streams.x, y: data.streams.y}, samples, checkpoint)
 
 
+def sequences(folder, kind, rounds, checkpoint):
+    """Two sweeps over sequences of one to seven samples in chunks of a few, of which each worker has its own; or the first *rounds*."""
+    lines = (f"{i} |x {i} |y {' '.join(map(str, Y[i]))}\n" * (i * i % 7 + 1) for i in range(60))
+    streams = C.io.StreamDefs(x=C.io.StreamDef("x", 1), y=C.io.StreamDef("y", 3))
+    deserializer = C.io.CTFDeserializer(written(folder / f"sequences{WORKERS}.txt", lines), streams)
+    deserializer["chunkSizeInBytes"] = 600
+    data = C.io.MinibatchSource(deserializer, max_sweeps=2)
+    x, y = C.sequence.input_variable(1), C.sequence.input_variable(3)
+    trainer, _ = classifier(kind, x, y, [])
+    inputs = {x: data.streams.x, y: data.streams.y}
+    if os.path.exists(checkpoint):
+        data.restore_from_checkpoint(trainer.restore_from_checkpoint(checkpoint)["source"])
+    read = []
+    while not rounds or len(read) < rounds:
+        minibatch = data.next_minibatch(20, inputs, num_data_partitions=WORKERS, partition_index=RANK)
+        if not trainer.train_minibatch(minibatch):
+            break
+        read.append([int(part[0, 0]) for part in minibatch[x].as_sequences()] if minibatch else [])
+    if rounds:
+        trainer.save_checkpoint(checkpoint, {"source": data.get_checkpoint_state()})
+    return trainer, {"rounds": len(read), "read": np.array([number for part in read for number in part])}
+
+
 def loop(folder, kind, samples, checkpoint):
     """The loop by hand of CNTK's tutorial: the exclusive or, with a checkpoint after each minibatch."""
     lines = ["|xy 0 0\t|r 0\n", "|xy 1 0\t|r 1\n", "|xy 0 1\t|r 1\n", "|xy 1 1\t|r 0\n"]
@@ -152,7 +175,7 @@ def unequal(folder, kind, samples, checkpoint):
     return trainer, {"rounds": rounds, "error": error}
 
 
-TASKS = {task.__name__: task for task in (arrays, dropout, source, pieces, loop, stopped, unequal)}
+TASKS = {task.__name__: task for task in (arrays, dropout, source, pieces, sequences, loop, stopped, unequal)}
 
 folder = Path(sys.argv[1])
 for job in sys.argv[2:]:

@@ -79,6 +79,11 @@ def check_unequal_data(workers: list[dict[str, np.ndarray]]) -> None:
     assert all(worker["error"] == workers[0]["error"] for worker in workers)
 
 
+def check_read_twice(workers: list[dict[str, np.ndarray]]) -> None:
+    """All together have read each of 60 sequences in two sweeps."""
+    assert sorted(np.concatenate([worker["read"] for worker in workers])) == sorted([*range(60)] * 2)
+
+
 def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
     two = train(
         tmp_path,
@@ -94,6 +99,8 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
         "pieces:pieces:data_parallel:800",
         "pieces_begun:pieces:data_parallel:400:pieces_half",
         "pieces_gone_on:pieces:data_parallel:800:pieces_half",
+        "sequences:sequences:data_parallel:0",
+        "sequences_begun:sequences:data_parallel:5:sequences_half",
         "loop:loop:data_parallel:200:loop_whole",
         "loop_begun:loop:data_parallel:100:loop_half",
         "dropout:dropout:data_parallel:400",
@@ -101,7 +108,7 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
         "stopped:stopped:block_momentum:600",
         "unequal:unequal:data_parallel:0",
     )
-    for name in ("one_bit", "source", "loop", "dropout"):
+    for name in ("one_bit", "source", "sequences", "loop", "dropout"):
         for workers in (1, 2, 4):
             checkpoint(tmp_path, f"{name}_half", f"{name}_for_{workers}")
     again = train(
@@ -109,6 +116,7 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
         2,
         "one_bit_gone_on:arrays:one_bit:600:one_bit_for_2",
         "source_gone_on:source:data_parallel:600:source_for_2",
+        "sequences_gone_on:sequences:data_parallel:0:sequences_for_2",
         "dropout_gone_on:dropout:data_parallel:400:dropout_for_2",
     )
     four = train(
@@ -119,6 +127,8 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
         "one_bit:arrays:one_bit:600:one_bit_for_4",
         "source:source:data_parallel:600",
         "source_gone_on:source:data_parallel:600:source_for_4",
+        "sequences:sequences:data_parallel:0",
+        "sequences_gone_on:sequences:data_parallel:0:sequences_for_4",
         "loop:loop:data_parallel:200:loop_of_4",
         "loop_gone_on:loop:data_parallel:200:loop_for_4",
         "dropout:dropout:data_parallel:400:dropout_for_4",
@@ -130,6 +140,7 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
         "arrays:arrays:local:610",
         "source:source:local:600",
         "source_gone_on:source:data_parallel:600:source_for_1",
+        "sequences_gone_on:sequences:data_parallel:0:sequences_for_1",
         "loop:loop:data_parallel:200:loop_alone",
         "loop_gone_on:loop:data_parallel:200:loop_for_1",
     )
@@ -147,11 +158,16 @@ def test_training_on_one_two_and_four_workers(tmp_path: Path) -> None:
     for results in (two, four):
         assert all(np.array_equal(worker["validations"], one["arrays"][0]["validations"]) for worker in results["arrays"])
         check_unequal_data(results["unequal"])
+        check_read_twice(results["sequences"])
     assert two["stopped"][0]["seen"] == 60
     assert one["arrays"][0]["seen"] == two["arrays"][0]["seen"] == 610
 
+    # Nothing is lost, and nothing comes again, when the number of workers changes while some are ahead.
+    for results in (one, again, four):
+        check_read_twice([*two["sequences_begun"], *results["sequences_gone_on"]])
+
     # As many workers go on to the bit.
-    for name in ("one_bit", "source", "dropout"):
+    for name in ("one_bit", "source", "sequences", "dropout"):
         assert difference(two[name][0], again[f"{name}_gone_on"][0]) == 0, name
     assert difference(two["pieces"][0], two["pieces_gone_on"][0]) == 0
 
@@ -228,6 +244,18 @@ def test_a_full_disk_ends_the_job_and_leaves_the_last_checkpoint(tmp_path: Path)
     trainer = C.Trainer(None, C.reduce_sum(w * x), C.data_parallel_distributed_learner(C.sgd([w], 0.5)))
     assert trainer.restore_from_checkpoint(tmp_path / "model") == {"round": 1}
     assert trainer.total_number_of_samples_seen == 4
+
+
+def test_a_job_that_is_started_again_after_a_worker_was_killed_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    def trained(name: str, killed_at: int) -> int:
+        return launch(2, "mpi_failure.py", "is killed while it trains", tmp_path / name, killed_at).returncode
+
+    assert trained("whole", 0) == 0
+    assert trained("killed", 130) != 0
+    assert trained("killed", 250) != 0
+    assert trained("killed", 0) == 0
+    whole, killed = (C.Function.load(tmp_path / name) for name in ("whole", "killed"))
+    assert all(np.array_equal(a.value, b.value) for a, b in zip(whole.parameters, killed.parameters, strict=True))
 
 
 def test_a_worker_that_comes_late_is_waited_for_though_others_have_ended() -> None:

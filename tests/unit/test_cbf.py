@@ -68,7 +68,7 @@ def test_a_file_is_written(file: Path, tmp_path: Path, capsys: pytest.CaptureFix
     text.write_text(TEXT)
     header.write_text(HEADER)
     command = ["ctf2bin", "--input", str(text), "--header", str(header), "--output", str(file)]
-    assert main([*command, "--chunk_size", "45"]) == 0
+    assert main([*command, "--chunk_size", "50"]) == 0
     assert capsys.readouterr().out == "3 sequences of 4 samples in 2 chunks\n"
     assert file.read_bytes() == BYTES
     text.write_text("0 |A 1 x |B\n1 |A 1 2 |B 1:1\n")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from cntk.io import MinibatchSource, StreamInformation, UserDeserializer
 from cntk.readers.deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
+from cntk.readers.reader import handed_over
+from cntk.readers.shares import Share
 
 laws = settings(max_examples=40, deadline=None)
 
@@ -64,7 +68,15 @@ class Written(UserDeserializer):
 
     def get_chunk(self, chunk_id: int) -> dict[str, Any]:
         found = self.data.get_chunk(chunk_id, Errors())
-        return {name: [stream.sequence(i) for i in range(len(stream))] for name, stream in found.items()}
+        names = [info.name for info in self.stream_infos()]
+        return {name: [found[name].sequence(i) for i in range(len(found[name]))] for name in names}
+
+
+class Steps(Data):
+    """The same without classes."""
+
+    def stream_infos(self) -> list[StreamInformation]:
+        return super().stream_infos()[:1]
 
 
 class Setting(NamedTuple):
@@ -78,7 +90,7 @@ class Setting(NamedTuple):
     is_written_by_user: bool
 
     def source(self, threads: bool = False, **arguments: Any) -> MinibatchSource:
-        data: Any = Data(self.chunks)
+        data: Any = (Steps if arguments.get("truncation_length") else Data)(self.chunks)
         given = {"randomization_seed": self.seed, "multithreaded_deserializer": threads or False} | self.window | arguments
         source = MinibatchSource(Written(data) if self.is_written_by_user else data, **given)
         source.memory_limit = self.limit
@@ -160,16 +172,143 @@ def test_a_source_stopped_anywhere_goes_on_exactly(setting: Setting, count: int)
     assert again.get_checkpoint_state() == first.get_checkpoint_state()
 
 
+class Workers:
+    """So many workers that share the data of a setting, each with a source of its own."""
+
+    def __init__(self, setting: Setting, count: int, states: list[dict[str, Any]] | None = None, **arguments: Any) -> None:
+        self.sources = [setting.source(**arguments) for _ in range(count)]
+        for rank, source in enumerate(self.sources):
+            if states is not None:
+                left = handed_over(states[0], states, Share(count, rank)) if len(states) != count else states[rank]
+                source.restore_from_checkpoint(left)
+
+    @property
+    def states(self) -> list[dict[str, Any]]:
+        return [source.get_checkpoint_state() for source in self.sources]
+
+    def read(self, rank: int, size: int) -> Any:
+        return self.sources[rank].next_minibatch(size, num_data_partitions=len(self.sources), partition_index=rank)
+
+    def steps(self, rank: int, size: int, least: int = 1) -> list[int]:
+        """What one of them reads, until there is nothing, in so many minibatches at the most."""
+        found = []
+        while least and (minibatch := self.read(rank, size)):
+            found += steps(minibatch, self.sources[rank])
+            least -= 1
+        return found
+
+
 @laws
 @given(readings, st.sampled_from([2, 3, 4]))
-def test_workers_share_each_minibatch_and_have_one_position(setting: Setting, workers: int) -> None:
-    sources = [setting.source(max_sweeps=2) for _ in range(workers)]
-    seen = Counter[int]()
-    while sources[0].get_checkpoint_state()["minibatchSourcePosition"] < 2 * total(setting):
-        for i, source in enumerate(sources):
-            seen.update(steps(source.next_minibatch(setting.sizes[0], num_data_partitions=workers, partition_index=i), source))
-        assert len({str(source.get_checkpoint_state()) for source in sources}) == 1
+def test_workers_read_every_sweep_once_together(setting: Setting, count: int) -> None:
+    workers = Workers(setting, count, max_sweeps=3)
+    seen = Counter(step for rank in range(count) for step in workers.steps(rank, setting.sizes[0], 10**6))
+    assert seen == dict.fromkeys(range(total(setting)), 3)
+
+
+@laws
+@given(readings, st.sampled_from([2, 3, 4]))
+def test_workers_take_what_is_their_share_of_a_minibatch(setting: Setting, count: int) -> None:
+    workers = Workers(setting, count, max_sweeps=2)
+    for rank, size in itertools.product(range(count), setting.sizes):
+        share = max(size // count + (rank < size % count), 1)
+        if minibatch := workers.read(rank, size):
+            found = minibatch[workers.sources[rank]["x"]]
+            assert found.num_samples <= share or found.num_sequences == 1
+
+
+@laws
+@given(readings, st.sampled_from([1, 2, 3]), st.integers(1, 6))
+def test_workers_read_together_what_one_reads_where_sequences_are_equally_long(setting: Setting, count: int, size: int) -> None:
+    even = setting._replace(chunks=[[2] * len(chunk) for chunk in setting.chunks], window={"randomize": False})
+    one, workers = Workers(even, 1, max_sweeps=2), Workers(even, count, max_sweeps=2)
+    for _ in range(total(even)):
+        together = sorted(step for rank in range(count) for step in workers.steps(rank, 2 * size * count))
+        assert together == sorted(one.steps(0, 2 * size * count))
+
+
+@laws
+@given(st.integers(1, 30), st.sampled_from([2, 3, 4]), st.integers(0, 3))
+def test_workers_read_together_what_one_reads_where_chunks_are_few(length: int, count: int, seed: int) -> None:
+    setting = Setting([[3] * length], [6 * count], {}, seed, 1 << 30, False)
+    one, workers = Workers(setting, 1, max_sweeps=2), Workers(setting, count, max_sweeps=2)
+    for _ in range(length):
+        together = sorted(step for rank in range(count) for step in workers.steps(rank, 6 * count))
+        assert together == sorted(one.steps(0, 6 * count))
+
+
+@pytest.mark.parametrize(("sequences", "idle"), [(127, True), (128, False)])
+def test_a_few_sequences_stay_together_and_many_are_divided(sequences: int, idle: bool) -> None:
+    lengths = [2, *[1] * (sequences - 1)]
+    workers = Workers(Setting([lengths], [8], {}, 0, 1 << 30, False), 2, max_sweeps=1)
+    assert (not workers.steps(1, 8)) == idle
+
+
+@laws
+@given(readings, st.sampled_from([2, 3, 4]))
+def test_each_worker_ends_a_sweep_once(setting: Setting, count: int) -> None:
+    if len(setting.chunks) < count:
+        return
+    workers = Workers(setting, count, max_sweeps=3)
+    for rank, source in enumerate(workers.sources):
+        found = [minibatch[source["x"]].end_of_sweep for minibatch in iter(lambda rank=rank: workers.read(rank, 1), {})]
+        assert sum(found) == 3
+        assert found[-1]
+
+
+@laws
+@given(readings, st.lists(st.tuples(st.sampled_from([1, 2, 3, 4]), st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=4))
+def test_another_number_of_workers_goes_on_where_nothing_is_lost_or_read_twice(
+    setting: Setting, changes: list[tuple[int, int, int]]
+) -> None:
+    """Each worker stops at another place, and again before it has caught up."""
+    states, seen = None, Counter[int]()
+    for count, least, size in changes:
+        workers = Workers(setting, count, states, max_sweeps=2)
+        seen.update(step for rank in range(count) for step in workers.steps(rank, size, least + 2 * rank))
+        states = workers.states
+    last = Workers(setting, 3, states, max_sweeps=2)
+    states = last.states  # before anything is read
+    last = Workers(setting, 2, states, max_sweeps=2)
+    seen.update(step for rank in range(2) for step in last.steps(rank, 5, 10**6))
     assert seen == dict.fromkeys(range(total(setting)), 2)
+
+
+@laws
+@given(readings, st.sampled_from([2, 3]), st.integers(0, 5), st.integers(0, 5))
+def test_as_many_workers_go_on_exactly(setting: Setting, count: int, least: int, more: int) -> None:
+    workers = Workers(setting, count, max_sweeps=3)
+    for rank in range(count):
+        workers.steps(rank, setting.sizes[0], least + rank)
+    again = Workers(setting, count, workers.states, max_sweeps=3)
+    assert again.states == workers.states
+    for rank in range(count):
+        assert again.steps(rank, setting.sizes[-1], more) == workers.steps(rank, setting.sizes[-1], more)
+
+
+@laws
+@given(readings, st.integers(1, 7), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 4]), st.integers(1, 4))
+def test_nothing_is_lost_of_pieces_when_the_number_of_workers_changes(
+    setting: Setting, length: int, count: int, then: int, least: int
+) -> None:
+    arguments = {"max_sweeps": 1, "truncation_length": length}
+    setting = setting._replace(chunks=[[1 + n for n in chunk] for chunk in setting.chunks])
+    sources = [setting.source(**arguments) for _ in range(count)]
+    seen = Counter[int]()
+
+    def read(sources: list[MinibatchSource], least: int) -> None:
+        for rank, source in enumerate(sources):
+            for _ in range(least + rank):
+                minibatch = source.next_minibatch(9, num_data_partitions=len(sources), partition_index=rank)
+                seen.update([] if not minibatch else steps(minibatch, source))
+
+    read(sources, least)
+    states = [source.get_checkpoint_state() for source in sources]
+    sources = [setting.source(**arguments) for _ in range(then)]
+    for rank, source in enumerate(sources):
+        source.restore_from_checkpoint(handed_over(states[0], states, Share(then, rank)) if count != then else states[rank])
+    read(sources, 2 * total(setting))
+    assert seen == dict.fromkeys(range(total(setting)), 1)
 
 
 @laws

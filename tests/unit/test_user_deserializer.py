@@ -118,6 +118,6 @@ def test_what_must_be_there() -> None:
 def test_the_state_says_where_since_sizes_are_unknown() -> None:
     source = MinibatchSource(Given([SAMPLES, SEQUENCES]), randomize=False)
     source.next_minibatch(5)
-    assert source.get_checkpoint_state() == {"minibatchSourcePosition": 5, "sweepChunkSequence": [0, 1, 1]}
+    assert source.get_checkpoint_state() == {"minibatchSourcePosition": 5, "sweepChunkSequence": [0, 1, 1, 4]}
     with pytest.raises(ValueError, match="the state must say 'sweepChunkSequence'"):
         source.restore_from_checkpoint({"minibatchSourcePosition": 5})

@@ -1,0 +1,30 @@
+"""CNTK's way to shuffle."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from ..core.twister import Twister
+
+BLOCK = 1 << 20
+"""So many are exchanged at a time."""
+
+COMPILED_FROM = 1 << 20
+"""From so many on it pays to load a compiled loop."""
+
+
+def shuffle(order: Any, seed: int) -> None:
+    """Shuffle an array: each element, one after another, changes places with any of all."""
+    count, random = len(order), Twister(seed)
+    swap = _swap
+    if count >= COMPILED_FROM and find_spec("numba") is not None:
+        from .compiled_shuffle import swap
+    for start in range(0, count, BLOCK):
+        swap(order, start, random.whole(min(BLOCK, count - start), count))
+
+
+def _swap(order: Any, start: int, others: Any) -> None:
+    held = memoryview(order)
+    for place, other in enumerate(others.tolist(), start):
+        held[place], held[other] = held[other], held[place]
