@@ -17,9 +17,10 @@ from .blocks import Blocks
 from .common import CommonSubexpressions
 from .constants import ConstantFolding
 from .dead import DeadCode
+from .epilogues import Epilogues
 from .in_place import InPlace
 
-BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Accumulation(), InPlace(), Blocks())
+BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Epilogues(), Accumulation(), InPlace(), Blocks())
 """In the order in which they run; those of plugins follow, by name."""
 
 _environment = os.environ.get("CNTK_PASSES")
@@ -46,7 +47,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core import passes
     >>> list(passes.available())
-    ['constants', 'common', 'dead', 'accumulation', 'in_place', 'blocks']
+    ['constants', 'common', 'dead', 'epilogues', 'accumulation', 'in_place', 'blocks']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """
