@@ -17,6 +17,9 @@ from ...core.epilogue import Epilogue, Step
 FUSED_FROM = 2**16
 """Values in a call from which on loops, which NumPy takes ten times as long as, save more time than it takes to load them."""
 
+SHARED_FROM = 2**19
+"""Values in a call from which on it gains by a second thread, which must be woken for each of two passes."""
+
 LEAST_PLACES = 16
 """Values of a feature side by side that are worth lanes."""
 
@@ -78,7 +81,7 @@ class _Loops(NamedTuple):
         least = x.dtype.type(0 if self.is_cut else -np.inf)
         addend = y if self.addend is None else self._by_feature(self.addend, scale)
         adds = self.addend is not None
-        _module().normalise(x.size, x, y, addend, adds, least, scale, bias, *statistics_and_epsilon, self._part(x))
+        _module().normalise.run(x.size >= SHARED_FROM, x, y, addend, adds, least, scale, bias, *statistics_and_epsilon, self._part(x))
 
     def differentiate(self, x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
         """Write the gradients of scale, bias, operand and addend."""
@@ -86,7 +89,7 @@ class _Loops(NamedTuple):
         da = dy if self.addend is None else self._by_feature(self.addend, scale)
         sends, adds = dx is not None, self.addend is not None
         vectors = scale, mean, inverse, slope, offset
-        _module().differentiate(x.size, x, dy, y, self.is_cut, *vectors, dx if sends else dy, sends, da, adds, self._part(x))
+        _module().differentiate.run(x.size >= SHARED_FROM, x, dy, y, self.is_cut, *vectors, dx if sends else dy, sends, da, adds, self._part(x))
 
     def _by_feature(self, array: Any, scale: Any) -> Any:
         return self.op.by_feature(self.ctx, array, scale.size)

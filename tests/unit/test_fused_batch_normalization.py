@@ -89,6 +89,7 @@ def test_loops_compute_what_the_operator_computes(
 def test_threads_change_no_bit(follower: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shape = SHAPES[1]
     monkeypatch.setattr(kernel, "FUSED_FROM", 1)
+    monkeypatch.setattr(kernel, "SHARED_FROM", 1)
     shared = computed(shape, np.float32, follower)
     threads.set_max_threads(1)
     for one, other in zip(computed(shape, np.float32, follower), shared, strict=True):
