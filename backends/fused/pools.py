@@ -17,19 +17,30 @@ from ...core.shape import size_of
 from ...core.threads import max_threads
 from ...core.windows import Windows
 from .loops import Loop, compiled
-from .pieces import writable
+from .pieces import copy, writable
 
 
-@compiled
-def _take_greater(work: Any, numbers: Any, to: int, at: int, size: int, tap: int) -> None:
-    """Take what is greater at another place than what is there, with its number; NaN is greater than anything."""
-    target, place = np.uintp(to), np.uintp(at)  # unsigned indices count from no end, so that the compiler makes vectors
-    for j in range(size):
-        i = np.uintp(j)
-        held, met = work[target + i], work[place + i]
-        is_greater = met > held or met != met
-        work[target + i] = met if is_greater else held
-        numbers[target + i] = numbers[place + i] + tap if is_greater else numbers[target + i]
+@numba.njit(error_model="numpy")
+def _greater_of(best: Any, numbers: Any, held: Any, held_numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
+    """The greater of what is held and what is met, with its number; NaN is greater than anything.
+
+    Numbers are of the values' type, so that the compiler makes vectors of equal length.
+    """
+    for i in range(best.size):
+        one, other, number, other_number = held[i], met[i], held_numbers[i], met_numbers[i] + tap
+        is_greater = (other > one) | (other != other)
+        best[i] = other if is_greater else one
+        numbers[i] = other_number if is_greater else number
+
+
+@numba.njit(error_model="numpy")
+def _take_greater(best: Any, numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
+    """The same, of the best so far: an array that is read and written keeps the compiler from making vectors."""
+    for i in range(best.size):
+        one, other, number, other_number = best[i], met[i], numbers[i], met_numbers[i] + tap
+        is_greater = (other > one) | (other != other)
+        best[i] = other if is_greater else one
+        numbers[i] = other_number if is_greater else number
 
 
 @compiled
@@ -42,11 +53,16 @@ def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
     for axis in range(len(axes)):
         kernel, step = axes[axis]
         size -= (kernel - 1) * step
-        work[at + store : at + store + size] = work[at : at + size]
-        numbers[at + store : at + store + size] = numbers[at : at + size]
+        to = at + store
+        best, best_numbers = work[to : to + size], numbers[to : to + size]
         for tap in range(1, kernel):
-            _take_greater(work, numbers, at + store, at + tap * step, size, tap * weight)
-        at, weight = at + store, weight * kernel
+            there, number = at + tap * step, work.dtype.type(tap * weight)
+            met, met_numbers = work[there : there + size], numbers[there : there + size]
+            if tap == 1:
+                _greater_of(best, best_numbers, work[at : at + size], numbers[at : at + size], met, met_numbers, number)
+            else:
+                _take_greater(best, best_numbers, met, met_numbers, number)
+        at, weight = to, weight * kernel
     return at
 
 
@@ -69,12 +85,13 @@ def _find(
         for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
             for line in range(len(lines)):
                 to, of, length = lines[line]
-                work[begin + to : begin + to + length] = x[plane * size + of : plane * size + of + length]
+                copy(work, begin + to, x, plane * size + of, length)
             found, first = _slide(work, numbers, begin, axes, store), plane * positions
             for i in range(positions):
                 best = work[found + firsts[i]]
-                out[first + i] = best
-                taps[first + i] = first_taps[i] if best == -np.inf else numbers[found + firsts[i]]
+                out[first + i], taps[first + i] = best, np.uint8(numbers[found + firsts[i]])
+                if best == -np.inf:
+                    taps[first + i] = first_taps[i]
 
 
 @Loop
@@ -93,7 +110,7 @@ def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows) -> N
     """Write the maximum of each window into *out* and the number of the first window element that has it into *taps*."""
     t, threads = _tables(w), min(max_threads(), len(planes))
     space = threads * (len(t.axes) + 1) * size_of(w.padded)
-    work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), np.uint8)
+    work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), planes.dtype)
     planes = writable(ctx, "planes", planes).reshape(-1)
     tables = t.firsts, t.first_taps, t.axes, t.lines
     _find.run(True, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims))
