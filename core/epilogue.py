@@ -80,13 +80,12 @@ class WithEpilogue(Op):
         self._op, self._kernel, self._count, self._steps = op, kernel, count, tuple(steps)
         own = range(count)
         others = [(step.op, i) for step in steps for i in range(len(step.others) + 1) if i != step.position]
-        self.op_name = op.op_name
-        self.keep_inputs = tuple(i for i in own if includes(op.keep_inputs, i))
-        self.keep_output = steps[-1].op.keep_output
         wanted = [includes(op.gradient_inputs, i) for i in own] + [includes(of.gradient_inputs, i) for of, i in others]
-        self.gradient_inputs = tuple(i for i, is_wanted in enumerate(wanted) if is_wanted)
-        self.sparse_inputs, self.layout_inputs, self.in_place = op.sparse_inputs, op.layout_inputs, op.in_place
-        self.by_rows, self.whole_sequences, self.has_effects = op.by_rows, op.whole_sequences, op.has_effects
+        same = ("op_name", "sparse_inputs", "layout_inputs", "in_place", "by_rows", "whole_sequences", "has_effects")
+        self.__dict__.update({name: getattr(op, name) for name in same})
+        self.__dict__["keep_inputs"] = tuple(i for i in own if includes(op.keep_inputs, i))
+        self.__dict__["keep_output"] = steps[-1].op.keep_output
+        self.__dict__["gradient_inputs"] = tuple(i for i, is_wanted in enumerate(wanted) if is_wanted)
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         return self._op.infer(*inputs[: self._count])

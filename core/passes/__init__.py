@@ -19,8 +19,9 @@ from .constants import ConstantFolding
 from .dead import DeadCode
 from .epilogues import Epilogues
 from .in_place import InPlace
+from .maxima import Maxima
 
-BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Epilogues(), Accumulation(), InPlace(), Blocks())
+BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Maxima(), Epilogues(), Accumulation(), InPlace(), Blocks())
 """In the order in which they run; those of plugins follow, by name."""
 
 _environment = os.environ.get("CNTK_PASSES")
@@ -47,7 +48,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core import passes
     >>> list(passes.available())
-    ['constants', 'common', 'dead', 'epilogues', 'accumulation', 'in_place', 'blocks']
+    ['constants', 'common', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """
