@@ -1,4 +1,4 @@
-"""Epilogues: element-wise operators that a kernel applies to its result while it is at hand, instead of in passes over memory of their own."""
+"""Epilogues: element-wise operators that a kernel applies to its result while it is at hand, which saves passes over memory."""
 
 from __future__ import annotations
 

@@ -87,9 +87,9 @@ class _Loops(NamedTuple):
         """Write the gradients of scale, bias, operand and addend."""
         y = self._by_feature(self.out, scale) if self.is_cut else dy
         da = dy if self.addend is None else self._by_feature(self.addend, scale)
-        sends, adds = dx is not None, self.addend is not None
         vectors = scale, mean, inverse, slope, offset
-        _module().differentiate.run(x.size >= SHARED_FROM, x, dy, y, self.is_cut, *vectors, dx if sends else dy, sends, da, adds, self._part(x))
+        targets = dy if dx is None else dx, dx is not None, da, self.addend is not None
+        _module().differentiate.run(x.size >= SHARED_FROM, x, dy, y, self.is_cut, *vectors, *targets, self._part(x))
 
     def _by_feature(self, array: Any, scale: Any) -> Any:
         return self.op.by_feature(self.ctx, array, scale.size)

@@ -1,7 +1,7 @@
 """Loops of batch normalisation over features, which go through memory in its order, image by image.
 
-Sums over a plane, a feature of one row, are taken in lanes, in the type of the values, those over planes in float64.  Rows are cut into parts
-whose number does not depend on that of the threads, and what is found in each is put together in order.
+Sums over a plane, a feature of one row, are taken in lanes, in the type of the values, those over planes in float64.  Rows are cut into
+parts whose number does not depend on that of the threads, and what is found in each is put together in order.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _send_to_addend(da: Any, dy: Any, y: Any, row: int, f: int) -> None:
 def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
     """Mean and sum of squared distances from it of each feature, over some rows.
 
-    Distances are taken from the mean so far, so that nothing large cancels.  (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a
-    pairwise algorithm for computing sample variances", 1979.)
+    Distances are taken from the mean so far, so that nothing large cancels.  (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae
+    and a pairwise algorithm for computing sample variances", 1979.)
     """
     _, features, places = x.shape
     for f in range(features):
@@ -111,8 +111,9 @@ def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
 
 @Loop
 def normalise(
-    x: Any, y: Any, addend: Any, adds: bool, least: Any, scale: Any, bias: Any, mean: Any, variance: Any, inverse: Any, epsilon: float, part: Any
-) -> None:
+    x: Any, y: Any, addend: Any, adds: bool, least: Any, scale: Any, bias: Any,
+    mean: Any, variance: Any, inverse: Any, epsilon: float, part: Any,
+) -> None:  # fmt: skip
     """Write the statistics of each feature of x ``(rows, features, places)``, and to y its normalised values.
 
     Args:

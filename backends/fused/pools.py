@@ -21,26 +21,31 @@ from .pieces import copy, writable
 
 
 @numba.njit(error_model="numpy")
-def _greater_of(best: Any, numbers: Any, held: Any, held_numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
-    """The greater of what is held and what is met, with its number; NaN is greater than anything.
+def _greater(one: Any, number: Any, other: Any, other_number: Any) -> Any:
+    """The greater of two values with its number; NaN is greater than anything."""
+    is_greater = (other > one) | (other != other)
+    return (other if is_greater else one), (other_number if is_greater else number)
+
+
+@numba.njit(error_model="numpy")
+def _greatest_of_three(
+    best: Any, numbers: Any, first: Any, first_numbers: Any, second: Any, second_numbers: Any, third: Any, third_numbers: Any,
+    tap: Any, last: Any,
+) -> None:  # fmt: skip
+    """The greatest of three arrays and its number, to which those of the second add *tap*, those of the third *last*.
 
     Numbers are of the values' type, so that the compiler makes vectors of equal length.
     """
     for i in range(best.size):
-        one, other, number, other_number = held[i], met[i], held_numbers[i], met_numbers[i] + tap
-        is_greater = (other > one) | (other != other)
-        best[i] = other if is_greater else one
-        numbers[i] = other_number if is_greater else number
+        value, number = _greater(first[i], first_numbers[i], second[i], second_numbers[i] + tap)
+        best[i], numbers[i] = _greater(value, number, third[i], third_numbers[i] + last)
 
 
 @numba.njit(error_model="numpy")
 def _take_greater(best: Any, numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
-    """The same, of the best so far: an array that is read and written keeps the compiler from making vectors."""
+    """The greater of an array and the best so far, which needs a loop of its own: arrays that may be the same are gone through singly."""
     for i in range(best.size):
-        one, other, number, other_number = best[i], met[i], numbers[i], met_numbers[i] + tap
-        is_greater = (other > one) | (other != other)
-        best[i] = other if is_greater else one
-        numbers[i] = other_number if is_greater else number
+        best[i], numbers[i] = _greater(best[i], numbers[i], met[i], met_numbers[i] + tap)
 
 
 @compiled
@@ -53,15 +58,18 @@ def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
     for axis in range(len(axes)):
         kernel, step = axes[axis]
         size -= (kernel - 1) * step
-        to = at + store
+        to, last = at + store, min(2, kernel - 1)
         best, best_numbers = work[to : to + size], numbers[to : to + size]
-        for tap in range(1, kernel):
-            there, number = at + tap * step, work.dtype.type(tap * weight)
-            met, met_numbers = work[there : there + size], numbers[there : there + size]
-            if tap == 1:
-                _greater_of(best, best_numbers, work[at : at + size], numbers[at : at + size], met, met_numbers, number)
-            else:
-                _take_greater(best, best_numbers, met, met_numbers, number)
+        first, first_numbers = work[at : at + size], numbers[at : at + size]
+        there = at + step
+        second, second_numbers = work[there : there + size], numbers[there : there + size]
+        there = at + last * step
+        third, third_numbers = work[there : there + size], numbers[there : there + size]
+        added = work.dtype.type(weight), work.dtype.type(last * weight)
+        _greatest_of_three(best, best_numbers, first, first_numbers, second, second_numbers, third, third_numbers, *added)
+        for tap in range(3, kernel):
+            there = at + tap * step
+            _take_greater(best, best_numbers, work[there : there + size], numbers[there : there + size], work.dtype.type(tap * weight))
         at, weight = to, weight * kernel
     return at
 
@@ -86,7 +94,7 @@ def _find(
             for line in range(len(lines)):
                 to, of, length = lines[line]
                 copy(work, begin + to, x, plane * size + of, length)
-            found, first = _slide(work, numbers, begin, axes, store), plane * positions
+            found, first = np.uintp(_slide(work, numbers, begin, axes, store)), plane * positions
             for i in range(positions):
                 best = work[found + firsts[i]]
                 out[first + i], taps[first + i] = best, np.uint8(numbers[found + firsts[i]])
@@ -128,7 +136,7 @@ class _Tables(NamedTuple):
 
     Attributes:
         starts, offsets: where each window begins in a plane, and how far from there its elements are.
-        firsts, first_taps: where each window begins in a padded plane, and its first element that is not padding.
+        firsts, first_taps: where each window begins in a padded plane, unsigned, and its first element that is not padding.
         axes: elements of a window along each axis, the last axis first, and the distance between two of them in a padded plane.
         lines: copies from a plane to a padded one: where to, where from, how many elements.
     """
@@ -153,7 +161,8 @@ def _tables(w: Windows) -> _Tables:
         starts, offsets = np.add.outer(starts * dim, places - lower).reshape(-1), np.add.outer(offsets * dim, steps).reshape(-1)
         firsts = np.add.outer(firsts * padded, places).reshape(-1)
     axes = [(kernel, step) for kernel, step in zip(w.kernel, w.steps, strict=True) if kernel > 1][::-1]
-    return _Tables(starts, offsets, firsts, is_inside.argmax(axis=1).astype(np.uint8), np.array(axes).reshape(-1, 2), _lines(w))
+    first_taps = is_inside.argmax(axis=1).astype(np.uint8)
+    return _Tables(starts, offsets, firsts.astype(np.uintp), first_taps, np.array(axes).reshape(-1, 2), _lines(w))
 
 
 def _lines(w: Windows) -> Any:

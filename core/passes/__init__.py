@@ -21,7 +21,10 @@ from .epilogues import Epilogues
 from .in_place import InPlace
 from .maxima import Maxima
 
-BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Maxima(), Epilogues(), Accumulation(), InPlace(), Blocks())
+_REWRITING = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Maxima(), Epilogues())
+_ARRANGING = (Accumulation(), InPlace(), Blocks())
+
+BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
 """In the order in which they run; those of plugins follow, by name."""
 
 _environment = os.environ.get("CNTK_PASSES")

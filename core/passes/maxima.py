@@ -1,4 +1,4 @@
-"""Maxima: what picks the greatest elements goes before an activation that keeps their order, which then has fewer elements to go through."""
+"""Maxima: what picks the greatest elements goes before an activation that keeps their order, which then has fewer to go through."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ class Taking:
     """A kernel of products that takes all it is offered, or some, and leaves it to the steps themselves."""
 
     most = 9
-    offered: list[list[str]] = []
+    offered: ClassVar[list[list[str]]] = []
 
     @classmethod
     def takes(cls, op: Any, steps: Sequence[Step]) -> int:
