@@ -54,10 +54,10 @@ class Epilogue(NamedTuple):
     def backward(self, ctx: Context, grad: Any, out: Any) -> Any:
         """Write the gradients of the other operands, and give that of the result before the steps: *grad* itself, or scratch space."""
         grads, end = self.grads, len(self.grads)
-        for step in reversed(self.steps):
+        for number, step in reversed(list(enumerate(self.steps))):
             begin = end - len(step.others)
             passes = step.position in step.op.passes_gradient
-            before = None if passes else ctx.scratch("epilogue", grad.shape, grad.dtype)
+            before = None if passes else ctx.scratch(f"epilogue {number}", grad.shape, grad.dtype)
             wanted = step.operands(before, iter(grads[begin:end]))
             if any(dx is not None for dx in wanted):
                 step.op.backward(ctx, grad, wanted, out, *[None] * len(wanted))

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 
-FUSED_FROM = 2**16
+FUSED_FROM = 2**18
 """Values in a call from which on loops, which NumPy takes ten times as long as, save more time than it takes to load them."""
 
 SHARED_FROM = 2**19

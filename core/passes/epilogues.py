@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..epilogue import Step, WithEpilogue
-from ..op import Elementwise, includes
+from ..op import Elementwise, Op, includes
 from ..slots import COMPUTED, Instruction
 from .base import Pass
 
@@ -44,11 +44,10 @@ class Epilogues(Pass):
 def _taken(program: Program, place: int, readers: Counter[int]) -> list[Instruction]:
     """The instructions that follow the one at this place and that its kernel takes."""
     first = program.instructions[place]
-    op = first.op
-    if first.loop is not None or op.outputs != 1 or op.aligned or op.keep_output or not program.slots[first.outputs[0]].spec.is_concrete:
+    result = first.outputs[0]
+    if first.loop is not None or not _may_begin(first.op) or not program.slots[result].spec.is_concrete:
         return []
     found: list[Instruction] = []
-    result = first.outputs[0]
     for follower in program.instructions[place + 1 :]:
         if readers[result] != 1 or result in program.asked or not _is_step(program, follower, result):
             break
@@ -56,8 +55,15 @@ def _taken(program: Program, place: int, readers: Counter[int]) -> list[Instruct
         result = follower.outputs[0]
         if follower.op.keep_output:
             break
-    count = first.kernel.takes(op, _steps(program, first, found)) if found else 0
+    count = first.kernel.takes(first.op, _steps(program, first, found)) if found else 0
     return found[:count]
+
+
+def _may_begin(op: Op) -> bool:
+    """Whether an operator does nothing but compute one dense result, which its gradient does not need."""
+    more = ("finish", "view", "grad_view", "array_shape", "make_layout", "decide_layout", "fill", "remember")
+    keeps = type(op).create_checkpoint is not Op.create_checkpoint or any(hasattr(op, name) for name in more)
+    return op.outputs == 1 and not (op.aligned or op.keep_output or keeps)
 
 
 def _is_step(program: Program, instruction: Instruction, result: int) -> bool:

@@ -108,7 +108,16 @@ def recurrent(x: Any) -> Any:
     return C.sequence.last(h.replace_placeholders({before: h.output}))
 
 
-TAKEN = {rectified: ["Plus", "ReLU"], residual: ["Minus", "ReLU"], shifted_twice: ["Plus", "Plus", "Tanh"]}
+def mirrored(x: Any) -> Any:
+    return C.tanh(bias() - (bias() - product(x)))
+
+
+TAKEN = {
+    rectified: ["Plus", "ReLU"],
+    residual: ["Minus", "ReLU"],
+    mirrored: ["Minus", "Minus", "Tanh"],
+    shifted_twice: ["Plus", "Plus", "Tanh"],
+}
 
 
 def operators(root: Any, **options: Any) -> list[str]:
