@@ -176,6 +176,10 @@ class Op:
         """Whether the gradient of operand *index* comes as a :class:`~cntk.core.sparse.RowSparse` for *inputs* of this kind."""
         return False
 
+    def picks_greatest(self, operand: Spec) -> bool:
+        """Whether each element of the result is the greatest of some elements of this only operand, and the gradient goes there."""
+        return False
+
     # Optional: defined only by ops that need it.
     #
     # view(self, x, out_shape) -> array            the result shares memory with the first operand: no forward step runs
@@ -212,6 +216,8 @@ class Elementwise(Op):
     aligned = True
     passes_gradient: ClassVar[tuple[int, ...]] = ()
     """Operands whose gradient is the result's gradient unchanged; they need no :meth:`gradient`."""
+    keeps_order: ClassVar[bool] = False
+    """Whether, of one operand, greater elements give greater results, or equal ones, and these only where the gradient is 0."""
 
     def infer(self, *inputs: Spec) -> Spec:
         common = self.common(*inputs)

@@ -51,6 +51,12 @@ class Windows:
         return any(self.lower) or any(self.upper)
 
     @cached_property
+    def meet_elements(self) -> bool:
+        """Whether every window meets an element of the array, where they are not dilated."""
+        axes = zip(self.out, self.strides, self.lower, self.dims, self.kernel, strict=True)
+        return all(kernel > lower and (out - 1) * stride - lower < dim for out, stride, lower, dim, kernel in axes)
+
+    @cached_property
     def padded(self) -> Shape:
         """Sizes of the axes with their padding."""
         return tuple(lower + dim + upper for lower, dim, upper in zip(self.lower, self.dims, self.upper, strict=True))

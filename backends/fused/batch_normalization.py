@@ -1,4 +1,4 @@
-"""The kernel of batch normalisation in training.
+"""The kernel of batch normalisation in training, with the sum and the rectifier that follow.
 
 Numba, and the loops that it compiles, are imported when there is enough to do.
 """
@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.context import Context
+from ...core.epilogue import Epilogue, Step
 
-FUSED_FROM = 2**20
-"""Values in a call from which on loops save more time than it takes to load them."""
+FUSED_FROM = 2**18
+"""Values in a call from which on loops, which NumPy takes ten times as long as, save more time than it takes to load them."""
+
+SHARED_FROM = 2**19
+"""Values in a call from which on it gains by a second thread, which must be woken for each of two passes."""
 
 LEAST_PLACES = 16
 """Values of a feature side by side that are worth lanes."""
@@ -26,20 +30,79 @@ class BatchNormalizationKernel:
     in_place = True
 
     @staticmethod
-    def forward(op: Any, ctx: Context, out: Any, *inputs: Any) -> None:
-        op.forward(ctx, out, *inputs, loops=_loops(op, ctx, inputs))
+    def takes(op: Any, steps: Sequence[Step]) -> int:
+        """A rectifier, or a sum with a value of the same shape and a rectifier."""
+        names = [step.op.op_name for step in steps[:2]]
+        if names[0] == "ReLU":
+            return 1
+        return 2 if names == ["Plus", "ReLU"] and steps[0].others[0].axes else 0
 
     @staticmethod
-    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        op.backward(ctx, grad, grads, out, *inputs, loops=_loops(op, ctx, inputs))
+    def forward(op: Any, ctx: Context, out: Any, *inputs: Any, epilogue: Epilogue | None = None) -> None:
+        if _is_for_loops(op, ctx, inputs):
+            addend = epilogue.others[0] if epilogue is not None and epilogue.others else None
+            op.forward(ctx, out, *inputs, loops=_Loops(op, ctx, epilogue is not None, addend))
+            return
+        op.forward(ctx, out, *inputs)
+        if epilogue is not None:
+            epilogue.forward(ctx, out)
+
+    @staticmethod
+    def backward(
+        op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any, epilogue: Epilogue | None = None
+    ) -> None:
+        if _is_for_loops(op, ctx, inputs):
+            addend = epilogue.grads[0] if epilogue is not None and epilogue.grads else None
+            op.backward(ctx, grad, grads, out, *inputs, loops=_Loops(op, ctx, epilogue is not None, addend, out))
+            return
+        if epilogue is not None:
+            grad = epilogue.backward(ctx, grad, out)
+        if any(dx is not None for dx in grads):
+            op.backward(ctx, grad, grads, out, *inputs)
 
 
-def _loops(op: Any, ctx: Context, inputs: Sequence[Any]) -> Any:
-    """The module of loops; None if the operator is to use its own."""
+class _Loops(NamedTuple):
+    """The loops with what is theirs alone.
+
+    Attributes:
+        is_cut: whether a rectifier follows.
+        addend: what is added before it, or the array of that gradient; None for nothing.
+        out: the result, in a backward step.
+    """
+
+    op: Any
+    ctx: Context
+    is_cut: bool
+    addend: Any
+    out: Any = None
+
+    def normalise(self, x: Any, y: Any, scale: Any, bias: Any, *statistics_and_epsilon: Any) -> None:
+        """Write the statistics of each feature of x, and the result to y."""
+        least = x.dtype.type(0 if self.is_cut else -np.inf)
+        addend = y if self.addend is None else self._by_feature(self.addend, scale)
+        adds = self.addend is not None
+        _module().normalise.run(x.size >= SHARED_FROM, x, y, addend, adds, least, scale, bias, *statistics_and_epsilon, self._part(x))
+
+    def differentiate(self, x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
+        """Write the gradients of scale, bias, operand and addend."""
+        y = self._by_feature(self.out, scale) if self.is_cut else dy
+        da = dy if self.addend is None else self._by_feature(self.addend, scale)
+        vectors = scale, mean, inverse, slope, offset
+        targets = dy if dx is None else dx, dx is not None, da, self.addend is not None
+        _module().differentiate.run(x.size >= SHARED_FROM, x, dy, y, self.is_cut, *vectors, *targets, self._part(x))
+
+    def _by_feature(self, array: Any, scale: Any) -> Any:
+        return self.op.by_feature(self.ctx, array, scale.size)
+
+    def _part(self, x: Any) -> Any:
+        """Space for what is found in each part of the rows."""
+        return self.ctx.scratch("part", (2, min(_module().PARTS, len(x)), x.shape[1]), np.float64)
+
+
+def _is_for_loops(op: Any, ctx: Context, inputs: Sequence[Any]) -> bool:
     x, scale = inputs[:2]
-    if not ctx.training or x.dtype == np.float16 or x.size < FUSED_FROM or op.by_feature(ctx, x, scale.size).shape[2] < LEAST_PLACES:
-        return None
-    return _module()
+    is_large = ctx.training and x.dtype != np.float16 and x.size >= FUSED_FROM
+    return is_large and op.by_feature(ctx, x, scale.size).shape[2] >= LEAST_PLACES
 
 
 @lru_cache(maxsize=1)

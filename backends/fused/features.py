@@ -1,6 +1,7 @@
-"""Loops of batch normalisation over features, each of which stays in the cache while it is gone through again.
+"""Loops of batch normalisation over features, which go through memory in its order, image by image.
 
-Sums of a row are taken in lanes, in the type of the values; those of all rows in float64.
+Sums over a plane, a feature of one row, are taken in lanes, in the type of the values, those over planes in float64.  Rows are cut into
+parts whose number does not depend on that of the threads, and what is found in each is put together in order.
 """
 
 from __future__ import annotations
@@ -10,77 +11,177 @@ from typing import Any
 import numba
 import numpy as np
 
-from .loops import Loop
+from .loops import Loop, compiled
+
+PARTS = 8
 
 LANES = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""
 
 
 @numba.njit(fastmath=LANES, error_model="numpy")
-def _sum(row: Any) -> Any:
-    total = row.dtype.type(0)
-    for i in range(row.size):
-        total += row[i]
-    return total
+def _moments(x: Any, row: int, f: int, centre: Any) -> Any:
+    """Sums of a plane's distances from a *centre*, and of their squares."""
+    total = squares = x.dtype.type(0)
+    for i in range(x.shape[2]):
+        away = x[row, f, i] - centre
+        total += away
+        squares += away * away
+    return total, squares
 
 
 @numba.njit(fastmath=LANES, error_model="numpy")
-def _squares(row: Any, mean: Any) -> Any:
-    total = row.dtype.type(0)
-    for i in range(row.size):
-        total += (row[i] - mean) * (row[i] - mean)
-    return total
+def _products(x: Any, dy: Any, row: int, f: int, mean: Any) -> Any:
+    """Sums of a plane's gradient, and of its products with the distances from the *mean*."""
+    total = products = x.dtype.type(0)
+    for i in range(x.shape[2]):
+        d = dy[row, f, i]
+        total += d
+        products += d * (x[row, f, i] - mean)
+    return total, products
 
 
 @numba.njit(fastmath=LANES, error_model="numpy")
-def _products(row: Any, gradient: Any, mean: Any) -> Any:
-    total = row.dtype.type(0)
-    for i in range(row.size):
-        total += gradient[i] * (row[i] - mean)
-    return total
+def _products_of_positive(x: Any, dy: Any, y: Any, row: int, f: int, mean: Any) -> Any:
+    """The same, of a gradient that is 0 where the result is."""
+    total = products = zero = x.dtype.type(0)
+    for i in range(x.shape[2]):
+        d = dy[row, f, i] * x.dtype.type(y[row, f, i] > zero)
+        total += d
+        products += d * (x[row, f, i] - mean)
+    return total, products
+
+
+@numba.njit(error_model="numpy")
+def _write(y: Any, x: Any, row: int, f: int, mean: Any, factor: Any, bias: Any, least: Any) -> None:
+    for i in range(x.shape[2]):
+        value = (x[row, f, i] - mean) * factor + bias
+        y[row, f, i] = least if value < least else value
+
+
+@numba.njit(error_model="numpy")
+def _write_sum(y: Any, x: Any, addend: Any, row: int, f: int, mean: Any, factor: Any, bias: Any, least: Any) -> None:
+    for i in range(x.shape[2]):
+        value = (x[row, f, i] - mean) * factor + bias + addend[row, f, i]
+        y[row, f, i] = least if value < least else value
+
+
+@numba.njit(error_model="numpy")
+def _send(dx: Any, dy: Any, x: Any, row: int, f: int, mean: Any, tilt: Any, level: Any, factor: Any) -> None:
+    for i in range(x.shape[2]):
+        dx[row, f, i] = (dy[row, f, i] - (x[row, f, i] - mean) * tilt - level) * factor
+
+
+@numba.njit(error_model="numpy")
+def _send_positive(dx: Any, dy: Any, y: Any, x: Any, row: int, f: int, mean: Any, tilt: Any, level: Any, factor: Any) -> None:
+    zero = x.dtype.type(0)
+    for i in range(x.shape[2]):
+        d = dy[row, f, i] * x.dtype.type(y[row, f, i] > zero)
+        dx[row, f, i] = (d - (x[row, f, i] - mean) * tilt - level) * factor
+
+
+@numba.njit(error_model="numpy")
+def _send_to_addend(da: Any, dy: Any, y: Any, row: int, f: int) -> None:
+    zero = da.dtype.type(0)
+    for i in range(da.shape[2]):
+        da[row, f, i] = dy[row, f, i] * da.dtype.type(y[row, f, i] > zero)
+
+
+@compiled
+def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
+    """Mean and sum of squared distances from it of each feature, over some rows.
+
+    Distances are taken from the mean so far, so that nothing large cancels.  (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae
+    and a pairwise algorithm for computing sample variances", 1979.)
+    """
+    _, features, places = x.shape
+    for f in range(features):
+        middle[f] = _moments(x, begin, f, x.dtype.type(0))[0] / places
+        spread[f] = 0
+    for row in range(begin, end):
+        before = row - begin
+        for f in range(features):
+            centre = x.dtype.type(middle[f])
+            total, squares = _moments(x, row, f, centre)
+            inner = total / places
+            away = centre + inner - middle[f]
+            middle[f] += away / (before + 1)
+            spread[f] += squares - total * inner + away * away * (places * before / (before + 1))
 
 
 @Loop
-def normalise(x: Any, y: Any, scale: Any, bias: Any, mean: Any, variance: Any, inverse: Any, epsilon: Any) -> None:
-    """Write the statistics of each feature of x ``(rows, features, places)``, and its normalised values to y."""
+def normalise(
+    x: Any, y: Any, addend: Any, adds: bool, least: Any, scale: Any, bias: Any,
+    mean: Any, variance: Any, inverse: Any, epsilon: float, part: Any,
+) -> None:  # fmt: skip
+    """Write the statistics of each feature of x ``(rows, features, places)``, and to y its normalised values.
+
+    Args:
+        addend: what is added to these where *adds* says so.
+        least: what results do not fall below.
+        part: space for sums, (2, parts, features).
+    """
     rows, features, places = x.shape
-    for f in numba.prange(features):
-        total = 0.0
-        for row in range(rows):
-            total += _sum(x[row, f])
-        mean[f] = total / (rows * places)
-        total = 0.0
-        for row in range(rows):
-            total += _squares(x[row, f], mean[f])
-        variance[f] = total / (rows * places)
+    parts = part.shape[1]
+    for p in numba.prange(parts):
+        _measure(x, rows * p // parts, rows * (p + 1) // parts, part[0, p], part[1, p])
+    for f in range(features):
+        middle, spread, known = part[0, 0, f], part[1, 0, f], rows // parts
+        for p in range(1, parts):
+            more = rows * (p + 1) // parts - rows * p // parts
+            away = part[0, p, f] - middle
+            middle += away * more / (known + more)
+            spread += part[1, p, f] + away * away * (places * known * more / (known + more))
+            known += more
+        mean[f], variance[f] = middle, spread / (rows * places)
         inverse[f] = 1 / np.sqrt(variance[f] + epsilon)
-        factor = inverse[f] * scale[f]
-        for row in range(rows):
-            for i in range(places):
-                y[row, f, i] = (x[row, f, i] - mean[f]) * factor + bias[f]
+    for p in numba.prange(parts):
+        for row in range(rows * p // parts, rows * (p + 1) // parts):
+            for f in range(features):
+                if adds:
+                    _write_sum(y, x, addend, row, f, mean[f], inverse[f] * scale[f], bias[f], least)
+                else:
+                    _write(y, x, row, f, mean[f], inverse[f] * scale[f], bias[f], least)
 
 
 @Loop
-def sums(x: Any, dy: Any, mean: Any, inverse: Any, slope: Any, offset: Any) -> None:
-    """Write the gradients of scale and bias."""
-    rows, features, _ = x.shape
-    for f in numba.prange(features):
-        products = total = 0.0
-        for row in range(rows):
-            products += _products(x[row, f], dy[row, f], mean[f])
-            total += _sum(dy[row, f])
-        slope[f] = products * inverse[f]
-        offset[f] = total
+def differentiate(
+    x: Any, dy: Any, y: Any, is_cut: bool, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any,
+    dx: Any, sends: bool, da: Any, adds: bool, part: Any,
+) -> None:  # fmt: skip
+    """Write the gradients of scale, bias, operand, through the statistics too, and addend.
 
-
-@Loop
-def gradient(x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
-    """Write the gradient of x, through the statistics too."""
+    Args:
+        is_cut: whether the gradient is 0 where the result y is not positive.
+        sends, adds: whether the gradients of operand and addend, dx and da, are wanted.
+        part: space for sums, (2, parts, features).
+    """
     rows, features, places = x.shape
-    for f in numba.prange(features):
-        factor = inverse[f] * scale[f]
-        tilt = slope[f] * inverse[f] / (rows * places)
-        level = offset[f] / (rows * places)
-        for row in range(rows):
-            for i in range(places):
-                dx[row, f, i] = (dy[row, f, i] - (x[row, f, i] - mean[f]) * tilt - level) * factor
+    parts = part.shape[1]
+    for p in numba.prange(parts):
+        for f in range(features):
+            part[0, p, f] = part[1, p, f] = 0
+        for row in range(rows * p // parts, rows * (p + 1) // parts):
+            for f in range(features):
+                if is_cut:
+                    total, products = _products_of_positive(x, dy, y, row, f, mean[f])
+                else:
+                    total, products = _products(x, dy, row, f, mean[f])
+                part[0, p, f] += products
+                part[1, p, f] += total
+    for f in range(features):
+        for p in range(1, parts):
+            part[0, 0, f] += part[0, p, f]
+            part[1, 0, f] += part[1, p, f]
+        slope[f], offset[f] = part[0, 0, f] * inverse[f], part[1, 0, f]
+    count = rows * places
+    for p in numba.prange(parts):
+        for row in range(rows * p // parts, rows * (p + 1) // parts):
+            for f in range(features):
+                tilt, level, factor = slope[f] * inverse[f] / count, offset[f] / count, inverse[f] * scale[f]
+                if sends and is_cut:
+                    _send_positive(dx, dy, y, x, row, f, mean[f], tilt, level, factor)
+                elif sends:
+                    _send(dx, dy, x, row, f, mean[f], tilt, level, factor)
+                if adds:
+                    _send_to_addend(da, dy, y, row, f)

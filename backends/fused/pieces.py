@@ -27,19 +27,6 @@ def copy(target: Any, at: int, source: Any, start: int, size: int) -> None:
 
 
 @numba.njit(error_model="numpy")
-def gather(target: Any, at: int, source: Any, start: int, stride: int, pieces: Any) -> None:
-    """Copy pieces of *source*, whose elements lie *stride* apart, to where they belong."""
-    for i in range(len(pieces)):
-        place, origin, size = at + pieces[i, 0], start + pieces[i, 1], pieces[i, 2]
-        if stride == 1:
-            copy(target, place, source, origin, size)
-        else:
-            to, of = target[place : place + size], source[origin:]
-            for j in range(size):
-                to[j] = of[j * stride]
-
-
-@numba.njit(error_model="numpy")
 def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any) -> None:
     """Copy lines of *source*, whose elements lie *stride* apart, to where they belong in *target*, *step* apart."""
     for i in range(len(lines)):

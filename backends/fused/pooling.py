@@ -52,8 +52,7 @@ def is_for_loops(w: Windows, planes: int, dtype: Any) -> bool:
     kernel = size_of(w.kernel)
     if dtype == np.float16 or planes * size_of(w.out) * kernel < FUSED_FROM or kernel > LARGEST_WINDOW or w.kernel == w.padded:
         return False
-    axes = zip(w.out, w.strides, w.lower, w.dims, strict=True)
-    return all((out - 1) * stride - lower < dim for out, stride, lower, dim in axes)
+    return w.meet_elements
 
 
 def _planes(op: Any, ctx: Context, x: Any) -> tuple[Any, Windows]:

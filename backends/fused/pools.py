@@ -1,7 +1,7 @@
 """Maxima of windows in compiled loops over planes: samples, or channels of them.
 
-As for a correlation, lines are first copied for every place in a window's line, so that what an element of the windows meets at all of
-them is made of long runs.
+The maxima of all windows, wherever they begin, are found on flat memory, one axis after the other: long runs, which fill vector registers,
+are worth more than what is thrown away.
 """
 
 from __future__ import annotations
@@ -16,31 +16,90 @@ from ...core.context import Context
 from ...core.shape import size_of
 from ...core.threads import max_threads
 from ...core.windows import Windows
-from .loops import Loop
-from .pieces import gather, writable
-from .window_lines import pieces_of
+from .loops import Loop, compiled
+from .pieces import copy, writable
+
+
+@numba.njit(error_model="numpy")
+def _greater(one: Any, number: Any, other: Any, other_number: Any) -> Any:
+    """The greater of two values with its number; NaN is greater than anything."""
+    is_greater = (other > one) | (other != other)
+    return (other if is_greater else one), (other_number if is_greater else number)
+
+
+@numba.njit(error_model="numpy")
+def _greatest_of_three(
+    best: Any, numbers: Any, first: Any, first_numbers: Any, second: Any, second_numbers: Any, third: Any, third_numbers: Any,
+    tap: Any, last: Any,
+) -> None:  # fmt: skip
+    """The greatest of three arrays and its number, to which those of the second add *tap*, those of the third *last*.
+
+    Numbers are of the values' type, so that the compiler makes vectors of equal length.
+    """
+    for i in range(best.size):
+        value, number = _greater(first[i], first_numbers[i], second[i], second_numbers[i] + tap)
+        best[i], numbers[i] = _greater(value, number, third[i], third_numbers[i] + last)
+
+
+@numba.njit(error_model="numpy")
+def _take_greater(best: Any, numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
+    """The greater of an array and the best so far, which needs a loop of its own: arrays that may be the same are gone through singly."""
+    for i in range(best.size):
+        best[i], numbers[i] = _greater(best[i], numbers[i], met[i], met_numbers[i] + tap)
+
+
+@compiled
+def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
+    """Find the maximum of the window that begins at each element of a plane, axis by axis; tell where in *work* they are.
+
+    Results of windows that reach over the end of a line mean nothing.
+    """
+    size, weight = store, 1
+    for axis in range(len(axes)):
+        kernel, step = axes[axis]
+        size -= (kernel - 1) * step
+        to, last = at + store, min(2, kernel - 1)
+        best, best_numbers = work[to : to + size], numbers[to : to + size]
+        first, first_numbers = work[at : at + size], numbers[at : at + size]
+        there = at + step
+        second, second_numbers = work[there : there + size], numbers[there : there + size]
+        there = at + last * step
+        third, third_numbers = work[there : there + size], numbers[there : there + size]
+        added = work.dtype.type(weight), work.dtype.type(last * weight)
+        _greatest_of_three(best, best_numbers, first, first_numbers, second, second_numbers, third, third_numbers, *added)
+        for tap in range(3, kernel):
+            there = at + tap * step
+            _take_greater(best, best_numbers, work[there : there + size], numbers[there : there + size], work.dtype.type(tap * weight))
+        at, weight = to, weight * kernel
+    return at
 
 
 @Loop
-def _find(work: Any, out: Any, taps: Any, x: Any, first_taps: Any, lines: Any, runs: Any, runs_of_tap: int, stride: int, size: int) -> None:
-    positions, threads = len(first_taps), len(work)
-    planes = len(x) // size
+def _find(
+    threads: int, work: Any, numbers: Any, x: Any, out: Any, taps: Any, firsts: Any, first_taps: Any, axes: Any, lines: Any, size: int
+) -> None:
+    """Find the maximum of each window of each plane, and the number of the first element that has it.
+
+    Args:
+        work, numbers: flat space, for values and the numbers of the window elements they come from.
+        size: elements of a plane of x.
+    """
+    positions, planes, space = len(firsts), len(x) // size, len(work) // threads
+    store = space // (len(axes) + 1)
     for thread in numba.prange(threads):
-        store = work[thread]
-        store[:] = -np.inf
+        begin = thread * space
+        work[begin : begin + store] = -np.inf
+        numbers[begin : begin + store] = 0
         for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
-            results, places = out[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]
-            results[:] = -np.inf
-            places[:] = first_taps
-            gather(store, 0, x, plane * size, stride, lines)
-            for i in range(len(runs)):
-                at, start, length = runs[i]
-                best, numbers, met = results[at : at + length], places[at : at + length], store[start : start + length]
-                tap = np.uint8(i // runs_of_tap)
-                for j in range(length):
-                    is_better = met[j] > best[j] or met[j] != met[j]
-                    best[j] = met[j] if is_better else best[j]
-                    numbers[j] = tap if is_better else numbers[j]
+            for line in range(len(lines)):
+                to, of, length = lines[line]
+                copy(work, begin + to, x, plane * size + of, length)
+            found, first = np.uintp(_slide(work, numbers, begin, axes, store)), plane * positions
+            for i in range(positions):
+                best = work[found + firsts[i]]
+                out[first + i], taps[first + i] = best, np.uint8(numbers[found + firsts[i]])
+                if best == -np.inf:
+                    taps[first + i] = first_taps[i]
 
 
 @Loop
@@ -57,11 +116,12 @@ def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets
 
 def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows) -> None:
     """Write the maximum of each window into *out* and the number of the first window element that has it into *taps*."""
-    t = _tables(w)
-    work = ctx.scratch("work", (min(max_threads(), len(planes)), t.store), planes.dtype)
+    t, threads = _tables(w), min(max_threads(), len(planes))
+    space = threads * (len(t.axes) + 1) * size_of(w.padded)
+    work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), planes.dtype)
     planes = writable(ctx, "planes", planes).reshape(-1)
-    tables = t.first_taps, t.lines, t.runs, len(t.runs) // len(t.offsets)
-    _find.run(True, work, out.reshape(-1), taps.reshape(-1), planes, *tables, w.strides[-1], size_of(w.dims))
+    tables = t.firsts, t.first_taps, t.axes, t.lines
+    _find.run(True, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims))
 
 
 def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
@@ -75,28 +135,41 @@ class _Tables(NamedTuple):
     """What the loops are given for windows of one geometry.
 
     Attributes:
-        first_taps: the first element of each window that is not padding.
         starts, offsets: where each window begins in a plane, and how far from there its elements are.
-        lines, runs: copies to lines, and runs of them for one element of the windows after the other.
-        store: elements of the lines.
+        firsts, first_taps: where each window begins in a padded plane, unsigned, and its first element that is not padding.
+        axes: elements of a window along each axis, the last axis first, and the distance between two of them in a padded plane.
+        lines: copies from a plane to a padded one: where to, where from, how many elements.
     """
 
-    first_taps: Any
     starts: Any
     offsets: Any
+    firsts: Any
+    first_taps: Any
+    axes: Any
     lines: Any
-    runs: Any
-    store: int
 
 
 @lru_cache(maxsize=256)
 def _tables(w: Windows) -> _Tables:
     is_inside = np.ones((1, 1), np.bool_)
-    starts = offsets = np.zeros(1, np.int64)
-    for dim, out, stride, lower, kernel in zip(w.dims, w.out, w.strides, w.lower, w.kernel, strict=True):
-        firsts, steps = np.arange(out) * stride - lower, np.arange(kernel)
-        places = np.add.outer(firsts, steps)
-        inside = (places >= 0) & (places < dim)
+    starts = offsets = firsts = np.zeros(1, np.int64)
+    for dim, padded, out, stride, lower, kernel in zip(w.dims, w.padded, w.out, w.strides, w.lower, w.kernel, strict=True):
+        places, steps = np.arange(out) * stride, np.arange(kernel)
+        inside = np.add.outer(places - lower, steps)
+        inside = (inside >= 0) & (inside < dim)
         is_inside = (is_inside[:, None, :, None] & inside[None, :, None, :]).reshape(len(is_inside) * out, -1)
-        starts, offsets = np.add.outer(starts * dim, firsts).reshape(-1), np.add.outer(offsets * dim, steps).reshape(-1)
-    return _Tables(is_inside.argmax(axis=1).astype(np.uint8), starts, offsets, *pieces_of(w))
+        starts, offsets = np.add.outer(starts * dim, places - lower).reshape(-1), np.add.outer(offsets * dim, steps).reshape(-1)
+        firsts = np.add.outer(firsts * padded, places).reshape(-1)
+    axes = [(kernel, step) for kernel, step in zip(w.kernel, w.steps, strict=True) if kernel > 1][::-1]
+    first_taps = is_inside.argmax(axis=1).astype(np.uint8)
+    return _Tables(starts, offsets, firsts.astype(np.uintp), first_taps, np.array(axes).reshape(-1, 2), _lines(w))
+
+
+def _lines(w: Windows) -> Any:
+    """The copies from a plane to a padded one: all of it at once where there is no padding."""
+    if not w.is_padded:
+        return np.array([[0, 0, size_of(w.dims)]])
+    to, of = (np.arange(size_of(shape)).reshape(shape) for shape in (w.padded, w.dims))
+    targets, sources = to[w.inside], of[w.seen]
+    lengths = np.full(targets[..., 0].size, targets.shape[-1])
+    return np.stack([targets[..., 0].reshape(-1), sources[..., 0].reshape(-1), lengths], axis=1)

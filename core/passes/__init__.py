@@ -17,9 +17,14 @@ from .blocks import Blocks
 from .common import CommonSubexpressions
 from .constants import ConstantFolding
 from .dead import DeadCode
+from .epilogues import Epilogues
 from .in_place import InPlace
+from .maxima import Maxima
 
-BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Accumulation(), InPlace(), Blocks())
+_REWRITING = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Maxima(), Epilogues())
+_ARRANGING = (Accumulation(), InPlace(), Blocks())
+
+BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
 """In the order in which they run; those of plugins follow, by name."""
 
 _environment = os.environ.get("CNTK_PASSES")
@@ -46,7 +51,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core import passes
     >>> list(passes.available())
-    ['constants', 'common', 'dead', 'accumulation', 'in_place', 'blocks']
+    ['constants', 'common', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """

@@ -60,6 +60,7 @@ class ReLU(Elementwise):
     """Rectifier; its gradient is 0 at 0."""
 
     op_name = "ReLU"
+    keeps_order = True
     in_place = (0,)
     gradient_in_place = (0,)
     keep_output = True

@@ -69,7 +69,8 @@ class BatchNormalization(Op):
         x, y = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, out, scale.size)
         mean, variance, inverse = _statistics(ctx, x)
         if loops is not None:
-            loops.normalise(x.size, x, y, scale.reshape(-1), bias.reshape(-1), mean[:, 0], variance[:, 0], inverse[:, 0], self.epsilon)
+            statistics = (of[:, 0] for of in (mean, variance, inverse))
+            loops.normalise(x, y, scale.reshape(-1), bias.reshape(-1), *statistics, self.epsilon)
             return
         squares = ctx.scratch("wide", x.shape, mean.dtype)
         x.mean(axis=(0, 2), dtype=mean.dtype, out=mean.reshape(-1))
@@ -130,22 +131,19 @@ class BatchNormalization(Op):
         mean, _, inverse = _statistics(ctx, x)
         slope = ctx.scratch("slope", mean.shape, mean.dtype)
         offset = ctx.scratch("offset", mean.shape, mean.dtype)
-        if loops is None:
-            normal = self._sums(ctx, x, dy, slope, offset)
+        if dx is not None:
+            dx = self.by_feature(ctx, dx, scale.size)
+        if loops is not None:
+            vectors = (vector[:, 0] for vector in (mean, inverse, slope, offset))
+            loops.differentiate(x, dy, scale.reshape(-1), *vectors, dx)
         else:
-            loops.sums(x.size, x, dy, mean[:, 0], inverse[:, 0], slope[:, 0], offset[:, 0])
+            normal = self._sums(ctx, x, dy, slope, offset)
         if dscale is not None:
             ctx.xp.copyto(dscale.reshape(-1, 1), slope, casting="same_kind")
         if dbias is not None:
             ctx.xp.copyto(dbias.reshape(-1, 1), offset, casting="same_kind")
-        if dx is None:
-            return
-        dx = self.by_feature(ctx, dx, scale.size)
-        if loops is None:
+        if dx is not None and loops is None:
             self._gradient(ctx, x, dy, scale, normal, slope, offset, dx)
-        else:
-            vectors = (vector[:, 0] for vector in (mean, inverse, slope, offset))
-            loops.gradient(x.size, x, dy, scale.reshape(-1), *vectors, dx)
 
     def _sums(self, ctx: Context, x: Any, dy: Any, slope: Any, offset: Any) -> Any:
         """Write the gradients of scale and bias; return the normalised operand."""

@@ -35,6 +35,10 @@ class Pooling(Op):
         """The windows over an operand of this static shape."""
         return pooling_windows(shape, self.pooling_window_shape, self.strides, self.auto_padding, self.ceil_out_dim)
 
+    def picks_greatest(self, operand: Spec) -> bool:
+        """Maxima do, unless a window meets nothing but padding."""
+        return self.pooling_type == MAX and operand.is_concrete and self.windows(operand.dims).meet_elements
+
     def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
         """One for each element of each window."""
         return size_of(out.shape) * size_of(self.windows(static_shape(ctx, inputs[0])).kernel)

@@ -35,6 +35,16 @@ def convolutional(x: Any) -> Any:
     return C.layers.Sequential(layers)(image)
 
 
+def residual_of_images(x: Any) -> Any:
+    def normalised(image: Any, strides: int = 1) -> Any:
+        return BatchNormalization(map_rank=1)(Convolution2D((3, 3), 2, strides=strides, pad=True)(image))
+
+    image = C.relu(normalised(C.reshape(x, (1, 4, 4))))
+    image = C.relu(normalised(image) + image)
+    image = C.relu(normalised(image, 2) + normalised(image, 2))
+    return Dense(3)(MaxPooling((2, 2))(C.relu(image + 1)))
+
+
 def residual(x: Any) -> Any:
     for _ in range(2):
         x = LayerNormalization()(x + Dense(16, activation=C.elu)(C.tanh(x) * 2 - C.tanh(x)))
@@ -55,7 +65,7 @@ def attending(x: Any) -> Any:
     return Dense(3)(C.sequence.reduce_sum(weights * Embedding(4)(x)))
 
 
-MODELS: list[Callable[[Any], Any]] = [dense, convolutional, residual, gelu, recurrent, attending]
+MODELS: list[Callable[[Any], Any]] = [dense, convolutional, residual_of_images, residual, gelu, recurrent, attending]
 OF_SEQUENCES = {recurrent, attending}
 
 

@@ -26,7 +26,7 @@ def all_passes_afterwards() -> Iterator[None]:
 
 def test_all_passes_run_unless_some_are_chosen() -> None:
     everything = [one.name for one in passes.chosen()]
-    assert everything == ["constants", "common", "dead", "accumulation", "in_place", "blocks"]
+    assert everything == ["constants", "common", "dead", "maxima", "epilogues", "accumulation", "in_place", "blocks"]
     C.debugging.set_passes(["dead", "common"])
     assert [one.name for one in passes.chosen()] == ["common", "dead"]  # the order is theirs
     C.debugging.set_passes([])
