@@ -48,9 +48,7 @@ class BatchNormalizationKernel:
             epilogue.forward(ctx, out)
 
     @staticmethod
-    def backward(
-        op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any, epilogue: Epilogue | None = None
-    ) -> None:
+    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any, epilogue: Epilogue | None = None) -> None:
         if _is_for_loops(op, ctx, inputs):
             addend = epilogue.grads[0] if epilogue is not None and epilogue.grads else None
             op.backward(ctx, grad, grads, out, *inputs, loops=_Loops(op, ctx, epilogue is not None, addend, out))

@@ -6,12 +6,14 @@ Numba, and the loops that it compiles, are imported when there is enough to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.context import Context
+from ...core.epilogue import Epilogue, Step
 from ...core.shape import size_of
+from ...core.spec import Spec
 from ...core.windows import Correlation
 
 FUSED_FROM = 2**24
@@ -22,23 +24,67 @@ LARGEST_FILTERS = 2**21
 
 
 class ConvolutionKernel:
-    """Loops for float32 and float64.  What is small is left to the operator."""
+    """Loops for float32 and float64, with a bias and a rectifier that follow.  What is small is left to the operator."""
 
     @staticmethod
-    def forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
-        op.forward(ctx, out, filters, operand, *_loops(op, ctx, filters, operand, is_backward=op.transpose))
+    def takes(op: Any, steps: Sequence[Step]) -> int:
+        """A rectifier, or a sum with a number for each filter, and a rectifier."""
+        if op.transpose:
+            return 0
+        names = [step.op.op_name for step in steps[:2]]
+        if names[0] != "Plus" or not _is_bias(steps[0].others[0]):
+            return int(names[0] == "ReLU")
+        return 2 if names[1:] == ["ReLU"] else 1
 
     @staticmethod
-    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> None:
-        op.backward(ctx, grad, grads, out, filters, operand, *_loops(op, ctx, filters, operand, is_backward=True))
+    def forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> None:
+        g, rows = _geometry(op, ctx, filters, operand)
+        is_for = is_for_loops(g, rows, operand.dtype, is_backward=op.transpose)
+        if is_for and epilogue is not None and (not epilogue.others or epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]):
+            bias = epilogue.others[0].reshape(-1) if epilogue.others else np.zeros(g.maps, out.dtype)
+            op.forward(ctx, out, filters, operand, _Finishing(bias, epilogue.steps[-1].op.op_name == "ReLU"))
+            return
+        op.forward(ctx, out, filters, operand, *_loops(is_for))
+        if epilogue is not None:
+            epilogue.forward(ctx, out)
+
+    @staticmethod
+    def backward(
+        op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None
+    ) -> None:
+        if epilogue is not None:
+            grad = epilogue.backward(ctx, grad, out)
+        if any(dx is not None for dx in grads):
+            g, rows = _geometry(op, ctx, filters, operand)
+            op.backward(ctx, grad, grads, out, filters, operand, *_loops(is_for_loops(g, rows, operand.dtype, is_backward=True)))
 
 
-def _loops(op: Any, ctx: Context, filters: Any, operand: Any, is_backward: bool) -> Sequence[Any]:
-    """The module that correlates; none if the operator is to use its own."""
+class _Finishing(NamedTuple):
+    """A correlation with what follows."""
+
+    bias: Any
+    is_cut: bool
+
+    def correlate(self, ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
+        from .correlation import correlate
+
+        correlate(ctx, out, filters, operand, g, self.bias, self.is_cut)
+
+
+def _is_bias(spec: Spec) -> bool:
+    """Whether it has a number for each filter."""
+    return spec.axes == () and len(spec.dims) > 0 and size_of(spec.dims[1:]) == 1
+
+
+def _geometry(op: Any, ctx: Context, filters: Any, operand: Any) -> tuple[Correlation, int]:
+    """How filters slide, and over how many images."""
     static = operand.shape if ctx.layouts[1] is None else operand.shape[1:]
-    g = op.geometry(filters.shape, static)
-    rows = operand.size // size_of(static) if operand.size else 0
-    if not is_for_loops(g, rows, operand.dtype, is_backward):
+    return op.geometry(filters.shape, static), operand.size // size_of(static) if operand.size else 0
+
+
+def _loops(is_for_loops: bool) -> Sequence[Any]:
+    """The module that correlates; none if the operator is to use its own."""
+    if not is_for_loops:
         return ()
     from . import correlation
 

@@ -15,7 +15,7 @@ from ...core.context import Context
 from ...core.threads import max_threads
 from ...core.windows import Correlation
 from .loops import Loop
-from .pieces import address, copy_lines, writable
+from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile
 
@@ -26,9 +26,14 @@ SHARED_FROM = 2**22
 @Loop
 def _multiply(
     work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
-    clears: bool, sizes: Any,
+    clears: bool, sizes: Any, bias: Any, is_cut: bool,
 ) -> None:  # fmt: skip
-    """Write targets: a product, as :class:`.plan.Product` describes it."""
+    """Write targets: a product, as :class:`.plan.Product` describes it.
+
+    Args:
+        bias: what is added to each target, if it has as many elements.
+        is_cut: whether what is negative becomes zero then.
+    """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
     threads, rows, itemsize, width = len(work), targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
     for thread in numba.prange(threads):
@@ -61,7 +66,11 @@ def _multiply(
                         row, image = i % rows, i // rows
                         to = ((first_image + image) * targets + group * rows + row) * target_size
                         at = row * target_grid + image * image_step
-                        copy_lines(out, to, give_stride, result, at, pixel, gives[first_give:last_give])
+                        lines = gives[first_give:last_give]
+                        if len(bias) == targets:
+                            finish_lines(out, to, give_stride, result, at, pixel, lines, bias[group * rows + row], is_cut)
+                        else:
+                            copy_lines(out, to, give_stride, result, at, pixel, lines)
 
 
 @Loop
@@ -102,9 +111,14 @@ def _weigh(
                             dots(left, address(rows, row), right, address(columns, column), looked_at, run_count, to, per_row * itemsize, x)
 
 
-def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
-    """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does."""
-    _run(ctx, plan_of_results(g, out.itemsize, len(operand)), out, filters, operand, _multiplications(out, g))
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False) -> None:
+    """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does.
+
+    Args:
+        bias: an array with a number for each filter that is added to its results; None for none.
+        is_cut: whether negative results become zero then.
+    """
+    _run(ctx, plan_of_results(g, out.itemsize, len(operand)), out, filters, operand, _multiplications(out, g), bias, is_cut)
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
@@ -141,11 +155,13 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     np.add.reduce(totals[:, :, :maps, :seen], axis=0, out=filters_grad.reshape(g.weights))
 
 
-def _run(ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int) -> None:
+def _run(ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, bias: Any = None, is_cut: bool = False) -> None:
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     out, weights, x = (writable(ctx, name, array).reshape(-1) for name, array in (("result", out), ("filters", weights), ("images", x)))
+    if bias is None:
+        bias = work[0, :0]
     tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.clears, how.sizes
-    _multiply.run(multiplications >= SHARED_FROM, work, out, weights, x, *tables)
+    _multiply.run(multiplications >= SHARED_FROM, work, out, weights, x, *tables, bias, is_cut)
 
 
 def _multiplications(result: Any, g: Correlation) -> int:

@@ -38,6 +38,26 @@ def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride:
                 target[to + j * step] = source[of + j * stride]
 
 
+@numba.njit(error_model="numpy")
+def finish_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any, bias: Any, is_cut: bool) -> None:
+    """Copy lines with something added to each element and, if they are to be cut, zeros in place of what is negative."""
+    least = -np.inf
+    if is_cut:
+        least = 0.0
+    low = target.dtype.type(least)
+    for i in range(len(lines)):
+        to, of, size = at + lines[i, 0], start + lines[i, 1], lines[i, 2]
+        if step == 1 and stride == 1:
+            left, right = target[to : to + size], source[of : of + size]
+            for j in range(size):
+                value = right[j] + bias
+                left[j] = low if value < low else value
+        else:
+            for j in range(size):
+                value = source[of + j * stride] + bias
+                target[to + j * step] = low if value < low else value
+
+
 def writable(ctx: Context, name: str, array: Any) -> Any:
     """The array, or a copy of one that is read only, for which loops would have to be compiled once more."""
     if array.flags.writeable:

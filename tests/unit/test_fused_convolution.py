@@ -231,3 +231,41 @@ if child == 0:
 print(os.waitpid(child, 0)[1])
 """
     assert run(program).split() == ["0"]
+
+
+BIASES = {
+    "bias and rectifier": lambda y, b: C.relu(C.plus(y, b)),
+    "rectifier": lambda y, b: C.relu(y),
+    "bias": lambda y, b: C.plus(b, y),
+    "two biases": lambda y, b: C.relu(C.plus(C.plus(y, b), b)),
+}
+
+
+@pytest.mark.parametrize("options", [{"auto_padding": SPATIAL}, {"auto_padding": SPATIAL, "strides": 2}, {}], ids=str)
+@pytest.mark.parametrize("name", BIASES)
+def test_what_follows_is_done_with_the_convolution(name: str, options: dict[str, Any]) -> None:
+    random = np.random.default_rng(4)
+    maps = 6 if options else 6 * 3  # without options filters slide over the channels, too
+    bias = C.parameter(init=random.normal(size=(maps, 1, 1)).astype(np.float32))
+    filters = C.parameter(init=random.normal(size=(6, 3, 3, 3)).astype(np.float32))
+    x = C.input_variable((3, 12, 11), needs_gradient=True)
+    z = BIASES[name](C.convolution(filters, x, **options), bias)
+    images = random.normal(size=(9, 3, 12, 11)).astype(np.float32)
+    by = [x, *z.parameters]
+    fused = [z.eval({x: images}), *z.grad({x: images}, wrt=by).values()]
+    C.debugging.set_passes([])
+    try:
+        plain = [z.eval({x: images}), *z.grad({x: images}, wrt=by).values()]
+    finally:
+        C.debugging.set_passes(None)
+    for found, expected in zip(fused, plain, strict=True):
+        assert_close(found, expected)
+    assert np.array_equal(fused[0], plain[0])
+
+
+def test_not_a_number_goes_through_a_rectifier() -> None:
+    x = C.input_variable((1, 8, 8))
+    z = C.relu(C.convolution(C.constant(np.ones((2, 1, 1, 1), np.float32)), x, auto_padding=SPATIAL))
+    images = np.ones((8, 1, 8, 8), np.float32)
+    images[3, 0, 4, 5] = np.nan
+    assert np.argwhere(np.isnan(z.eval({x: images}))).tolist() == [[3, 0, 4, 5], [3, 1, 4, 5]]
