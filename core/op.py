@@ -89,7 +89,7 @@ class Op:
     whole_sequences: ClassVar[bool] = False
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
     selects: ClassVar[bool] = False
-    """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where element-wise ops alone read the part."""
+    """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where all ops that read it take parts."""
     has_effects: ClassVar[bool] = False
     """Whether forward does more than compute the result, or gives another one each time: then it runs as often as the graph says.  What
     has checkpoints or a ``finish`` needs no such mark."""
@@ -197,6 +197,10 @@ class Op:
     #                                              for an operand that backward neither reads nor differentiates.  Without it an op counts
     #                                              as moving data.  An element-wise op has one for each element of the result
 
+    def takes_parts(self, *inputs: Spec) -> bool:
+        """Whether arrays of these operands and their gradients need not be contiguous, so that nothing is written through reshaped ones."""
+        return False
+
     # ---- building graphs ----
 
     def __call__(self, *operands: Any, name: str = "") -> Function:
@@ -235,6 +239,9 @@ class Elementwise(Op):
 
     def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
         return [spec if spec.shape is not None else spec.but(shape=()) for spec in inputs]
+
+    def takes_parts(self, *inputs: Spec) -> bool:
+        return True
 
     def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
         """Operations, for the profiler: one for each element of the result."""

@@ -20,7 +20,7 @@ from .build import explained
 from .differentiation import Differentiator
 from .feed import Feed
 from .nodes import Primitive
-from .op import Elementwise, Op
+from .op import Op
 from .ordering import Cycle, in_order
 from .passes import Pass, chosen
 from .plain import PlainInputs
@@ -253,7 +253,7 @@ class Program:
         """Let results share memory with operands where the operators can, and those that read them can do with it."""
         selected: set[int] = {i.outputs[0] for i in self.instructions if i.op.selects and not self.slots[i.inputs[0]].spec.sparse}
         for instruction in self.instructions:
-            if not isinstance(instruction.op, Elementwise):
+            if not instruction.op.takes_parts(*(self.slots[index].spec for index in instruction.inputs)):
                 selected.difference_update(instruction.inputs)
         for instruction in self.instructions:
             target = instruction.outputs[0]

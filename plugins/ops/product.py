@@ -61,6 +61,10 @@ class Times(Op):
     def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
         return fill(left.dims, self._spread(left.dims, right.dims), self.output_rank)
 
+    def takes_parts(self, *inputs: Spec) -> bool:
+        """Where there is a product of matrices for each row, none is reshaped."""
+        return self.output_rank == 1 and all(spec.axes and spec.rank == 2 and not spec.sparse for spec in inputs)
+
     def _spread(self, a: Shape, b: Shape) -> Shape:
         """Let a first inferred axis of the right operand stand for as many as leave the wanted number unsummed."""
         mapped = self.infer_input_rank_to_map

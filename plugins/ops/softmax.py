@@ -46,7 +46,7 @@ class Softmax(Op):
         x.max(axis=axes, out=edge, keepdims=True)
         xp.subtract(x, edge, out=out)
         xp.exp(out, out=out)
-        out.sum(axis=axes, out=edge, keepdims=True)
+        ctx.sum_to(out, edge)
         xp.divide(out, edge, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
@@ -55,7 +55,7 @@ class Softmax(Op):
         axes = static_axes(ctx, 0, dx, self.axis, self.op_name)
         inner = ctx.scratch("edge", kept_shape(dx.shape, axes), dx.dtype)
         xp.multiply(grad, out, out=dx)
-        dx.sum(axis=axes, out=inner, keepdims=True)
+        ctx.sum_to(dx, inner)
         xp.subtract(grad, inner, out=dx)
         xp.multiply(dx, out, out=dx)
 
@@ -74,7 +74,7 @@ class LogSoftmax(Softmax):
         x.max(axis=axes, out=edge, keepdims=True)
         xp.subtract(x, edge, out=out)
         xp.exp(out, out=powers)
-        powers.sum(axis=axes, out=edge, keepdims=True)
+        ctx.sum_to(powers, edge)
         xp.log(edge, out=edge)
         xp.subtract(out, edge, out=out)
 
@@ -83,7 +83,7 @@ class LogSoftmax(Softmax):
         dx = grads[0]
         axes = static_axes(ctx, 0, dx, self.axis, self.op_name)
         total = ctx.scratch("edge", kept_shape(dx.shape, axes), dx.dtype)
-        grad.sum(axis=axes, out=total, keepdims=True)
+        ctx.sum_to(grad, total)
         xp.exp(out, out=dx)
         xp.multiply(dx, total, out=dx)
         xp.subtract(grad, dx, out=dx)

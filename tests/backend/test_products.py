@@ -109,3 +109,23 @@ def test_free_dimensions_are_settled_by_each_minibatch(device: DeviceDescriptor)
     for steps in (1, 3, 2):
         data: Any = np.arange(4 * steps, dtype=np.float32).reshape(2, steps, 2)
         np.testing.assert_allclose(product.eval({x: data}, device=device), data @ weights.value)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_of_parts_of_a_matrix(axis: int, device: DeviceDescriptor) -> None:
+    generator = np.random.default_rng(0)
+    x, y = C.input_variable((4, 4), np.float64, needs_gradient=True), C.input_variable((4, 4), np.float64, needs_gradient=True)
+    data = {x: generator.normal(size=(3, 4, 4)), y: generator.normal(size=(3, 4, 4))}
+    left, right = ([C.slice(z, axis, 0, 2), C.slice(z, axis, 2, 4)] for z in (x, y))
+    total = sum(C.reduce_sum(C.square(C.times(a, C.transpose(b, (1, 0))))) for a, b in zip(left, right, strict=True))
+
+    def parts(z: Any) -> Any:
+        return np.split(z, 2, axis=1 + axis)
+
+    products = [a @ b.swapaxes(1, 2) for a, b in zip(parts(data[x]), parts(data[y]), strict=True)]
+    np.testing.assert_allclose(total.eval(data, device=device), sum((p**2).sum((1, 2)) for p in products))
+    gradients = total.grad(data, wrt=[x, y], device=device)
+    of_left = [2 * p @ b for p, b in zip(products, parts(data[y]), strict=True)]
+    of_right = [2 * p.swapaxes(1, 2) @ a for p, a in zip(products, parts(data[x]), strict=True)]
+    np.testing.assert_allclose(gradients[x], np.concatenate(of_left, axis=1 + axis))
+    np.testing.assert_allclose(gradients[y], np.concatenate(of_right, axis=1 + axis))
