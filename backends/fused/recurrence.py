@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core import threads
+from ...core.memory import room
 from ...core.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
 
@@ -28,7 +29,7 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
     """The calls of a sweep, with a :class:`Taped` one in the place of those that tapes do."""
     found = [lines_of(call, sweep.is_fixed) for call in sweep.calls]
     products = [line for lines in found for line in lines if line.matrix is not None]
-    if sum(line.rows * line.matrix.size for line in products) < WORTHWHILE or not _is_there():
+    if sum(room(line.rows) * line.matrix.size for line in products) < WORTHWHILE or not _is_there():
         return sweep.calls
     fused: list[Call | Shift | Taped] = []
     for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype.name if pair[1] else ""):
@@ -84,7 +85,6 @@ class Taped:
     def place(self, memory: Any, passing: Sequence[Any], sequences: int) -> None:
         """Take *memory* for packed matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
         self._memory, address = memory, memory.ctypes.data
-        self._sequences = sequences
         packed, panels = [], []
         for matrix in self._matrices:
             packed.append(Rows(address, 0, 0))
@@ -119,7 +119,7 @@ class Taped:
 
     def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
         size = self._width * int(offsets[end] - offsets[begin])
-        parts = min(threads.max_threads(), -(-self._sequences // FEWEST))
+        parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
         self._machine.run(size, parts, tape, offsets, begin, end, rising, self._like)
 
 
