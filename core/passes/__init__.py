@@ -18,8 +18,9 @@ from .common import CommonSubexpressions
 from .constants import ConstantFolding
 from .dead import DeadCode
 from .in_place import InPlace
+from .joined import Joining
 
-BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Accumulation(), InPlace(), Blocks())
+BUILT_IN: tuple[Pass, ...] = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Accumulation(), InPlace(), Blocks())
 """In the order in which they run; those of plugins follow, by name."""
 
 _environment = os.environ.get("CNTK_PASSES")
@@ -46,7 +47,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core import passes
     >>> list(passes.available())
-    ['constants', 'common', 'dead', 'accumulation', 'in_place', 'blocks']
+    ['constants', 'common', 'joined', 'dead', 'accumulation', 'in_place', 'blocks']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """
