@@ -85,12 +85,12 @@ class Taped:
     def place(self, memory: Any, passing: Sequence[Any], sequences: int) -> None:
         """Take *memory* for packed matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
         self._memory, address = memory, memory.ctypes.data
-        packed, panels = [], []
+        packed, blocks = [], []
         for matrix in self._matrices:
             packed.append(Rows(address, 0, 0))
-            panels.append(self._machine.panels_of(matrix, address))
+            blocks.append(self._machine.blocks_of(matrix, address))
             address += self._machine.packed_bytes(matrix)
-        self._panels = np.concatenate(panels) if panels else None
+        self._blocks = np.concatenate(blocks) if blocks else None
         moved = []
         for array in passing:
             moved.append((array.ctypes.data, array.strides[0], address))
@@ -100,8 +100,8 @@ class Taped:
 
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the sweep before."""
-        if self._panels is not None:
-            self._machine.pack(sum(matrix.size for matrix in self._matrices), self._panels, self._like)
+        if self._blocks is not None:
+            self._machine.pack(sum(matrix.size for matrix in self._matrices), self._blocks, self._like)
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all calls for the steps from *begin* to *end*.
