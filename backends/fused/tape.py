@@ -86,16 +86,17 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
 
 @compiled
 def _cuts(parts: int, offsets: Any, begin: int, end: int) -> Any:
-    """Where to cut the sequences so that each part has about as many rows."""
+    """Where to cut the sequences so that each part has about as many rows: a sequence goes where its middle would be."""
     cuts = np.zeros(parts + 1, np.intp)
     rows, part, sequence, step = 0, 1, 0, end
     while step > begin:
         if sequence < offsets[step] - offsets[step - 1]:
-            rows += step - begin
-            sequence += 1
-            while part < parts and rows * parts >= (offsets[end] - offsets[begin]) * part:
+            length = step - begin
+            while part < parts and (2 * rows + length) * parts >= 2 * (offsets[end] - offsets[begin]) * part:
                 cuts[part] = sequence
                 part += 1
+            rows += length
+            sequence += 1
         else:
             step -= 1
     for rest in range(part, parts + 1):
