@@ -17,8 +17,8 @@ from .elements import compute
 from .loops import Loop, compiled
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
 
-AT_ONCE = 512
-"""Elements of a value that go through operations together: as many as lie in the nearest cache with all other values."""
+AT_ONCE = 4096
+"""Elements of a value that go through operations together: as many as lie in the nearer caches with all other values."""
 
 PACKED_AT_ONCE = 16
 """Rows of a matrix that are packed together."""
