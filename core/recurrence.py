@@ -114,7 +114,8 @@ class Unrolling:
         self.binding = binding
         layout = binding.sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
-        self.samples, self.offsets = layout.samples, layout.offsets
+        self.samples: int = layout.samples
+        self.offsets: Index = layout.offsets
         self.alive: list[int] = layout.alive.tolist()
         self.starts: list[int] = layout.offsets.tolist()
         self.ones: Index = np.ones(max(self.alive), np.intp)

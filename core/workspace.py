@@ -102,8 +102,9 @@ class Workspace:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
         if nbytes > self._arenas[stage].nbytes:
             self._arenas[stage] = self.program.backend.allocate(nbytes)
-            for kept in (*self._bindings[stage:], *self._placements[stage:]):
-                kept.clear()
+            for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
+                bindings.clear()
+                placements.clear()
         return self._arenas[stage]
 
     def _check(self, feeds: Sequence[Feed]) -> None:
