@@ -409,9 +409,7 @@ class OptimizedRNNStack(Op):
             for direction, sweep in enumerate(sweeps):
                 self._cell(ctx, sweep, layer, direction, parts, below, above).forward(steps)
 
-    def backward(
-        self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, weights: Any, steps: Steps | None = None
-    ) -> None:
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, weights: Any, steps: Steps | None = None) -> None:
         dx, dweights = grads
         sweeps, parts = self._sweeps(ctx), self._parts(weights, x.shape[1])
         dparts = None if dweights is None else self._parts(dweights, x.shape[1])
