@@ -17,6 +17,7 @@ from .context import Context
 from .layout import Layout
 from .op import includes
 from .recurrence import Sweep, Unrolling
+from .shape import Shape
 from .sizes import Sizes
 from .slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
 from .sparse import RowSparse, SparseRows
@@ -88,7 +89,7 @@ class Binding:
             return False
         self.sizes = sizes
         for unrolling in self.unrollings.values():
-            unrolling.take_over(sizes)
+            unrolling.take_over(self)
         for instruction in self._instructions:
             self._tell_layouts(self.contexts[instruction], instruction)
         return True
@@ -116,14 +117,18 @@ class Binding:
         for chain, rows in self.block_rows.items():
             shapes.update((i, (rows, *shapes[i][1:])) for i in chain.local)
             lives.update((i, (min(lives[i][0], chain.begin), max(lives[i][1], chain.end))) for i in chain.touched if i in lives)
-        nbytes = [backend.nbytes(shapes[i], sizes.specs[i].dtype) for i in own]
-        offsets, total = memory.plan(nbytes, [lives[i][0] for i in own], [lives[i][1] for i in own])
-        arena = workspace.reserve(self.stage, total)
-        for index, offset in zip(own, offsets, strict=True):
+        nbytes = tuple([backend.nbytes(self._with_room(shapes[i], i), sizes.specs[i].dtype) for i in own])
+        self.placement = workspace.place(self.stage, nbytes, tuple([lives[i] for i in own]))
+        arena = self.placement.arena
+        for index, offset in zip(own, self.placement.offsets, strict=True):
             self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
         for index in here:
             if not self._needs_memory(index):
                 self.arrays[index] = self._without_memory(index)
+
+    def _with_room(self, shape: Shape, index: int) -> Shape:
+        layout = self.layouts[index]
+        return shape if layout is None or not layout.is_sequence else (memory.room(shape[0]), *shape[1:])
 
     def _needs_memory(self, index: int) -> bool:
         slot = self.program.slots[index]
@@ -155,7 +160,7 @@ class Binding:
                     self.forward_steps.extend(in_blocks(self, chain, steps) if chain in self.block_rows else steps)
             else:
                 self._bind_views(body)
-                unrolling = self.unrollings[loop] = Unrolling(self, loop)
+                unrolling = self.unrollings[loop] = self._unrolling(loop)
                 unrolling.bind_forward()
         if not self.is_last:
             return
@@ -177,6 +182,15 @@ class Binding:
             if hasattr(instruction.op, "finish"):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
                 self.finish_steps.append((instruction.op.finish, arguments, instruction.node))
+
+    def _unrolling(self, loop: Loop) -> Unrolling:
+        """A loop at work on the arrays; that of another size of minibatch if these lie in the same places."""
+        known = self.placement.unrollings.get(loop)
+        if known is None or not known.suits(self):
+            known = self.placement.unrollings[loop] = Unrolling(self, loop)
+        else:
+            known.take_over(self)
+        return known
 
     def _context(self, instruction: Instruction) -> Context:
         context = Context(self.backend, self.program.training, self.pool)

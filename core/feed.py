@@ -354,11 +354,20 @@ def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], dims: Shap
 
 def _feed_csr_steps(variable: Variable, joined: Any, layout: Layout, shape: Shape) -> Feed:
     """CSR rows of sequences one after another, whose steps have the static *shape*."""
-    if layout.samples not in (1, layout.rows):
-        joined = joined[rows_of_steps(layout.pack_index, size_of(shape[:-1]))]
+    order = None if layout.samples in (1, layout.rows) else rows_of_steps(layout.pack_index, size_of(shape[:-1]))
     if not variable.is_sparse:
-        return Feed(joined.toarray().astype(variable.dtype).reshape(-1, *shape), shape, layout)
-    return Feed(_typed(variable, joined), shape, layout)
+        packed = joined if order is None else joined[order]
+        return Feed(packed.toarray().astype(variable.dtype).reshape(-1, *shape), shape, layout)
+    typed = _typed(variable, joined)
+    return Feed(typed if order is None else _rows_in(order, typed), shape, layout)
+
+
+def _rows_in(order: Any, matrix: Any) -> SparseRows:
+    """The rows of a CSR matrix in another order, which takes SciPy many times as long."""
+    rows = SparseRows(matrix.shape, matrix.dtype)
+    rows.set(matrix.data, matrix.indices, matrix.indptr)
+    rows.set(*rows.take(np, order))
+    return rows
 
 
 # ---- arrays ----

@@ -42,6 +42,7 @@ from .spec import Spec, merge_axes, merge_dtypes
 if TYPE_CHECKING:
     from .context import Context
     from .function import Function
+    from .slots import Instruction
 
 ALL = "all"
 """Value of :attr:`Op.keep_inputs` and :attr:`Op.gradient_inputs` that means: every operand."""
@@ -179,6 +180,16 @@ class Op:
     def picks_greatest(self, operand: Spec) -> bool:
         """Whether each element of the result is the greatest of some elements of this only operand, and the gradient goes there."""
         return False
+
+    def after(self, before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
+        """An operator that does the work of two, where that takes less; None where there is none.
+
+        Args:
+            before: what computes the first operand, which nobody else reads.
+            own: what this operator is at work in.
+            inputs: types of the new operator's operands: those of *before*, then the rest of this operator's.
+        """
+        return None
 
     # Optional: defined only by ops that need it.
     #

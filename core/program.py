@@ -209,15 +209,19 @@ class Program:
         return tuple(self._on_common_axes(inputs, node) if expanded else inputs)
 
     def _append(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        instruction = self.instruction(op, node, inputs, outputs)
+        if not instruction.is_pure:
+            self._note_written(inputs)
+        self.instructions.append(instruction)
+
+    def instruction(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Instruction:
+        """An operator at work between slots, by its own methods or by those of a kernel."""
         kernel, forward, backward = None, op.forward, op.backward
         place = (op.op_name, self.backend.name)
         if place in plugins.kernels:
             kernel = plugins.kernels.get(place)
             forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
-        instruction = Instruction(op, node, kernel, forward, backward, inputs, outputs)
-        if not instruction.is_pure:
-            self._note_written(inputs)
-        self.instructions.append(instruction)
+        return Instruction(op, node, kernel, forward, backward, inputs, outputs)
 
     def _note_written(self, inputs: Sequence[int]) -> None:
         """Note which constants an operator with effects may write to."""

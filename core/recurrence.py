@@ -17,12 +17,13 @@ import numpy as np
 from . import plugins, profiling
 from .context import Context, StepContext
 from .layout import Index, Layout
-from .slots import COMPUTED
+from .memory import room
+from .slots import COMPUTED, FOLDED, HELD, ROWS
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
     from .op import Op
-    from .sizes import Sizes
+    from .shape import Shape
     from .slots import Instruction, Loop
 
 
@@ -76,23 +77,45 @@ class Unrolling:
 
     Attributes:
         samples: how many sequences there are.
+        room: how many there may be in minibatches that come later.
         alive, starts: how many of them each step has, and its first row.
         offsets: the first row of each step, and the number of rows, as an array.
         ones: as many ones as any step has sequences.
     """
 
     def __init__(self, binding: Binding, loop: Loop) -> None:
-        self.binding, self.loop = binding, loop
+        self.loop = loop
         self.layout = Layout(0, np.zeros(0, np.intp))
+        self._forward_sweep: Sweep | None = None
+        self._backward_sweep: Sweep | None = None
         self._contexts: dict[Instruction, Context] = {}
         self._contexts_at: dict[tuple[Instruction, int], Context] = {}
-        self.take_over(binding.sizes)
+        self.take_over(binding)
+        self.room = room(self.samples)
+        slots = binding.program.slots
+        touched = {index for instruction in loop.body for index in instruction.touched()}
+        is_sparse = any(slots[index].spec.sparse or slots[index].kind == ROWS for index in touched)
+        self._is_lasting = binding.program.stages == 1 and not is_sparse
+        self._shapes = {index: binding.sizes.shapes[index] for index in touched}
+        self._held = {index: binding.arrays[index] for index in touched if slots[index].kind in (HELD, FOLDED)}
 
-    def take_over(self, sizes: Sizes) -> None:
-        """Step over the sequences of another minibatch from now on, which may have other lengths in as many rows."""
-        layout = sizes.layouts[self.loop.body[0].outputs[0]]
+    def suits(self, binding: Binding) -> bool:
+        """Whether what has been bound does for arrays of another size that lie in the same places: they may have fewer rows."""
+        sizes = binding.sizes
+        return (
+            self._is_lasting
+            and sizes.layouts[self.loop.body[0].outputs[0]].samples <= self.room  # type: ignore[union-attr]
+            and all(_within(sizes.shapes[i], shape, sizes.layouts[i] is not None) for i, shape in self._shapes.items())
+            and all(array is binding.arrays[i] for i, array in self._held.items())
+        )
+
+    def take_over(self, binding: Binding) -> None:
+        """Step over the sequences of another minibatch from now on."""
+        self.binding = binding
+        layout = binding.sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
-        self.samples, self.offsets = layout.samples, layout.offsets
+        self.samples: int = layout.samples
+        self.offsets: Index = layout.offsets
         self.alive: list[int] = layout.alive.tolist()
         self.starts: list[int] = layout.offsets.tolist()
         self.ones: Index = np.ones(max(self.alive), np.intp)
@@ -105,7 +128,14 @@ class Unrolling:
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
             steps.append((delay.op.fill, arguments, delay.node))
-        sweep = Sweep(self, rising=self.loop.forward)
+        if self._forward_sweep is None:
+            self._forward_sweep = self._new_forward_sweep()
+        steps.append(self._forward_sweep)
+        for delay in delays:
+            steps.append((delay.op.remember, (binding.contexts[delay], binding.arrays[delay.inputs[0]]), delay.node))
+
+    def _new_forward_sweep(self) -> Sweep:
+        binding, sweep = self.binding, Sweep(self, rising=self.loop.forward)
         for instruction in self.loop.body:
             if instruction.op.steps_back:
                 out, x = binding.arrays[instruction.outputs[0]], binding.arrays[instruction.inputs[0]]
@@ -114,15 +144,18 @@ class Unrolling:
             else:
                 sweep.repeat(binding.forward_step(instruction), instruction)
         sweep.close(self._passing_values())
-        steps.append(sweep)
-        for delay in delays:
-            steps.append((delay.op.remember, (binding.contexts[delay], binding.arrays[delay.inputs[0]]), delay.node))
+        return sweep
 
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
         self.binding, steps = binding, binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
-        sweep = Sweep(self, rising=not self.loop.forward)
+        if self._backward_sweep is None or not self._is_lasting:
+            self._backward_sweep = self._new_backward_sweep()
+        steps.append(self._backward_sweep)
+
+    def _new_backward_sweep(self) -> Sweep:
+        binding, sweep = self.binding, Sweep(self, rising=not self.loop.forward)
         for instruction in reversed(self.loop.body):
             if instruction.grad is None:
                 continue
@@ -132,7 +165,7 @@ class Unrolling:
                 sweep.add(Shift(total, term, instruction.op.steps_back, True, instruction))
             sweep.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
         sweep.close(self._passing_gradients())
-        steps.append(sweep)
+        return sweep
 
     def _passing_values(self) -> list[Any]:
         """Arrays that nobody reads after the step in which they are written, but for those of delays."""
@@ -195,6 +228,10 @@ class Unrolling:
             yield xp.add, (z[there], x[here], z[there]), shift.instruction.node
         else:
             yield _add_sum, (self.binding.contexts[shift.instruction], z[there], x[here]), shift.instruction.node
+
+
+def _within(shape: Shape, bound: Shape, has_rows: bool) -> bool:
+    return shape == bound or (has_rows and shape[0] <= bound[0] and shape[1:] == bound[1:])
 
 
 def _add_sum(context: Context, total: Any, term: Any) -> None:
@@ -297,8 +334,8 @@ class Sweep:
 
     @property
     def sequences(self) -> int:
-        """How many sequences there are."""
-        return self.unrolling.samples
+        """How many sequences there may be."""
+        return self.unrolling.room
 
     def allocate(self, nbytes: int) -> Any:
         """So many bytes of memory for the duration of a sweep."""

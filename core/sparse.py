@@ -117,6 +117,8 @@ class SparseRows:
 
     def take(self, xp: Any, index: Any) -> tuple[Any, Any, Any]:
         """The three arrays of the matrix whose rows are these rows, in this order."""
+        if self.is_one_hot:
+            return self.data[index], self.indices[index], xp.arange(len(index) + 1, dtype=self.indptr.dtype)
         counts = (self.indptr[1:] - self.indptr[:-1])[index]
         starts = xp.concatenate((xp.zeros_like(self.indptr, shape=1), xp.cumsum(counts, dtype=self.indptr.dtype)))
         places = xp.arange(int(starts[-1])) + xp.repeat(self.indptr[index] - starts[:-1], counts)

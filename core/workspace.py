@@ -8,10 +8,10 @@ allocates nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
-from . import profiling
+from . import memory, profiling
 from .axis import Axes
 from .binding import Binding
 from .feed import Feed
@@ -21,9 +21,24 @@ from .sizes import Sizes
 
 if TYPE_CHECKING:
     from .program import Program
+    from .recurrence import Unrolling
+    from .slots import Loop
     from .variable import Variable
 
 KEPT_BINDINGS = 16
+
+
+class Placement(NamedTuple):
+    """Where the arrays of a stage lie.
+
+    Attributes:
+        arena, offsets: the memory, and where each array begins in it.
+        unrollings: loops at work on arrays that lie so.
+    """
+
+    arena: Any
+    offsets: Sequence[int]
+    unrollings: dict[Loop, Unrolling]
 
 
 class Workspace:
@@ -34,6 +49,7 @@ class Workspace:
         self.pool: dict[str, Any] = {}
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
+        self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
 
     def load(self, feeds: Iterable[Feed]) -> Binding:
         """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
@@ -69,17 +85,26 @@ class Workspace:
         binding = bindings.pop(key, None)
         if binding is None or not binding.suits(sizes):
             binding = Binding(self, sizes, before)
-        bindings[key] = binding
-        if len(bindings) > KEPT_BINDINGS:
-            bindings.pop(next(iter(bindings)))
+        _keep(bindings, key, binding)
         return binding
 
-    def reserve(self, stage: int, nbytes: int) -> Any:
+    def place(self, stage: int, nbytes: tuple[int, ...], lives: tuple[tuple[int, int], ...]) -> Placement:
+        """Where arrays of so many bytes, needed from one moment to another, lie in the arena of a stage."""
+        placements = self._placements[stage]
+        found = placements.pop((nbytes, lives), None)
+        if found is None:
+            offsets, total = memory.plan(nbytes, [birth for birth, _ in lives], [death for _, death in lives])
+            found = Placement(self._reserve(stage, total), offsets, {})
+        _keep(placements, (nbytes, lives), found)
+        return found
+
+    def _reserve(self, stage: int, nbytes: int) -> Any:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
         if nbytes > self._arenas[stage].nbytes:
             self._arenas[stage] = self.program.backend.allocate(nbytes)
-            for bindings in self._bindings[stage:]:
+            for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
                 bindings.clear()
+                placements.clear()
         return self._arenas[stage]
 
     def _check(self, feeds: Sequence[Feed]) -> None:
@@ -89,6 +114,13 @@ class Workspace:
             if fed.layout is not None and first.setdefault(variable.spec.axes, fed.layout).samples != fed.layout.samples:
                 given = [f"{v!r}: {f.layout.samples}" for v, f in zip(self.program.arguments, feeds, strict=True) if f.layout]
                 raise ValueError(f"the inputs' minibatches have different numbers of samples: {', '.join(given)}")
+
+
+def _keep(items: dict[Any, Any], key: Any, item: Any) -> None:
+    """Put an item last; that used longest ago goes if there are too many."""
+    items[key] = item
+    if len(items) > KEPT_BINDINGS:
+        items.pop(next(iter(items)))
 
 
 class Run:

@@ -21,6 +21,7 @@ OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "Convolution": "convolution:ConvolutionKernel",
     "Csr": "csr:Csr",
+    "OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "Pooling": "pooling:PoolingKernel",
     "Recurrence": "recurrence:fuse",
 }

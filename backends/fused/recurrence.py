@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core import threads
+from ...core.memory import room
 from ...core.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
 
@@ -28,7 +29,7 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
     """The calls of a sweep, with a :class:`Taped` one in the place of those that tapes do."""
     found = [lines_of(call, sweep.is_fixed) for call in sweep.calls]
     products = [line for lines in found for line in lines if line.matrix is not None]
-    if sum(line.rows * line.matrix.size for line in products) < WORTHWHILE or not _is_there():
+    if not is_worthwhile(sum(room(line.rows) * line.matrix.size for line in products)):
         return sweep.calls
     fused: list[Call | Shift | Taped] = []
     for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype.name if pair[1] else ""):
@@ -44,8 +45,10 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
     return fused
 
 
-def _is_there() -> bool:
-    """Whether the machine that runs tapes can be imported."""
+def is_worthwhile(multiplications: int) -> bool:
+    """Whether there is enough to multiply, and the machine that runs tapes can be imported."""
+    if multiplications < WORTHWHILE:
+        return False
     try:
         from . import tape  # noqa: F401
     except ImportError as error:
@@ -54,25 +57,18 @@ def _is_there() -> bool:
     return True
 
 
-class Taped:
-    """Calls of a loop that follow one another, done by one compiled call.
+class Tape:
+    """Operations on the rows of steps, done by one compiled call.
 
     Args:
-        calls: the calls.
-        lines: what goes on the tape for each of them.
-
-    Attributes:
-        calls: the calls.
-        instruction: what the first of them belongs to.
+        lines: the operations.
     """
 
-    def __init__(self, calls: Sequence[Call | Shift], lines: Sequence[Sequence[Line]]) -> None:
+    def __init__(self, lines: Sequence[Line]) -> None:
         from . import tape
 
-        self.calls, self.instruction = calls, calls[0].instruction
         self._machine = tape
-        self._lines = [line for of_call in lines for line in of_call]
-        self._ends = np.cumsum([0, *map(len, lines)]).tolist()
+        self._lines = lines
         self._like = np.empty(0, self._lines[0].dtype)
         self._matrices = [line.matrix for line in self._lines if line.matrix is not None]
         self._width = sum(line.z.size * (1 if line.matrix is None else len(line.matrix)) for line in self._lines)
@@ -84,13 +80,12 @@ class Taped:
     def place(self, memory: Any, passing: Sequence[Any], sequences: int) -> None:
         """Take *memory* for packed matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
         self._memory, address = memory, memory.ctypes.data
-        self._sequences = sequences
-        packed, panels = [], []
+        packed, blocks = [], []
         for matrix in self._matrices:
             packed.append(Rows(address, 0, 0))
-            panels.append(self._machine.panels_of(matrix, address))
+            blocks.append(self._machine.blocks_of(matrix, address))
             address += self._machine.packed_bytes(matrix)
-        self._panels = np.concatenate(panels) if panels else None
+        self._blocks = np.concatenate(blocks) if blocks else None
         moved = []
         for array in passing:
             moved.append((array.ctypes.data, array.strides[0], address))
@@ -100,11 +95,11 @@ class Taped:
 
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the sweep before."""
-        if self._panels is not None:
-            self._machine.pack(sum(matrix.size for matrix in self._matrices), self._panels, self._like)
+        if self._blocks is not None:
+            self._machine.pack(sum(matrix.size for matrix in self._matrices), self._blocks, self._like)
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        """Do all calls for the steps from *begin* to *end*.
+        """Do all for the steps from *begin* to *end*.
 
         Args:
             offsets: first row of each step, and the number of rows.
@@ -113,14 +108,32 @@ class Taped:
         """
         self._run(self._tape, offsets, begin, end, rising)
 
+    def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
+        size = self._width * int(offsets[end] - offsets[begin])
+        parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
+        self._machine.run(size, parts, tape, offsets, begin, end, rising, self._like)
+
+
+class Taped(Tape):
+    """Calls of a loop that follow one another, on a tape.
+
+    Args:
+        calls: the calls.
+        lines: what goes on the tape for each of them.
+
+    Attributes:
+        calls: the calls.
+        instruction: what the first of them belongs to.
+    """
+
+    def __init__(self, calls: Sequence[Call | Shift], lines: Sequence[Sequence[Line]]) -> None:
+        super().__init__([line for of_call in lines for line in of_call])
+        self.calls, self.instruction = calls, calls[0].instruction
+        self._ends = np.cumsum([0, *map(len, lines)]).tolist()
+
     def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """The same for one of the calls."""
         self._run(self._tape[self._ends[number] : self._ends[number + 1]], offsets, begin, end, rising)
-
-    def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        size = self._width * int(offsets[end] - offsets[begin])
-        parts = min(threads.max_threads(), -(-self._sequences // FEWEST))
-        self._machine.run(size, parts, tape, offsets, begin, end, rising, self._like)
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:

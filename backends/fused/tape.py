@@ -17,11 +17,15 @@ from .elements import compute
 from .loops import Loop, compiled
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
 
-AT_ONCE = 512
-"""Elements of a value that go through operations together: as many as lie in the nearest cache with all other values."""
+AT_ONCE = 4096
+"""Elements of a value that go through operations together: as many as lie in the nearer caches with all other values."""
 
-FROM, ROW_STRIDE, COLUMN_STRIDE, ROWS, COLUMNS, TO = range(6)
-"""Columns of a table of panels: where the matrix's part is that goes into one, its strides and size, and where the panel is."""
+PACKED_AT_ONCE = 16
+"""Rows of a matrix that are packed together."""
+
+FROM, ROW_STRIDE, COLUMN_STRIDE, ROWS, COLUMNS, TO, PANEL_STRIDE = range(7)
+"""Columns of a table of blocks: where a part of a matrix is, its strides and size, where it goes in a panel, and how far it is to the
+next."""
 
 
 def packed_bytes(matrix: Any) -> int:
@@ -29,33 +33,38 @@ def packed_bytes(matrix: Any) -> int:
     return -(-matrix.shape[1] * matrix.itemsize // PANEL_BYTES) * len(matrix) * PANEL_BYTES
 
 
-def panels_of(matrix: Any, address: int) -> Any:
-    """The table of the panels that a matrix is packed into at an address."""
-    width, rows = PANEL_BYTES // matrix.itemsize, len(matrix)
+def blocks_of(matrix: Any, address: int) -> Any:
+    """The table of the blocks of a matrix that is packed at an address: such that little memory is read at a time."""
+    rows, columns = matrix.shape
+    panel, width = rows * PANEL_BYTES, PANEL_BYTES // matrix.itemsize
     table = []
-    for start in range(0, matrix.shape[1], width):
-        part = matrix[:, start : start + width]
-        table.append((part.ctypes.data, *part.strides, *part.shape, address))
-        address += rows * PANEL_BYTES
+    if matrix.strides[1] == matrix.itemsize:
+        parts = [(matrix[row : row + PACKED_AT_ONCE], address + row * PANEL_BYTES) for row in range(0, rows, PACKED_AT_ONCE)]
+    else:
+        parts = [(matrix[:, column : column + width], address + column // width * panel) for column in range(0, columns, width)]
+    for part, to in parts:
+        table.append((part.ctypes.data, *part.strides, *part.shape, to, panel))
     return np.array(table, np.intp)
 
 
 @Loop
-def pack(panels: Any, like: Any) -> None:
+def pack(blocks: Any, like: Any) -> None:
     """Copy matrices to where products read them: panel by panel, each with its rows one after another and filled up with zeros."""
     width = PANEL_BYTES // like.itemsize
-    for number in numba.prange(len(panels)):
-        to = numba.carray(pointer(panels[number, TO], like), (panels[number, ROWS], width))
-        for row in range(panels[number, ROWS]):
-            start, stride = panels[number, FROM] + row * panels[number, ROW_STRIDE], panels[number, COLUMN_STRIDE]
-            if stride == like.itemsize and panels[number, COLUMNS] == width:
-                line = numba.carray(pointer(start, like), width)
+    for number in numba.prange(len(blocks)):
+        rows, row_stride, column_stride = blocks[number, ROWS], blocks[number, ROW_STRIDE], blocks[number, COLUMN_STRIDE]
+        for first in range(0, blocks[number, COLUMNS], width):
+            to = numba.carray(pointer(blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE], like), (rows, width))
+            known = min(width, blocks[number, COLUMNS] - first)
+            for row in range(rows):
+                start = blocks[number, FROM] + first * column_stride + row * row_stride
+                if column_stride == like.itemsize and known == width:
+                    line = numba.carray(pointer(start, like), width)
+                    for column in range(width):
+                        to[row, column] = line[column]
+                    continue
                 for column in range(width):
-                    to[row, column] = line[column]
-                continue
-            for column in range(width):
-                inside = column < panels[number, COLUMNS]
-                to[row, column] = numba.carray(pointer(start + column * stride, like), 1)[0] if inside else 0
+                    to[row, column] = numba.carray(pointer(start + column * column_stride, like), 1)[0] if column < known else 0
 
 
 @Loop
@@ -77,16 +86,17 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
 
 @compiled
 def _cuts(parts: int, offsets: Any, begin: int, end: int) -> Any:
-    """Where to cut the sequences so that each part has about as many rows."""
+    """Where to cut the sequences so that each part has about as many rows: a sequence goes where its middle would be."""
     cuts = np.zeros(parts + 1, np.intp)
     rows, part, sequence, step = 0, 1, 0, end
     while step > begin:
         if sequence < offsets[step] - offsets[step - 1]:
-            rows += step - begin
-            sequence += 1
-            while part < parts and rows * parts >= (offsets[end] - offsets[begin]) * part:
+            length = step - begin
+            while part < parts and (2 * rows + length) * parts >= 2 * (offsets[end] - offsets[begin]) * part:
                 cuts[part] = sequence
                 part += 1
+            rows += length
+            sequence += 1
         else:
             step -= 1
     for rest in range(part, parts + 1):

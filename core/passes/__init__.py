@@ -19,9 +19,10 @@ from .constants import ConstantFolding
 from .dead import DeadCode
 from .epilogues import Epilogues
 from .in_place import InPlace
+from .joined import Joining
 from .maxima import Maxima
 
-_REWRITING = (ConstantFolding(), CommonSubexpressions(), DeadCode(), Maxima(), Epilogues())
+_REWRITING = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Maxima(), Epilogues())
 _ARRANGING = (Accumulation(), InPlace(), Blocks())
 
 BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
@@ -51,7 +52,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core import passes
     >>> list(passes.available())
-    ['constants', 'common', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
+    ['constants', 'common', 'joined', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """

@@ -12,11 +12,13 @@ from ...core.function import Function
 from ...core.layout import Layout
 from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, format_shape, size_of
+from ...core.slots import Instruction
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
 from ...core.work import numbers_in
 from . import csr
 from .contraction import contract, fill
+from .embedded_product import EmbeddedTimes
 from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
 from .sparse_product import (
     left_gradient_of_right,
@@ -143,6 +145,13 @@ class Times(Op):
     def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
         left, right = inputs
         return index == 1 and left.sparse and right.axes == () and right.rank - self.output_rank == 1
+
+    def after(self, before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
+        x, *matrices = inputs
+        is_embedding = type(before.op) is type(self) is Times and x.sparse and x.rank == 1 and x.axes != ()
+        if not is_embedding or any(matrix.axes != () or matrix.rank != 2 or matrix.sparse for matrix in matrices):
+            return None
+        return EmbeddedTimes(look_up=(before.forward, before.backward), multiply=(own.forward, own.backward))
 
     def _row_sparse_gradient(self, ctx: Context, grad: Any, dright: RowSparse, left: SparseRows) -> None:
         width = size_of(dright.shape[1:])

@@ -7,7 +7,7 @@ gradients of the weights by one product over all rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from ...core.context import Context
 from ...core.function import Function
@@ -19,6 +19,19 @@ from .recurrent_sweep import Step, Sweep, of_sequences
 
 Weights = tuple[Any, Any, Any, Any]
 """Of one layer and direction: matrices for the operand and the state, and the bias of each."""
+
+
+class Steps(Protocol):
+    """What a kernel computes the steps of cells by."""
+
+    def suit(self, cell: Cell) -> bool:
+        """Whether it is the way to compute those of a cell."""
+
+    def forward(self, cell: Cell) -> None:
+        """Compute all states from the gates before activation, as far as the operand contributed to them."""
+
+    def backward(self, cell: Cell) -> None:
+        """Complete the gradients of the states and gates."""
 
 
 class Cell:
@@ -68,14 +81,18 @@ class Cell:
 
     # ---- values ----
 
-    def forward(self) -> None:
-        """Compute all states."""
+    def forward(self, steps: Steps | None) -> None:
+        """Compute all states; *steps*, where they are given and suit, those of each step."""
         xp = self.xp
         xp.matmul(self.x, self.of_x.T, out=self.gates)
         self.add_biases()
-        products = self.scratch("product", self.vectors, self.widest)
+        self.products = self.scratch("product", self.vectors, self.widest)
+        if steps is not None and steps.suit(self):
+            self.clear()
+            steps.forward(self)
+            return
         for step in self.sweep.steps:
-            product = products[: step.carried]
+            product = self.products[: step.carried]
             if step.carried:
                 xp.matmul(self.h[step.before], self.of_h.T, out=product)
             self.advance(step, self.gates[step.rows], product)
@@ -85,25 +102,34 @@ class Cell:
         self.gates += self.bias_x
         self.gates += self.bias_h
 
+    def clear(self) -> None:
+        """Make room for what each row goes on from, 0 at beginnings."""
+        self.earlier = self.scratch("before")
+        self.earlier.fill(0)
+
     def advance(self, step: Step, gates: Any, product: Any) -> None:
         """Compute a step's states from its gates before activation and the products with the states before."""
         raise NotImplementedError(f"{type(self).__name__}.advance")
 
     # ---- gradients ----
 
-    def backward(self, dh: Any, dx: Any, adds: bool, dweights: Weights | None) -> None:
+    def backward(self, dh: Any, dx: Any, adds: bool, dweights: Weights | None, steps: Steps | None) -> None:
         """Work out gradients.
 
         Args:
             dh: gradient of all states, which is completed here.
             dx: where the gradient of the operand goes, or None; *adds* tells whether it is added there.
             dweights: where those of the weights go, or None.
+            steps: what goes back through the steps, where it suits.
         """
         xp = self.xp
-        self.dgates = self.scratch("gradients", self.vectors)
+        self.dh, self.dgates = dh, self.scratch("gradients", self.vectors)
         before, products = self.before(self.h, "before"), self.scratch("product", 1, self.widest)
         self.differentiate(before)
-        for step in reversed(self.sweep.steps):
+        is_taken = steps is not None and steps.suit(self)
+        if is_taken:
+            steps.backward(self)  # type: ignore[union-attr]
+        for step in () if is_taken else reversed(self.sweep.steps):
             dgates = self.dgates[step.rows]
             self.retreat(step, dh, dgates)
             if step.carried:
@@ -172,6 +198,11 @@ class LSTMCell(Cell):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.cells = self.kept("cells")
+
+    def clear(self) -> None:
+        super().clear()
+        self.cells_earlier = self.scratch("cells before")
+        self.cells_earlier.fill(0)
 
     def advance(self, step: Step, gates: Any, product: Any) -> None:
         xp, carried = self.xp, step.carried
@@ -372,13 +403,13 @@ class OptimizedRNNStack(Op):
         matrices = [shape for shape in self._shapes(x.shape[1]) if len(shape) == 2]
         return 2 * len(out) * sum(map(size_of, matrices))
 
-    def forward(self, ctx: Context, out: Any, x: Any, weights: Any) -> None:
+    def forward(self, ctx: Context, out: Any, x: Any, weights: Any, steps: Steps | None = None) -> None:
         sweeps, parts = self._sweeps(ctx), self._parts(weights, x.shape[1])
         for layer, (below, above) in enumerate(self._levels(ctx, x, out)):
             for direction, sweep in enumerate(sweeps):
-                self._cell(ctx, sweep, layer, direction, parts, below, above).forward()
+                self._cell(ctx, sweep, layer, direction, parts, below, above).forward(steps)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, weights: Any) -> None:
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, weights: Any, steps: Steps | None = None) -> None:
         dx, dweights = grads
         sweeps, parts = self._sweeps(ctx), self._parts(weights, x.shape[1])
         dparts = None if dweights is None else self._parts(dweights, x.shape[1])
@@ -389,7 +420,8 @@ class OptimizedRNNStack(Op):
             for direction, sweep in enumerate(sweeps):
                 cell = self._cell(ctx, sweep, layer, direction, parts, below, above)
                 ctx.xp.copyto(dh, cell.part(dabove, direction))
-                cell.backward(dh, dbelow, direction == 1, None if dparts is None else dparts[layer * len(sweeps) + direction])
+                dpart = None if dparts is None else dparts[layer * len(sweeps) + direction]
+                cell.backward(dh, dbelow, direction == 1, dpart, steps)
             dabove = dbelow
 
     def _sweeps(self, ctx: Context) -> list[Sweep]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk.core.memory import ALIGNMENT, plan
+from cntk.core.memory import ALIGNMENT, plan, room
 
 ARRAYS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
 """Arrays as (size, birth, length of life)."""
@@ -114,3 +114,9 @@ def seconds_to_plan(count: int) -> float:
 
 def test_planning_takes_time_in_proportion_to_the_number_of_arrays() -> None:
     assert seconds_to_plan(10000) < 20 * seconds_to_plan(1000) + 0.05
+
+
+@given(st.integers(0, 10**7))
+def test_room_is_an_eighth_more_at_most(rows: int) -> None:
+    assert rows <= room(rows) <= rows + rows // 8
+    assert room(room(rows)) == room(rows)

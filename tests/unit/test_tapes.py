@@ -57,7 +57,7 @@ def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
         b, untouched = b.T if transposed else b, c.copy()
         packed = np.empty(tape.packed_bytes(b), np.uint8)
         like = np.empty(0, dtype)
-        tape.pack(0, tape.panels_of(b, packed.ctypes.data), like)
+        tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
         line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, 0, 0]
         tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
         np.testing.assert_allclose(c[:m, :n], a.astype(float) @ b.astype(float), rtol=0, atol=100 * np.finfo(dtype).eps)
