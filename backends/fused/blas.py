@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-import llvmlite.binding
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from ...core.lock import Lock
+from .language import means
 from .pieces import address
 
 NAMES = ("scipy_{}64_", "{}64_", "scipy_{}", "{}")
@@ -56,13 +54,8 @@ class Blas(NamedTuple):
 
 @lru_cache(maxsize=1)
 def find() -> Blas | None:
-    """The BLAS that NumPy is linked with, its products made known to compiled loops; None if it is no OpenBLAS that can be looked into."""
-    library = look_up(ctypes.CDLL(np.linalg._umath_linalg.__file__))  # also finds what that is linked with
-    if library is not None:
-        for bits in (32, 64):
-            llvmlite.binding.add_symbol(f"cntk_sgemm{bits}", library.sgemm)
-            llvmlite.binding.add_symbol(f"cntk_dgemm{bits}", library.dgemm)
-    return library
+    """The BLAS that NumPy is linked with; None if it is no OpenBLAS that can be looked into."""
+    return look_up(ctypes.CDLL(np.linalg._umath_linalg.__file__))  # also finds what that is linked with
 
 
 def found() -> Blas:
@@ -71,6 +64,14 @@ def found() -> Blas:
     if library is None:
         raise RuntimeError("NumPy has no BLAS that compiled loops can call")
     return library
+
+
+def symbols() -> dict[str, int]:
+    """Where its products are, under the names that compiled loops call them by: none if there is no such BLAS."""
+    library = find()
+    if library is None:
+        return {}
+    return {f"cntk_{letter}gemm{bits}": product for bits in (32, 64) for letter, product in (("s", library.sgemm), ("d", library.dgemm))}
 
 
 def look_up(library: Any) -> Blas | None:
@@ -106,20 +107,6 @@ def one_thread(blas: Blas) -> Iterator[None]:
                 blas.set_threads(before)
 
 
-def _product(symbol: str, integer: Any, real: Any) -> Any:
-    """A BLAS's product, for compiled code."""
-    order_and_sizes = [types.int32] * 3 + [integer] * 3
-    return types.ExternalFunction(
-        symbol, types.void(*order_and_sizes, real, types.voidptr, integer, types.voidptr, integer, real, types.voidptr, integer)
-    )
-
-
-_PRODUCTS = {
-    real: (_product(f"cntk_{letter}gemm32", types.int32, real), _product(f"cntk_{letter}gemm64", types.int64, real))
-    for letter, real in (("s", types.float32), ("d", types.float64))
-}
-
-
 def multiply(
     wide: bool, flip_a: bool, flip_b: bool, m: int, n: int, k: int, a: Matrix, lda: int, b: Matrix, ldb: int, add: bool, c: Matrix, ldc: int
 ) -> None:
@@ -136,10 +123,20 @@ def multiply(
     raise NotImplementedError("multiply runs in compiled loops only")
 
 
-@overload(multiply)
+@means(multiply)
 def _multiply(wide, flip_a, flip_b, m, n, k, a, lda, b, ldb, add, c, ldc):  # type: ignore[no-untyped-def]
+    from numba import types
+
     real = c[0].dtype
-    narrow_product, wide_product = _PRODUCTS[real]
+
+    def product(integer: Any) -> Any:
+        order_and_sizes = [types.int32] * 3 + [integer] * 3
+        return types.ExternalFunction(
+            f"cntk_{'s' if real == types.float32 else 'd'}gemm{integer.bitwidth}",
+            types.void(*order_and_sizes, real, types.voidptr, integer, types.voidptr, integer, real, types.voidptr, integer),
+        )
+
+    narrow_product, wide_product = product(types.int32), product(types.int64)
 
     def compiled(wide, flip_a, flip_b, m, n, k, a, lda, b, ldb, add, c, ldc):  # type: ignore[no-untyped-def]
         first, second = (TRANSPOSED if flip_a else PLAIN), (TRANSPOSED if flip_b else PLAIN)

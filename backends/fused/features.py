@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from .language import helper, prange
 from .loops import Loop
 
 LANES = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""
 
 
-@numba.njit(fastmath=LANES, error_model="numpy")
+@helper(fastmath=LANES)
 def _sum(row: Any) -> Any:
     total = row.dtype.type(0)
     for i in range(row.size):
@@ -24,7 +24,7 @@ def _sum(row: Any) -> Any:
     return total
 
 
-@numba.njit(fastmath=LANES, error_model="numpy")
+@helper(fastmath=LANES)
 def _squares(row: Any, mean: Any) -> Any:
     total = row.dtype.type(0)
     for i in range(row.size):
@@ -32,7 +32,7 @@ def _squares(row: Any, mean: Any) -> Any:
     return total
 
 
-@numba.njit(fastmath=LANES, error_model="numpy")
+@helper(fastmath=LANES)
 def _products(row: Any, gradient: Any, mean: Any) -> Any:
     total = row.dtype.type(0)
     for i in range(row.size):
@@ -44,7 +44,7 @@ def _products(row: Any, gradient: Any, mean: Any) -> Any:
 def normalise(x: Any, y: Any, scale: Any, bias: Any, mean: Any, variance: Any, inverse: Any, epsilon: Any) -> None:
     """Write the statistics of each feature of x ``(rows, features, places)``, and its normalised values to y."""
     rows, features, places = x.shape
-    for f in numba.prange(features):
+    for f in prange(features):
         total = 0.0
         for row in range(rows):
             total += _sum(x[row, f])
@@ -64,7 +64,7 @@ def normalise(x: Any, y: Any, scale: Any, bias: Any, mean: Any, variance: Any, i
 def sums(x: Any, dy: Any, mean: Any, inverse: Any, slope: Any, offset: Any) -> None:
     """Write the gradients of scale and bias."""
     rows, features, _ = x.shape
-    for f in numba.prange(features):
+    for f in prange(features):
         products = total = 0.0
         for row in range(rows):
             products += _products(x[row, f], dy[row, f], mean[f])
@@ -77,7 +77,7 @@ def sums(x: Any, dy: Any, mean: Any, inverse: Any, slope: Any, offset: Any) -> N
 def gradient(x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
     """Write the gradient of x, through the statistics too."""
     rows, features, places = x.shape
-    for f in numba.prange(features):
+    for f in prange(features):
         factor = inverse[f] * scale[f]
         tilt = slope[f] * inverse[f] / (rows * places)
         level = offset[f] / (rows * places)

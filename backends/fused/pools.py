@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from ...core.context import Context
 from ...core.shape import size_of
 from ...core.threads import max_threads
 from ...core.windows import Windows
+from .language import prange
 from .loops import Loop
-from .pieces import gather, writable
+from .pieces import copy, gather, writable
 from .window_lines import pieces_of
 
 
@@ -25,13 +25,13 @@ from .window_lines import pieces_of
 def _find(work: Any, out: Any, taps: Any, x: Any, first_taps: Any, lines: Any, runs: Any, runs_of_tap: int, stride: int, size: int) -> None:
     positions, threads = len(first_taps), len(work)
     planes = len(x) // size
-    for thread in numba.prange(threads):
+    for thread in prange(threads):
         store = work[thread]
         store[:] = -np.inf
         for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
             results, places = out[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]
             results[:] = -np.inf
-            places[:] = first_taps
+            copy(places, 0, first_taps, 0, positions)
             gather(store, 0, x, plane * size, stride, lines)
             for i in range(len(runs)):
                 at, start, length = runs[i]
@@ -46,7 +46,7 @@ def _find(work: Any, out: Any, taps: Any, x: Any, first_taps: Any, lines: Any, r
 @Loop
 def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets: Any, size: int) -> None:
     positions, planes = len(starts), len(dx) // size
-    for thread in numba.prange(threads):
+    for thread in prange(threads):
         for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
             target = dx[plane * size : (plane + 1) * size]
             sent, places = grad[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]
