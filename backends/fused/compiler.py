@@ -45,7 +45,7 @@ def compiled(function: Callable[..., None], kinds: Sequence[str]) -> tuple[bytes
         TypeError: it cannot be compiled for such arguments.
     """
     _look_up_meanings()
-    flags = Flags()
+    flags: Any = Flags()
     flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
     arguments = tuple(map(_type, kinds))
@@ -70,14 +70,16 @@ def _type(kind: str) -> Any:
     if len(kind) == 1:
         return {"q": types.int64, "d": types.float64, "f": types.float32, "?": types.boolean}[kind]
     dtype, dimensions, layout = kind.split(":")
-    return types.Array(numba.from_dtype(np.dtype(dtype)), int(dimensions), layout)
+    array: Any = types.Array
+    return array(numba.from_dtype(np.dtype(dtype)), int(dimensions), layout)
 
 
 def _look_up_meanings() -> None:
     while language.meanings:
         function, choose, options = language.meanings.pop()
         inline = options.pop("inline", "never")
-        overload(function, jit_options={"error_model": "numpy", **options}, inline=inline, strict=False)(choose)
+        chosen: Any = {"error_model": "numpy", **options}
+        overload(function, jit_options=chosen, inline=inline, strict=False)(choose)
 
 
 class _Unfinished(JITCodeLibrary):
