@@ -37,6 +37,7 @@ $(VENV)/made:
 
 $(VENV)/%.installed: pyproject.toml $(VENV)/made
 	$(PYTHON) -m pip install --quiet --editable '.[$*]'
+	$(VENV)/bin/cntk compile > /dev/null
 	touch $@
 
 # ---- what it is for ----

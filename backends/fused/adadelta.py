@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
-
 from .kernel import Elementwise, prepared
+from .language import prange
 from .loops import Loop
 
 
@@ -17,7 +16,7 @@ def descend(
     rho: Any, fresh: Any, epsilon: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         a = squares[i] * rho + x * x * fresh
         step = x / math.sqrt(a + epsilon) * math.sqrt(steps[i] + epsilon)

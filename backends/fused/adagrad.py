@@ -6,17 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numba
-
 from ...core.sums import BLOCK
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
+from .language import prange
 from .loops import Loop
 
 
 @Loop
 def gather(w: Any, g: Any, squares: Any, multiplier: Any, lanes: Any, floor: Any, scale: Any, threshold: Any, weight: Any) -> None:
     one = w.dtype.type(1)
-    for block in numba.prange(-(-w.size // BLOCK)):
+    for block in prange(-(-w.size // BLOCK)):
         for i in range(block * BLOCK, min((block + 1) * BLOCK, w.size)):
             x = prepared(g[i], w[i], scale, threshold, weight)
             squares[i] += x * x
@@ -27,7 +26,7 @@ def gather(w: Any, g: Any, squares: Any, multiplier: Any, lanes: Any, floor: Any
 @Loop
 def descend(w: Any, g: Any, squares: Any, floor: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     one = w.dtype.type(1)
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         squares[i] += x * x
         w[i] -= x * (one / math.sqrt(squares[i] + floor)) * rate

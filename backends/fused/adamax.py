@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from .kernel import Elementwise, prepared
+from .language import prange
 from .loops import Loop
 
 
@@ -16,7 +15,7 @@ def descend(
     momentum: Any, gain: Any, decay: Any, fresh: Any, epsilon: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         size = abs(x)
         decayed = largest[i] * decay

@@ -79,7 +79,9 @@ class _Loops(NamedTuple):
         least = x.dtype.type(0 if self.is_cut else -np.inf)
         addend = y if self.addend is None else self._by_feature(self.addend, scale)
         adds = self.addend is not None
-        _module().normalise.run(x.size >= SHARED_FROM, x, y, addend, adds, least, scale, bias, *statistics_and_epsilon, self._part(x))
+        loops, shared, part = _module(), x.size >= SHARED_FROM, self._part(x)
+        loops.measure.run(shared, x, part)
+        loops.normalise.run(shared, x, y, addend, adds, least, scale, bias, *statistics_and_epsilon, part)
 
     def differentiate(self, x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
         """Write the gradients of scale, bias, operand and addend."""
@@ -87,7 +89,9 @@ class _Loops(NamedTuple):
         da = dy if self.addend is None else self._by_feature(self.addend, scale)
         vectors = scale, mean, inverse, slope, offset
         targets = dy if dx is None else dx, dx is not None, da, self.addend is not None
-        _module().differentiate.run(x.size >= SHARED_FROM, x, dy, y, self.is_cut, *vectors, *targets, self._part(x))
+        loops, shared, part = _module(), x.size >= SHARED_FROM, self._part(x)
+        loops.add_up.run(shared, x, dy, y, self.is_cut, mean, part)
+        loops.differentiate.run(shared, x, dy, y, self.is_cut, *vectors, *targets, part)
 
     def _by_feature(self, array: Any, scale: Any) -> Any:
         return self.op.by_feature(self.ctx, array, scale.size)

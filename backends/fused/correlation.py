@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from ...core.context import Context
 from ...core.threads import max_threads
 from ...core.windows import Correlation
+from .language import prange
 from .loops import Loop
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
@@ -36,7 +36,7 @@ def _multiply(
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
     threads, rows, itemsize, width = len(work), targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
-    for thread in numba.prange(threads):
+    for thread in prange(threads):
         grid = work[thread, : sources * source_grid]
         result = work[thread, len(grid) :]
         grid[:] = 0
@@ -83,7 +83,7 @@ def _weigh(
     threads, itemsize = len(work), x.itemsize
     per_row = len(columns)
     per_group = len(rows) * per_row
-    for thread in numba.prange(threads):
+    for thread in prange(threads):
         images, gradients = work[thread, : channels * channel_grid], work[thread, channels * channel_grid :]
         work[thread, :] = 0
         for part in range(thread, len(parts), threads):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from ...core.sparse import Parts
-from .loops import ROWS_SHARED_FROM, Loop, compiled
+from .language import helper, prange
+from .loops import ROWS_SHARED_FROM, Loop
 
 SHARES = 16
 """Runs of rows, with about as many entries each, that a product is cut into for the threads."""
@@ -22,7 +22,7 @@ def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None
     """Write the product of CSR rows with a matrix ``(columns of the rows, n)`` to *out* ``(rows, n)``."""
     rows = len(out)
     entries, starts = indptr[rows], indptr[:rows]
-    for share in numba.prange(SHARES):
+    for share in prange(SHARES):
         first = np.searchsorted(starts, entries * share // SHARES)
         last = np.searchsorted(starts, entries * (share + 1) // SHARES) if share < SHARES - 1 else rows
         for row in range(first, last):
@@ -41,36 +41,35 @@ def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None
                     total[j] = (total[j] + value * term[j]) + value2 * term2[j]
 
 
-@compiled
-def transpose(data: Any, indices: Any, indptr: Any, width: int) -> Any:
-    """The columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them."""
+@Loop
+def _transpose(
+    data: Any, indices: Any, indptr: Any, width: int, work: Any, places: Any, present: Any, starts: Any, values: Any, rows: Any, count: Any
+) -> None:
+    """Write the columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them; and their number."""
     entries = len(indices)
-    order = _sorted(indices, width)
-    row_of = np.empty(entries, indices.dtype)
+    order, row_of = _sorted(indices, width, work[0], work[1], places), work[2]
     for row in range(len(indptr) - 1):
         row_of[indptr[row] : indptr[row + 1]] = row
-    present, starts = np.empty(entries, indices.dtype), np.empty(entries + 1, indptr.dtype)
-    values, rows = np.empty(entries, data.dtype), np.empty(entries, indices.dtype)
-    count = 0
+    found = 0
     for k in range(entries):
         i = order[k]
         values[k], rows[k] = data[i], row_of[i]
-        if k == 0 or indices[i] != present[count - 1]:
-            present[count], starts[count] = indices[i], k
-            count += 1
-    starts[count] = entries
-    return present[:count], (values, rows, starts[: count + 1])
+        if k == 0 or indices[i] != present[found - 1]:
+            present[found], starts[found] = indices[i], k
+            found += 1
+    starts[found] = entries
+    count[0] = found
 
 
-@compiled
-def _sorted(indices: Any, width: int) -> Any:
+@helper
+def _sorted(indices: Any, width: int, order: Any, moved: Any, places: Any) -> Any:
     """The entries by ascending column; those of a column keep their order."""
-    mask = (1 << DIGIT) - 1
-    order = np.arange(len(indices))
-    moved = np.empty_like(order)
+    mask = len(places) - 2
+    for k in range(len(order)):
+        order[k] = k
     shift = 0
     while (width - 1) >> shift:
-        places = np.zeros(mask + 2, np.intp)
+        places[:] = 0
         for i in order:
             places[((indices[i] >> shift) & mask) + 1] += 1
         for digit in range(mask):
@@ -82,6 +81,17 @@ def _sorted(indices: Any, width: int) -> Any:
         order, moved = moved, order
         shift += DIGIT
     return order
+
+
+def transpose(data: Any, indices: Any, indptr: Any, width: int) -> tuple[Any, Parts]:
+    """The columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them."""
+    entries = len(indices)
+    present, starts, count = np.empty(entries, indices.dtype), np.empty(entries + 1, indptr.dtype), np.empty(1, np.intp)
+    values, rows = np.empty(entries, data.dtype), np.empty(entries, indices.dtype)
+    work, places = np.empty((3, entries), np.intp), np.empty((1 << DIGIT) + 1, np.intp)
+    _transpose.run(False, data, indices, indptr, width, work, places, present, starts, values, rows, count)
+    found = int(count[0])
+    return present[:found], (values, rows, starts[: found + 1])
 
 
 class Csr:

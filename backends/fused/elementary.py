@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
-from numba.extending import overload
+
+from .language import helper, means
 
 SATURATED = 80
 """From here on both functions are 1, and the exponential not yet infinite."""
@@ -31,14 +30,14 @@ def tanh(x: Any) -> Any:
     raise NotImplementedError("tanh is called from compiled code only")
 
 
-@overload(sigmoid, inline="always")
+@means(sigmoid)
 def _sigmoid_of(x: Any) -> Function:
-    return _SINGLE[0] if x == types.float32 else _DOUBLE[0]
+    return _SINGLE[0] if x.bitwidth == 32 else _DOUBLE[0]
 
 
-@overload(tanh, inline="always")
+@means(tanh)
 def _tanh_of(x: Any) -> Function:
-    return _SINGLE[1] if x == types.float32 else _DOUBLE[1]
+    return _SINGLE[1] if x.bitwidth == 32 else _DOUBLE[1]
 
 
 def _functions(real: Any, whole: Any, digits: int, least: float) -> tuple[Function, Function]:
@@ -57,7 +56,7 @@ def _functions(real: Any, whole: Any, digits: int, least: float) -> tuple[Functi
     one, two, half, some, most, fewest = (real(c) for c in (1, 2, 0.5, 0.625, SATURATED, least))
     bias, shift = whole(np.finfo(real).maxexp - 1), whole(digits)
 
-    @numba.njit(inline="always", error_model="numpy")
+    @helper
     def exp(x: Any) -> Any:
         x = most if x > most else x
         x = fewest if x < fewest else x

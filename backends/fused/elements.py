@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
-
 from . import opcodes as op
 from .elementary import sigmoid, tanh
-from .loops import compiled
+from .language import carray, helper
 from .tile import pointer
 
 
 def _each(function: Callable[..., Any], by_number: bool = False) -> Callable[..., None]:
     """Applies a function one, z, x, y → z to the elements of rows, given 1 in their type; *by_number* with the first of y for all."""
-    element = numba.njit(function, inline="always", error_model="numpy")
+    element = helper(function)
 
-    @numba.njit(inline="always", error_model="numpy")
+    @helper
     def apply(rows: int, size: int, z: int, z_stride: int, x: int, x_stride: int, y: int, y_stride: int, like: Any) -> None:
         one = like.dtype.type(1)
         for row in range(rows):
-            a = numba.carray(pointer(z + row * z_stride, like), size)
-            b = numba.carray(pointer(x + row * x_stride, like), size)
-            c = numba.carray(pointer(y + row * y_stride, like), size)
+            a = carray(pointer(z + row * z_stride, like), size)
+            b = carray(pointer(x + row * x_stride, like), size)
+            c = carray(pointer(y + row * y_stride, like), size)
             if by_number:
                 number = c[0]
                 for i in range(size):
@@ -53,7 +51,7 @@ _relu = _each(lambda one, z, x, y: x if x > 0 or x != x else one - one)
 _relu_gradient = _each(lambda one, z, x, y: (one if y > 0 else one - one) * x)
 
 
-@compiled
+@helper
 def compute(
     kind: int, rows: int, size: int, z: int, z_stride: int, x: int, x_stride: int, y: int, y_stride: int, like: Any
 ) -> None:  # fmt: skip

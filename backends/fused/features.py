@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from .loops import Loop, compiled
+from .language import helper, prange
+from .loops import Loop
 
 PARTS = 8
 
@@ -19,7 +19,7 @@ LANES = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""
 
 
-@numba.njit(fastmath=LANES, error_model="numpy")
+@helper(fastmath=LANES)
 def _moments(x: Any, row: int, f: int, centre: Any) -> Any:
     """Sums of a plane's distances from a *centre*, and of their squares."""
     total = squares = x.dtype.type(0)
@@ -30,7 +30,7 @@ def _moments(x: Any, row: int, f: int, centre: Any) -> Any:
     return total, squares
 
 
-@numba.njit(fastmath=LANES, error_model="numpy")
+@helper(fastmath=LANES)
 def _products(x: Any, dy: Any, row: int, f: int, mean: Any) -> Any:
     """Sums of a plane's gradient, and of its products with the distances from the *mean*."""
     total = products = x.dtype.type(0)
@@ -41,7 +41,7 @@ def _products(x: Any, dy: Any, row: int, f: int, mean: Any) -> Any:
     return total, products
 
 
-@numba.njit(fastmath=LANES, error_model="numpy")
+@helper(fastmath=LANES)
 def _products_of_positive(x: Any, dy: Any, y: Any, row: int, f: int, mean: Any) -> Any:
     """The same, of a gradient that is 0 where the result is."""
     total = products = zero = x.dtype.type(0)
@@ -52,27 +52,27 @@ def _products_of_positive(x: Any, dy: Any, y: Any, row: int, f: int, mean: Any) 
     return total, products
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _write(y: Any, x: Any, row: int, f: int, mean: Any, factor: Any, bias: Any, least: Any) -> None:
     for i in range(x.shape[2]):
         value = (x[row, f, i] - mean) * factor + bias
         y[row, f, i] = least if value < least else value
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _write_sum(y: Any, x: Any, addend: Any, row: int, f: int, mean: Any, factor: Any, bias: Any, least: Any) -> None:
     for i in range(x.shape[2]):
         value = (x[row, f, i] - mean) * factor + bias + addend[row, f, i]
         y[row, f, i] = least if value < least else value
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _send(dx: Any, dy: Any, x: Any, row: int, f: int, mean: Any, tilt: Any, level: Any, factor: Any) -> None:
     for i in range(x.shape[2]):
         dx[row, f, i] = (dy[row, f, i] - (x[row, f, i] - mean) * tilt - level) * factor
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _send_positive(dx: Any, dy: Any, y: Any, x: Any, row: int, f: int, mean: Any, tilt: Any, level: Any, factor: Any) -> None:
     zero = x.dtype.type(0)
     for i in range(x.shape[2]):
@@ -80,14 +80,14 @@ def _send_positive(dx: Any, dy: Any, y: Any, x: Any, row: int, f: int, mean: Any
         dx[row, f, i] = (d - (x[row, f, i] - mean) * tilt - level) * factor
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _send_to_addend(da: Any, dy: Any, y: Any, row: int, f: int) -> None:
     zero = da.dtype.type(0)
     for i in range(da.shape[2]):
         da[row, f, i] = dy[row, f, i] * da.dtype.type(y[row, f, i] > zero)
 
 
-@compiled
+@helper
 def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
     """Mean and sum of squared distances from it of each feature, over some rows.
 
@@ -110,6 +110,18 @@ def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
 
 
 @Loop
+def measure(x: Any, part: Any) -> None:
+    """Write mean and sum of squared distances of each feature of x ``(rows, features, places)``, of each part of the rows.
+
+    Args:
+        part: space for them, (2, parts, features).
+    """
+    rows, parts = len(x), part.shape[1]
+    for p in prange(parts):
+        _measure(x, rows * p // parts, rows * (p + 1) // parts, part[0, p], part[1, p])
+
+
+@Loop
 def normalise(
     x: Any, y: Any, addend: Any, adds: bool, least: Any, scale: Any, bias: Any,
     mean: Any, variance: Any, inverse: Any, epsilon: float, part: Any,
@@ -119,12 +131,10 @@ def normalise(
     Args:
         addend: what is added to these where *adds* says so.
         least: what results do not fall below.
-        part: space for sums, (2, parts, features).
+        part: what :func:`measure` has found.
     """
     rows, features, places = x.shape
     parts = part.shape[1]
-    for p in numba.prange(parts):
-        _measure(x, rows * p // parts, rows * (p + 1) // parts, part[0, p], part[1, p])
     for f in range(features):
         middle, spread, known = part[0, 0, f], part[1, 0, f], rows // parts
         for p in range(1, parts):
@@ -135,13 +145,36 @@ def normalise(
             known += more
         mean[f], variance[f] = middle, spread / (rows * places)
         inverse[f] = 1 / np.sqrt(variance[f] + epsilon)
-    for p in numba.prange(parts):
+    for p in prange(parts):
         for row in range(rows * p // parts, rows * (p + 1) // parts):
             for f in range(features):
                 if adds:
                     _write_sum(y, x, addend, row, f, mean[f], inverse[f] * scale[f], bias[f], least)
                 else:
                     _write(y, x, row, f, mean[f], inverse[f] * scale[f], bias[f], least)
+
+
+@Loop
+def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
+    """Write sums of the gradient's products with distances from the mean, and of the gradient, of each part of the rows.
+
+    Args:
+        is_cut: whether the gradient is 0 where the result y is not positive.
+        part: space for them, (2, parts, features).
+    """
+    rows, features, _ = x.shape
+    parts = part.shape[1]
+    for p in prange(parts):
+        for f in range(features):
+            part[0, p, f] = part[1, p, f] = 0
+        for row in range(rows * p // parts, rows * (p + 1) // parts):
+            for f in range(features):
+                if is_cut:
+                    total, products = _products_of_positive(x, dy, y, row, f, mean[f])
+                else:
+                    total, products = _products(x, dy, row, f, mean[f])
+                part[0, p, f] += products
+                part[1, p, f] += total
 
 
 @Loop
@@ -154,28 +187,18 @@ def differentiate(
     Args:
         is_cut: whether the gradient is 0 where the result y is not positive.
         sends, adds: whether the gradients of operand and addend, dx and da, are wanted.
-        part: space for sums, (2, parts, features).
+        part: what :func:`add_up` has found.
     """
     rows, features, places = x.shape
     parts = part.shape[1]
-    for p in numba.prange(parts):
-        for f in range(features):
-            part[0, p, f] = part[1, p, f] = 0
-        for row in range(rows * p // parts, rows * (p + 1) // parts):
-            for f in range(features):
-                if is_cut:
-                    total, products = _products_of_positive(x, dy, y, row, f, mean[f])
-                else:
-                    total, products = _products(x, dy, row, f, mean[f])
-                part[0, p, f] += products
-                part[1, p, f] += total
     for f in range(features):
+        products, total = part[0, 0, f], part[1, 0, f]
         for p in range(1, parts):
-            part[0, 0, f] += part[0, p, f]
-            part[1, 0, f] += part[1, p, f]
-        slope[f], offset[f] = part[0, 0, f] * inverse[f], part[1, 0, f]
+            products += part[0, p, f]
+            total += part[1, p, f]
+        slope[f], offset[f] = products * inverse[f], total
     count = rows * places
-    for p in numba.prange(parts):
+    for p in prange(parts):
         for row in range(rows * p // parts, rows * (p + 1) // parts):
             for f in range(features):
                 tilt, level, factor = slope[f] * inverse[f] / count, offset[f] / count, inverse[f] * scale[f]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 
 from ...core import sums
+from .language import helper, prange
 from .loops import ROWS_SHARED_FROM, SHARED_FROM, Loop
 
 UPDATE_SHARED_FROM = 2**22
@@ -41,7 +41,7 @@ class Part(Protocol):
     preparation: Sequence[float]
 
 
-@numba.njit(inline="always", error_model="numpy")
+@helper
 def prepared(g: Any, w: Any, scale: Any, threshold: Any, weight: Any) -> Any:
     """An element of the gradient that the update sees."""
     x = g * scale
@@ -93,7 +93,7 @@ def _are_worth_sharing(calls: Sequence[Call]) -> bool:
     return sum(arrays[0].size for arrays, _ in calls) >= UPDATE_SHARED_FROM
 
 
-@numba.njit(inline="always", error_model="numpy")
+@helper
 def add_lanes(array: Any, block: int, lanes: Any) -> None:
     """Leave the sums of a block's lanes, if the block is a whole one."""
     if block < len(lanes):
@@ -107,7 +107,7 @@ def add_lanes(array: Any, block: int, lanes: Any) -> None:
 @Loop
 def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     """Step along gradients, each multiplied by a number of its own."""
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         w[i] -= prepared(g[i], w[i], scale, threshold, weight) * multiplier[i] * rate
 
 

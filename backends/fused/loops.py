@@ -1,50 +1,51 @@
-"""Compiled loops whose turns threads share.
-
-The threads are OpenMP's, since Numba's own take a hundred microseconds to begin and serve one caller at a time.  Those of OpenMP wait
-for work by spinning, for milliseconds if nobody says otherwise, and keep the BLAS's threads from the processors; so they are told to sleep
-after some microseconds.
-"""
+"""Compiled loops whose turns threads share."""
 
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import lru_cache
-from types import FunctionType
+from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Any
 
-import numba
+import numpy as np
+from numpy import ndarray
 
+from ...core.lock import Lock
 from ...core.threads import max_threads
-from .blas_threads import lend
-
-OPENMP = "libgomp.so.1"
-
-SPINS = 2000
-"""How often OpenMP's threads look for work before they sleep."""
+from . import openmp
+from .language import prange
+from .machine_code import address_of, is_there
+from .openmp import are_shared as are_shared
 
 SHARED_FROM = 2**14
 """Elements that a loop goes through in more time than it takes to share them."""
 
-
 ROWS_SHARED_FROM = 2**20
 """The same for loops over scattered rows, which come so long after others that the threads sleep and must be woken."""
 
+FAILED = b"\1"
+
+_lock = Lock()
+
+if not is_there():
+    import numba as numba  # a Numba that cannot be imported had better be known before a loop is called
+
 
 class Loop:
-    """A loop over ``numba.prange``, compiled when it is first called with arguments of some types; the result is kept on disk.
+    """A loop over :func:`~cntk.backends.fused.language.prange`, compiled when it is first called with arguments of some types.
 
-    Numba looks for a change in the loop's own file only: after one in another that it takes functions from, its cached results must be
-    removed.
+    Each thread runs the whole function, with some of the loop's turns; so the function may have one such loop, no turn of which depends on
+    another, and beside it only what all threads may do at the same time.  A function without such a loop is run by one thread.  Machine
+    code is kept on disk.
 
     Args:
-        function: what to compile; no turn of its loop may depend on another.
+        function: what to compile, written in Python and :mod:`~cntk.backends.fused.language`.
     """
 
     def __init__(self, function: Callable[..., None]) -> None:
-        self._alone, self._shared = compiled(function), compiled(_twin(function), parallel=True)
+        self.function = function
+        self._has_turns = any(function.__globals__.get(name) is prange for name in function.__code__.co_names)
+        self._compiled: dict[Any, _Compiled] = {}
 
     def __call__(self, size: int, *arguments: Any) -> None:
         """Run the loop, by several threads where it goes through enough elements.
@@ -59,75 +60,65 @@ class Loop:
         """Run the loop, by several threads if it is to be *shared* and they can.
 
         Args:
-            arguments: of the function.
+            arguments: of the function: arrays, numbers and tuples of whole numbers.
+
+        Raises:
+            TypeError: the loop cannot be compiled for such arguments.
+            RuntimeError: it failed.
         """
-        threads = max_threads() if shared else 1
-        if threads > 1 and are_shared():
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
-            self._shared(*arguments)
+        key = tuple([
+            (a.dtype, a.ndim, a.flags.c_contiguous) if isinstance(a, ndarray) else len(a) if isinstance(a, tuple) else type(a)
+            for a in arguments
+        ])  # fmt: skip
+        compiled = self._compiled.get(key) or self._compile(key, arguments)
+        threads = max_threads() if shared and self._has_turns else 1
+        if not compiled.run(threads if threads > 1 and are_shared() else 1, arguments):
+            raise RuntimeError(f"compiled loop '{self.function.__name__}' failed: too little memory, or arrays that do not go together")
+
+    def _compile(self, key: Any, arguments: Sequence[Any]) -> _Compiled:
+        kinds = [_kind(argument) for argument in arguments]
+        with _lock:
+            if key not in self._compiled:
+                self._compiled[key] = _Compiled(address_of(self.function, kinds), kinds)
+            return self._compiled[key]
+
+
+def _kind(argument: Any) -> str:
+    """What decides about the code for an argument."""
+    if isinstance(argument, ndarray):
+        return f"{argument.dtype.str}:{argument.ndim}:{'C' if argument.flags.c_contiguous else 'A'}"
+    if isinstance(argument, tuple):
+        return f"({len(argument)})"
+    for kind, types in (("?", (bool, np.bool_)), ("q", (int, np.integer)), ("f", np.float32), ("d", float)):
+        if isinstance(argument, types):
+            return kind
+    raise TypeError(f"compiled loops take arrays, numbers and tuples of whole numbers, not a {type(argument).__name__}")
+
+
+class _Compiled:
+    """A loop's machine code for arguments of some kinds."""
+
+    def __init__(self, address: int, kinds: Sequence[str]) -> None:
+        words = ["P" if ":" in kind else "d" if kind in ("d", "f") else "q" * int(kind[1:-1]) if kind[0] == "(" else "q" for kind in kinds]
+        self._struct = Struct("q" + "".join(words))
+        self._has_tuples = any(kind[0] == "(" for kind in kinds)
+        self._address, self._alone = address, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._rows: list[Any] = []
+
+    def run(self, threads: int, arguments: Sequence[Any]) -> bool:
+        """Run it, and tell whether that went well."""
+        values = [id(argument) if isinstance(argument, ndarray) else argument for argument in arguments]
+        if self._has_tuples:
+            values = [number for value in values for number in (value if type(value) is tuple else (value,))]
+        try:
+            row = self._rows.pop()
+        except IndexError:
+            row = ctypes.create_string_buffer(self._struct.size)
+        self._struct.pack_into(row, 0, 0, *values)
+        if threads > 1:
+            openmp.library().GOMP_parallel(self._address, row, threads, 0)
         else:
-            self._alone(*arguments)
-
-
-def _twin(function: Any) -> Any:
-    """The same function under another name, which is what Numba tells results on disk apart by; it does not look at options."""
-    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    twin.__qualname__ = f"{function.__qualname__}_shared"
-    return twin
-
-
-def compiled(function: Callable[..., Any], parallel: bool = False) -> Callable[..., Any]:
-    """A function that is compiled when it is first called with arguments of some types; the result is kept on disk."""
-    try:
-        return numba.njit(function, cache=True, parallel=parallel, nogil=True, error_model="numpy")
-    except RuntimeError:  # no folder that Numba keeps results in can be written to
-        return numba.njit(function, parallel=parallel, nogil=True, error_model="numpy")
-
-
-def are_shared() -> bool:
-    """Whether threads can share loops: not where there is no OpenMP, nor in a process forked from one in which it runs."""
-    return _started_in() == os.getpid()
-
-
-@lru_cache(maxsize=1)
-def _started_in() -> int | None:
-    """The process in which the threads have been started, by the first call.
-
-    None if they serve one caller at a time, or another library has loaded OpenMP before, whose threads then wait as long as they like.
-    """
-    with _waiting_shortly() as is_known:
-        numba.set_num_threads(1)
-    layer = numba.threading_layer() if is_known else None
-    if layer == "omp":
-        lend(OPENMP)
-    return os.getpid() if layer in ("omp", "tbb") else None
-
-
-@contextmanager
-def _waiting_shortly() -> Iterator[bool]:
-    """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait; tells whether one of us has."""
-    name = "GOMP_SPINCOUNT"
-    if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
-        yield True
-        return
-    if _is_loaded():
-        yield False
-        return
-    os.environ[name] = str(SPINS)
-    try:
-        with suppress(OSError):  # another system's OpenMP, or none: Numba finds out
-            ctypes.CDLL(OPENMP)
-        yield True
-    finally:
-        del os.environ[name]
-
-
-def _is_loaded() -> bool:
-    """Whether some library has brought OpenMP."""
-    if not hasattr(os, "RTLD_NOLOAD"):
-        return False
-    try:
-        ctypes.CDLL(OPENMP, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return False
-    return True
+            self._alone(row)
+        went_well = row[0] != FAILED
+        self._rows.append(row)
+        return went_well

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from .kernel import Elementwise, prepared
+from .language import prange
 from .loops import Loop
 
 
 @Loop
 def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         step = prepared(g[i], w[i], scale, threshold, weight) * rate
         v = velocity[i] * momentum + step
         velocity[i] = v
@@ -21,7 +20,7 @@ def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any,
 
 @Loop
 def descend_rows(w: Any, g: Any, velocity: Any, rows: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in numba.prange(rows.size):
+    for i in prange(rows.size):
         w_row, g_row, v_row = w[rows[i]], g[i], velocity[rows[i]]
         for j in range(w_row.size):
             step = prepared(g_row[j], w_row[j], scale, threshold, weight) * rate

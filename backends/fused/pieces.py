@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
 from ...core.context import Context
-
-voidptr: Any = types.voidptr
-memcpy: Any = types.ExternalFunction("memcpy", voidptr(voidptr, voidptr, types.uintp))
+from .language import copy_bytes, helper
 
 
-@numba.njit(error_model="numpy")
+@helper
 def address(array: Any, at: int) -> int:
     """Where an element of a flat contiguous array lies."""
     return array.ctypes.data + at * array.itemsize
 
 
-@numba.njit(error_model="numpy")
+@helper
 def copy(target: Any, at: int, source: Any, start: int, size: int) -> None:
     """Copy *size* elements between flat arrays."""
-    memcpy(address(target, at), address(source, start), size * target.itemsize)
+    copy_bytes(address(target, at), address(source, start), size * target.itemsize)
 
 
-@numba.njit(error_model="numpy")
+@helper
 def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any) -> None:
     """Copy lines of *source*, whose elements lie *stride* apart, to where they belong in *target*, *step* apart."""
     for i in range(len(lines)):
@@ -38,7 +34,7 @@ def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride:
                 target[to + j * step] = source[of + j * stride]
 
 
-@numba.njit(error_model="numpy")
+@helper
 def finish_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any, bias: Any, is_cut: bool) -> None:
     """Copy lines with something added to each element and, if they are to be cut, zeros in place of what is negative."""
     least = -np.inf

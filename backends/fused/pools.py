@@ -9,25 +9,25 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from ...core.context import Context
 from ...core.shape import size_of
 from ...core.threads import max_threads
 from ...core.windows import Windows
-from .loops import Loop, compiled
+from .language import helper, prange
+from .loops import Loop
 from .pieces import copy, writable
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _greater(one: Any, number: Any, other: Any, other_number: Any) -> Any:
     """The greater of two values with its number; NaN is greater than anything."""
     is_greater = (other > one) | (other != other)
     return (other if is_greater else one), (other_number if is_greater else number)
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _greatest_of_three(
     best: Any, numbers: Any, first: Any, first_numbers: Any, second: Any, second_numbers: Any, third: Any, third_numbers: Any,
     tap: Any, last: Any,
@@ -41,14 +41,14 @@ def _greatest_of_three(
         best[i], numbers[i] = _greater(value, number, third[i], third_numbers[i] + last)
 
 
-@numba.njit(error_model="numpy")
+@helper
 def _take_greater(best: Any, numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
     """The greater of an array and the best so far, which needs a loop of its own: arrays that may be the same are gone through singly."""
     for i in range(best.size):
         best[i], numbers[i] = _greater(best[i], numbers[i], met[i], met_numbers[i] + tap)
 
 
-@compiled
+@helper
 def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
     """Find the maximum of the window that begins at each element of a plane, axis by axis; tell where in *work* they are.
 
@@ -86,7 +86,7 @@ def _find(
     """
     positions, planes, space = len(firsts), len(x) // size, len(work) // threads
     store = space // (len(axes) + 1)
-    for thread in numba.prange(threads):
+    for thread in prange(threads):
         begin = thread * space
         work[begin : begin + store] = -np.inf
         numbers[begin : begin + store] = 0
@@ -105,7 +105,7 @@ def _find(
 @Loop
 def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets: Any, size: int) -> None:
     positions, planes = len(starts), len(dx) // size
-    for thread in numba.prange(threads):
+    for thread in prange(threads):
         for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
             target = dx[plane * size : (plane + 1) * size]
             sent, places = grad[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
 from ...core.sums import BLOCK
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
+from .language import helper, prange
 from .loops import Loop
 
 
-@numba.njit(inline="always", error_model="numpy")
+@helper
 def adapted(size: Any, agreement: Any, inc: Any, dec: Any, largest: Any, smallest: Any) -> Any:
     """A step size after a gradient whose sign times the one before is *agreement*."""
     if agreement > 0:
@@ -24,7 +24,7 @@ def adapted(size: Any, agreement: Any, inc: Any, dec: Any, largest: Any, smalles
     return smallest if size < smallest else size
 
 
-@numba.njit(inline="always", error_model="numpy")
+@helper
 def noted(
     i: Any, x: Any, squares: Any, sign: Any, size: Any,
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any,
@@ -47,7 +47,7 @@ def gather(
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for block in numba.prange(-(-w.size // BLOCK)):
+    for block in prange(-(-w.size // BLOCK)):
         for i in range(block * BLOCK, min((block + 1) * BLOCK, w.size)):
             x = prepared(g[i], w[i], scale, threshold, weight)
             multiplier[i] = noted(i, x, squares, sign, size, first_step, gamma, fresh, floor, inc, dec, largest, smallest)
@@ -60,7 +60,7 @@ def descend(
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any, rate: Any,
     scale: Any, threshold: Any, weight: Any,
 ) -> None:  # fmt: skip
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         x = prepared(g[i], w[i], scale, threshold, weight)
         multiplier = noted(i, x, squares, sign, size, first_step, gamma, fresh, floor, inc, dec, largest, smallest)
         if rate != 0:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from .kernel import Elementwise, prepared
+from .language import prange
 from .loops import Loop
 
 
 @Loop
 def descend(w: Any, g: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in numba.prange(w.size):
+    for i in prange(w.size):
         w[i] -= prepared(g[i], w[i], scale, threshold, weight) * rate
 
 
 @Loop
 def descend_rows(w: Any, g: Any, rows: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
-    for i in numba.prange(rows.size):
+    for i in prange(rows.size):
         w_row, g_row = w[rows[i]], g[i]
         for j in range(w_row.size):
             w_row[j] -= prepared(g_row[j], w_row[j], scale, threshold, weight) * rate

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from . import opcodes as op
 from .elements import compute
-from .loops import Loop, compiled
-from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
+from .language import carray, helper, prange
+from .loops import Loop
+from .tile import MOST_ROWS, PANEL_BYTES, pointer, spare, tile
 
 AT_ONCE = 4096
 """Elements of a value that go through operations together: as many as lie in the nearer caches with all other values."""
@@ -51,20 +51,20 @@ def blocks_of(matrix: Any, address: int) -> Any:
 def pack(blocks: Any, like: Any) -> None:
     """Copy matrices to where products read them: panel by panel, each with its rows one after another and filled up with zeros."""
     width = PANEL_BYTES // like.itemsize
-    for number in numba.prange(len(blocks)):
+    for number in prange(len(blocks)):
         rows, row_stride, column_stride = blocks[number, ROWS], blocks[number, ROW_STRIDE], blocks[number, COLUMN_STRIDE]
         for first in range(0, blocks[number, COLUMNS], width):
-            to = numba.carray(pointer(blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE], like), (rows, width))
+            to = carray(pointer(blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE], like), rows * width)
             known = min(width, blocks[number, COLUMNS] - first)
             for row in range(rows):
                 start = blocks[number, FROM] + first * column_stride + row * row_stride
                 if column_stride == like.itemsize and known == width:
-                    line = numba.carray(pointer(start, like), width)
+                    line = carray(pointer(start, like), width)
                     for column in range(width):
-                        to[row, column] = line[column]
+                        to[row * width + column] = line[column]
                     continue
                 for column in range(width):
-                    to[row, column] = numba.carray(pointer(start + column * column_stride, like), 1)[0] if column < known else 0
+                    to[row * width + column] = carray(pointer(start + column * column_stride, like), 1)[0] if column < known else 0
 
 
 @Loop
@@ -79,35 +79,33 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
         rising: whether they come in the order of time.
         like: an array of the type that all is in.
     """
-    cuts = _cuts(parts, offsets, begin, end)
-    for part in numba.prange(parts):
-        _run(tape, offsets, begin, end, rising, cuts[part], cuts[part + 1], like)
+    for part in prange(parts):
+        _run(tape, offsets, begin, end, rising, _cut(part, parts, offsets, begin, end), _cut(part + 1, parts, offsets, begin, end), like)
 
 
-@compiled
-def _cuts(parts: int, offsets: Any, begin: int, end: int) -> Any:
-    """Where to cut the sequences so that each part has about as many rows: a sequence goes where its middle would be."""
-    cuts = np.zeros(parts + 1, np.intp)
-    rows, part, sequence, step = 0, 1, 0, end
+@helper
+def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
+    """Where to cut the sequences so that each part has about as many rows: the first sequence whose middle would be in a part."""
+    rows, sequence, step, wanted = 0, 0, end, 2 * (offsets[end] - offsets[begin]) * part
     while step > begin:
         if sequence < offsets[step] - offsets[step - 1]:
             length = step - begin
-            while part < parts and (2 * rows + length) * parts >= 2 * (offsets[end] - offsets[begin]) * part:
-                cuts[part] = sequence
-                part += 1
+            if (2 * rows + length) * parts >= wanted:
+                return sequence
             rows += length
             sequence += 1
         else:
             step -= 1
-    for rest in range(part, parts + 1):
-        cuts[rest] = sequence
-    return cuts
+    return sequence
 
 
-@compiled
+@helper
 def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
-    spare = np.empty((MOST_ROWS, PANEL_BYTES // like.itemsize), like.dtype)
-    at_once = max(1, AT_ONCE // tape[:, op.SIZE].max())
+    unfinished = spare(like)
+    largest = 1
+    for line in range(len(tape)):
+        largest = max(largest, tape[line, op.SIZE])
+    at_once = max(1, AT_ONCE // largest)
     for number in range(end - begin):
         time = begin + number if rising else end - 1 - number
         first, last = offsets[time] + low, min(offsets[time] + high, offsets[time + 1])
@@ -120,11 +118,11 @@ def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, 
                 for line in range(start, stop):
                     _operate(tape, line, row, min(at_once, last - row), time, offsets, like)
             if stop < len(tape):
-                _multiply(tape, stop, first, last, offsets[time], spare, like)
+                _multiply(tape, stop, first, last, offsets[time], unfinished, like)
             start = stop + 1
 
 
-@compiled
+@helper
 def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any, like: Any) -> None:
     """Run an operation for rows of a step; a delay for those of sequences in which it does not look outside."""
     z_row = x_row = row
@@ -145,24 +143,25 @@ def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any,
     compute(tape[line, op.KIND], rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride, like)
 
 
-@compiled
-def _multiply(tape: Any, line: int, first: int, last: int, begin: int, spare: Any, like: Any) -> None:
+@helper
+def _multiply(tape: Any, line: int, first: int, last: int, begin: int, unfinished: int, like: Any) -> None:
     """Run a product for rows: as many at a time as there are registers for, and a panel of the packed matrix after another."""
     x = tape[line, op.X] + (first - tape[line, op.X_PASSES] * begin) * tape[line, op.X_STRIDE]
     z = tape[line, op.Z] + (first - tape[line, op.Z_PASSES] * begin) * tape[line, op.Z_STRIDE]
     blocks = (last - first + MOST_ROWS - 1) // MOST_ROWS
-    width = spare.shape[1]
+    width = PANEL_BYTES // like.itemsize
+    cut = carray(pointer(unfinished, like), MOST_ROWS * width)
     panel = tape[line, op.Y]
     for column in range(0, tape[line, op.SIZE], width):
         known = min(width, tape[line, op.SIZE] - column)
         for block in range(blocks):
             start, stop = (last - first) * block // blocks, (last - first) * (block + 1) // blocks
             c = z + start * tape[line, op.Z_STRIDE] + column * like.itemsize
-            to, stride = (c, tape[line, op.Z_STRIDE]) if known == width else (spare.ctypes.data, PANEL_BYTES)
+            to, stride = (c, tape[line, op.Z_STRIDE]) if known == width else (unfinished, PANEL_BYTES)
             tile(stop - start, x + start * tape[line, op.X_STRIDE], tape[line, op.X_STRIDE], panel, tape[line, op.DEPTH], to, stride, like)
             if known < width:
                 for row in range(stop - start):
-                    result = numba.carray(pointer(c + row * tape[line, op.Z_STRIDE], like), known)
+                    result = carray(pointer(c + row * tape[line, op.Z_STRIDE], like), known)
                     for i in range(known):
-                        result[i] = spare[row, i]
+                        result[i] = cut[row * width + i]
         panel += tape[line, op.DEPTH] * PANEL_BYTES

@@ -19,7 +19,7 @@ PREPARE = """
 import ctypes, os, sys
 import numpy as np
 from concurrent.futures import ThreadPoolExecutor
-from cntk.backends.fused import blas, blas_threads, loops
+from cntk.backends.fused import blas, blas_threads, openmp
 
 def results(number=0):
     random = np.random.default_rng(number)
@@ -36,12 +36,12 @@ regions = []
 def lend(threads=None):
     "Lend the BLAS OpenMP's threads, and count its regions; with as many threads as wanted, if that is said."
     global parallel
-    loops.lend = lambda name: None
-    if not loops.are_shared() or loops.numba.threading_layer() != "omp":
+    openmp.lend = lambda name: None
+    if not openmp.are_shared():
         sys.exit("loops are not shared")
-    openmp = ctypes.CDLL(loops.OPENMP)
+    library = ctypes.CDLL(openmp.LIBRARY)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
-    run = kind(("GOMP_parallel", openmp))
+    run = kind(("GOMP_parallel", library))
 
     @kind
     def parallel(function, data, number, flags):
@@ -49,13 +49,13 @@ def lend(threads=None):
         run(function, data, threads or number, flags)
 
     names = "omp_get_thread_num", "omp_get_num_threads", "GOMP_critical_name_start", "GOMP_critical_name_end"
-    found = type("OpenMP", (), {"GOMP_parallel": parallel} | {name: staticmethod(getattr(openmp, name)) for name in names})
+    found = type("OpenMP", (), {"GOMP_parallel": parallel} | {name: staticmethod(getattr(library, name)) for name in names})
     blas.find()
     ctypes.CDLL, load = lambda name: found, ctypes.CDLL
-    if not blas_threads.lend(loops.OPENMP):
+    if not blas_threads.lend(openmp.LIBRARY):
         sys.exit("the BLAS has no use for threads")
     ctypes.CDLL = load
-    return openmp
+    return library
 """
 
 

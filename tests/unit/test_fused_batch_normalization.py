@@ -113,6 +113,6 @@ import sys, warnings, numpy as np, cntk as C
 x = C.input_variable((2, 16, 16))
 y = C.layers.BatchNormalization(map_rank=1)(x)
 y.grad({x: np.ones((8, 2, 16, 16), np.float32)}, wrt=list(y.parameters))
-print('numba' in sys.modules)
+print('llvmlite' in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "False"

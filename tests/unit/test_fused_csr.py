@@ -127,9 +127,9 @@ x, w = C.input_variable({width}, is_sparse=True), C.parameter(({width}, 4))
 data = csr_matrix(([1.0, 2.0], [5, 7], [0, 1, 2]), (2, {width}), dtype=np.float32)
 z = C.times(x, w)
 z.eval({{x: data}})
-before = "numba" in sys.modules
+before = "llvmlite" in sys.modules
 C.Trainer(z, C.reduce_sum(z), [C.sgd([w], 0.1)]).train_minibatch({{x: data}})
-print(before, "numba" in sys.modules, w.value[5, 0], w.value[7, 0])
+print(before, "llvmlite" in sys.modules, w.value[5, 0], w.value[7, 0])
 """
 
 

@@ -176,7 +176,7 @@ def test_updates_allocate_nothing(rule: str, fused: bool, options: str, monkeypa
 
 
 def test_small_learners_load_no_kernels() -> None:
-    assert in_a_process(f"p = C.parameter({2**20 - 1}); C.adam([p], 1, 0.9); print('numba' in sys.modules)") == "False"
+    assert in_a_process(f"p = C.parameter({2**20 - 1}); C.adam([p], 1, 0.9); print('llvmlite' in sys.modules)") == "False"
 
 
 def test_without_numba_the_numbers_are_the_same() -> None:
@@ -185,7 +185,7 @@ p = C.parameter(init=np.linspace(-1, 1, 2**20, dtype=np.float32))
 learner = C.adam([p], 0.1, 0.9)
 for count in (3, 4):
     learner.update({p: np.linspace(1, 2, 2**20, dtype=np.float32)}, count)
-print(bool(sys.modules.get('numba')), hashlib.sha256(p.value.tobytes()).hexdigest())
+print('cntk.backends.fused.loops' in sys.modules, hashlib.sha256(p.value.tobytes()).hexdigest())
 """
     with_numba, without = (in_a_process(program, first).split() for first in ("", "sys.modules['numba'] = None"))
     assert (with_numba[0], without[0]) == ("True", "False")

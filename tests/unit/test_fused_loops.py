@@ -1,4 +1,4 @@
-"""Compiled loops: they are shared where they should be, whatever Numba keeps on disk."""
+"""Compiled loops: they are shared where they should be, and their machine code is kept, and used again only where it is what was meant."""
 
 from __future__ import annotations
 
@@ -6,33 +6,161 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("numba", reason="loops are compiled by Numba")
 
-TURNS = """
-import numba, numpy as np
-from cntk.backends.fused import loops
+LOOP = """
+import sys
+import numpy as np
+from cntk.backends.fused import machine_code, openmp
+from cntk.backends.fused.intrinsics import _thread
+from cntk.backends.fused.language import prange
+from cntk.backends.fused.loops import Loop
 from cntk.core import threads
 
-@loops.Loop
+@Loop
 def turns(out):
-    for i in numba.prange(out.size):
-        out[i] = numba.get_thread_id()
+    for i in prange(out.size):
+        out[i] = _thread()
 
 threads.set_max_threads(2)
 out = np.empty(100, np.int64)
 turns.run(False, out)
 alone = len(set(out))
 turns.run(True, out)
-print(alone, len(set(out)) if loops.are_shared() else 2)
+print(alone, len(set(out)) if openmp.are_shared() else 2)
+"""
+
+TWICE = """
+import sys
+import numpy as np
+from cntk.backends.fused.language import prange
+from cntk.backends.fused.loops import Loop
+
+@Loop
+def multiply(x, factor):
+    for i in prange(x.size):
+        x[i] *= factor * 1
+
+x = np.ones(3, np.float32)
+multiply.run(True, x, np.float32(2))
+print(x.sum(), "numba" in sys.modules)
 """
 
 
-def test_a_loop_is_shared_though_it_has_run_alone_before(tmp_path: Path) -> None:
-    program = tmp_path / "turns.py"  # Numba keeps results only for functions in files
-    program.write_text(TURNS)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_NUM_THREADS": "2"}
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, env=environment)
-    assert (done.stdout.strip(), done.stderr) == ("1 2", "")
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """Runs a program, whose loops' machine code is kept in a folder of its own."""
+    program = tmp_path / "program.py"
+
+    def output(text: str, folder: Path = tmp_path / "kept", **environment: str) -> str:
+        program.write_text(text)
+        inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+        environment = inherited | {"NUMBA_CACHE_DIR": str(folder)} | environment
+        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, env=environment)
+        assert not done.stderr
+        return done.stdout.strip()
+
+    return output
+
+
+def test_a_loop_is_shared_though_it_has_run_alone_before(run: Any) -> None:
+    assert run(LOOP) == "1 2"
+
+
+def test_machine_code_is_used_again_without_numba(run: Any) -> None:
+    assert run(TWICE) == "6.0 True"
+    assert run(TWICE) == "6.0 False"
+
+
+def test_machine_code_is_not_used_for_another_source(run: Any) -> None:
+    run(TWICE)
+    assert run(TWICE.replace("factor * 1", "factor * 3")) == "18.0 True"
+    assert run(TWICE) == "6.0 True"
+
+
+def test_machine_code_is_not_used_with_other_settings(run: Any) -> None:
+    run(TWICE)
+    assert run(TWICE, NUMBA_ENABLE_AVX="0") == "6.0 True"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "another"])
+def test_damaged_machine_code_is_made_again(run: Any, tmp_path: Path, damage: str) -> None:
+    run(TWICE)
+    (file,) = (tmp_path / "kept").iterdir()
+    code = file.read_bytes()
+    changed = code[:-9] + bytes([code[-9] ^ 1]) + code[-8:]
+    file.write_bytes({"cut": code[:-5], "empty": b"", "changed": changed, "another": b"[1]\n" + code}[damage])
+    assert run(TWICE) == "6.0 True"
+    assert run(TWICE) == "6.0 False"
+    assert [kept.name for kept in (tmp_path / "kept").iterdir()] == [file.name]
+
+
+def test_a_folder_that_cannot_be_written_to_is_done_without(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    assert run(TWICE, folder=file / "kept") == "6.0 True"
+
+
+def test_arguments_that_loops_do_not_take(run: Any) -> None:
+    program = TWICE.replace("multiply.run(True, x, np.float32(2))", "")
+    answer = run(program + "try:\n    multiply.run(True, x, 'two')\nexcept TypeError as error:\n    print(error)")
+    assert answer.endswith("compiled loops take arrays, numbers and tuples of whole numbers, not a str")
+
+
+def test_a_loop_that_fails_says_so(run: Any) -> None:
+    program = TWICE.replace("x[i] *= factor * 1", "x[:] = np.zeros(5, np.float32)")
+    program = program.replace("multiply.run(True, x, np.float32(2))", "")
+    answer = run(program + "try:\n    multiply.run(False, x, 2)\nexcept RuntimeError as error:\n    print(error)")
+    assert "compiled loop 'multiply' failed" in answer
+
+
+NETWORKS = """
+import numpy as np, cntk as C
+from cntk.backends.fused import batch_normalization, convolution, loops, pooling, recurrence
+from cntk.backends.fused.ahead import LOOPS, kinds_of
+
+for module in (batch_normalization, convolution, pooling):
+    module.FUSED_FROM = 1
+recurrence.WORTHWHILE = 1
+used, address_of = {}, loops.address_of
+
+def noted(function, kinds):
+    used[f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"] = kinds
+    return address_of(function, kinds)
+
+loops.address_of = noted
+
+def train(z, x, data):
+    z = C.reduce_sum(z * z)
+    C.Trainer(z, z, [C.sgd(z.parameters, C.learning_parameter_schedule(0.01))]).train_minibatch({x: data})
+
+image, words = C.input_variable((2, 12, 12)), C.sequence.input_variable(4)
+first = C.layers.Convolution2D((3, 3), 4, pad=True, activation=C.relu)
+rest = [C.layers.BatchNormalization(map_rank=1), C.layers.MaxPooling((2, 2), 2), C.layers.Convolution2D((3, 3), 4), C.layers.Dense(3)]
+train(C.layers.Sequential([first, *rest])(image), image, np.ones((8, 2, 12, 12), np.float32))
+train(C.layers.Recurrence(C.layers.LSTM(5))(words), words, [np.ones((n, 4), np.float32) for n in (3, 5, 2)])
+for name, kinds in used.items():
+    if kinds != kinds_of(LOOPS.get(name, ""), False):
+        print(name, kinds)
+print(len(used))
+"""
+
+
+def test_loops_are_compiled_ahead_for_the_arguments_that_they_get() -> None:
+    done = subprocess.run([sys.executable, "-c", NETWORKS], capture_output=True, text=True, check=True)
+    *wrong, count = done.stdout.splitlines()
+    assert wrong == []
+    assert int(count) >= 8
+
+
+def test_loops_compiled_ahead_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cntk.backends.fused import ahead
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(ahead, "LOOPS", {"sgd.descend": ahead.LOOPS["sgd.descend"]})
+    assert list(ahead.compile_ahead()) == ["sgd.descend"]
+    assert [file.name.split("-")[0] for file in tmp_path.iterdir()] == ["loop.descend"]

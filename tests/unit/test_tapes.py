@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-numba = pytest.importorskip("numba", reason="compiled by Numba")
+pytest.importorskip("numba", reason="compiled by Numba")
 elementary = pytest.importorskip("cntk.backends.fused.elementary")
 op = pytest.importorskip("cntk.backends.fused.opcodes")
 tape = pytest.importorskip("cntk.backends.fused.tape")
@@ -63,8 +63,3 @@ def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
         np.testing.assert_allclose(c[:m, :n], a.astype(float) @ b.astype(float), rtol=0, atol=100 * np.finfo(dtype).eps)
         np.testing.assert_array_equal(c[m], untouched[m])
         np.testing.assert_array_equal(c[:, n:], untouched[:, n:])
-
-
-def test_results_that_numba_keeps_of_both_kinds_of_loops_have_different_names() -> None:
-    names = {function.py_func.__qualname__ for loop in (tape.run, tape.pack) for function in (loop._alone, loop._shared)}
-    assert len(names) == 4

@@ -1,0 +1,187 @@
+"""Makes machine code of loops: Numba finds out types and writes LLVM's code, which is optimised once, as a whole.
+
+Numba itself optimises each function by itself and then again where it is called, and makes functions that can be called from Python:
+most of the time that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import binding, ir
+from numba import types
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import Flags, compile_extra
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+from numba.extending import overload
+from numba.np.arrayobj import populate_array
+
+from . import intrinsics as intrinsics
+from . import language
+
+ENTRY = "cntk_loop"
+"""What the function that a loop is called by is named."""
+
+WORD = 8
+"""Bytes that an argument, or an element of a tuple, is handed over in; the first word is for whether the loop has failed."""
+
+DATA, SHAPE, STRIDES = object.__basicsize__, object.__basicsize__ + 2 * WORD, object.__basicsize__ + 3 * WORD
+"""Where a NumPy array's memory is noted in it, as NumPy's C interface says."""
+
+_word, _byte, _int = ir.IntType(64), ir.IntType(8), ir.IntType(32)
+
+
+@global_compiler_lock
+def compiled(function: Callable[..., None], kinds: Sequence[str]) -> tuple[bytes, list[str]]:
+    """Object code of a loop for arguments of some kinds, and the names of functions that it wants from elsewhere.
+
+    Raises:
+        TypeError: it cannot be compiled for such arguments.
+    """
+    _look_up_meanings()
+    flags: Any = Flags()
+    flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    arguments = tuple(map(_type, kinds))
+    context = cpu_target.target_context
+    with _unfinished(context) as codegen:
+        made = compile_extra(cpu_target.typing_context, context, function, arguments, types.none, flags, {})
+        library = codegen.create_library(ENTRY)
+        library.add_ir_module(_entry(context, library, made.fndesc, arguments))
+        library.add_linking_library(made.library)
+        library.finalize()
+    module = library.optimised()
+    if any(variable.name.startswith("numba.dynamic.globals") for variable in module.global_variables):
+        raise TypeError(f"{function.__qualname__} refers to memory of this process")
+    wanted = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    return codegen._tm.emit_object(module), wanted
+
+
+def _type(kind: str) -> Any:
+    """Numba's type for the kind of an argument."""
+    if kind[0] == "(":
+        return types.UniTuple(types.int64, int(kind[1:-1]))
+    if len(kind) == 1:
+        return {"q": types.int64, "d": types.float64, "f": types.float32, "?": types.boolean}[kind]
+    dtype, dimensions, layout = kind.split(":")
+    array: Any = types.Array
+    return array(numba.from_dtype(np.dtype(dtype)), int(dimensions), layout)
+
+
+def _look_up_meanings() -> None:
+    while language.meanings:
+        function, choose, options = language.meanings.pop()
+        inline = options.pop("inline", "never")
+        chosen: Any = {"error_model": "numpy", **options}
+        overload(function, jit_options=chosen, inline=inline, strict=False)(choose)
+
+
+class _Unfinished(JITCodeLibrary):
+    """LLVM's code of a function, neither optimised nor turned into machine code."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    def optimised(self) -> Any:
+        """The module, without what :data:`ENTRY` does not need, optimised."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name != ENTRY:
+                function.linkage = "internal"
+        super()._optimize_final_module()
+        passes = binding.create_new_module_pass_manager()  # counting references is gone only now, and the functions for it are left over
+        passes.add_global_dead_code_eliminate_pass()
+        passes.add_strip_dead_prototype_pass()
+        passes.run(self._final_module, self._codegen._pass_builder())
+        return self._final_module
+
+
+class _Codegen(JITCPUCodegen):
+    """What makes such."""
+
+    _library_class = _Unfinished
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Nothing: there is no machine code yet."""
+
+
+@contextmanager
+def _unfinished(context: Any) -> Iterator[_Codegen]:
+    """Have Numba leave code unfinished."""
+    finishing = context._internal_codegen
+    context._internal_codegen = codegen = _codegen()
+    try:
+        yield codegen
+    finally:
+        context._internal_codegen = finishing
+
+
+@lru_cache(maxsize=1)
+def _codegen() -> _Codegen:
+    return _Codegen("cntk")
+
+
+def _entry(context: Any, library: Any, description: Any, arguments: Sequence[Any]) -> Any:
+    """The function that takes the loop's arguments out of a row of words."""
+    module = library.create_ir_module(ENTRY)
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [_byte.as_pointer()]), ENTRY)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    words = builder.bitcast(entry.args[0], _word.as_pointer())
+    values, place = [], 1
+    for of in arguments:
+        size = len(of) if isinstance(of, types.UniTuple) else 1
+        row = [builder.load(builder.gep(words, [ir.Constant(_int, place + i)])) for i in range(size)]
+        values.append(_value(context, builder, of, row))
+        place += size
+    target = context.declare_function(module, description)
+    status, _ = context.call_conv.call_function(builder, target, types.none, arguments, values)
+    with builder.if_then(status.is_error):
+        builder.store(ir.Constant(_word, 1), words)
+    builder.ret_void()
+    return module
+
+
+def _value(context: Any, builder: Any, of: Any, row: Sequence[Any]) -> Any:
+    """An argument of a type, from its words."""
+    if isinstance(of, types.UniTuple):
+        return context.make_tuple(builder, of, row)
+    (word,) = row
+    if of == types.float64:
+        return builder.bitcast(word, ir.DoubleType())
+    if of == types.float32:
+        return builder.fptrunc(builder.bitcast(word, ir.DoubleType()), ir.FloatType())
+    if of == types.boolean:
+        return context.get_value_from_primitive_type(builder, of, word) if False else builder.trunc(word, ir.IntType(1))
+    return _array(context, builder, of, word) if isinstance(of, types.Array) else word
+
+
+def _array(context: Any, builder: Any, of: Any, address: Any) -> Any:
+    """What compiled code takes for a NumPy array at an address."""
+
+    def field(offset: int, element: Any) -> Any:
+        place = builder.add(address, ir.Constant(_word, offset))
+        return builder.load(builder.inttoptr(place, element.as_pointer().as_pointer()))
+
+    def numbers(offset: int) -> list[Any]:
+        start = field(offset, _word)
+        return [builder.load(builder.gep(start, [ir.Constant(_int, axis)])) for axis in range(of.ndim)]
+
+    array = context.make_array(of)(context, builder)
+    data = field(DATA, context.get_data_type(of.dtype))
+    itemsize = ir.Constant(_word, context.get_abi_sizeof(context.get_data_type(of.dtype)))
+    populate_array(array, data, numbers(SHAPE), numbers(STRIDES), itemsize, None)
+    return array._getvalue()

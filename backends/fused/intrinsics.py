@@ -1,0 +1,58 @@
+"""What the functions of :mod:`.language` are in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+from .language import carray, copy_bytes, means, prange
+
+_thread: Any = types.ExternalFunction("omp_get_thread_num", types.int32())
+_threads: Any = types.ExternalFunction("omp_get_num_threads", types.int32())
+_copy: Any = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voidptr, types.uintp))
+
+
+LARGEST = 2**48 - 1
+"""No loop has more turns.  Where LLVM does not see that numbers of turns are positive, so that no index counts from the end, it makes no
+vectors."""
+
+
+def _array_at(typing: Any, pointer: Any, size: Any) -> Any:
+    """What :func:`numba.carray` gives, without the calls of Numba's runtime that it makes."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.return_type)(context, builder)
+        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(pointer.dtype)))
+        populate_array(array, arguments[0], (context.cast(builder, arguments[1], size, types.intp),), (itemsize,), itemsize, None)
+        return array._getvalue()
+
+    return types.Array(pointer.dtype, 1, "C")(pointer, size), generate
+
+
+_array: Any = intrinsic(_array_at)
+
+
+@means(prange)
+def _prange(turns: Any) -> Callable[..., Any]:
+    def share(turns):  # type: ignore[no-untyped-def]
+        turns, thread, threads = max(turns, 0), _thread(), _threads()
+        return range(turns * thread // threads & LARGEST, turns * (thread + 1) // threads & LARGEST)
+
+    return share
+
+
+@means(carray)
+def _carray(pointer: Any, size: Any) -> Callable[..., Any]:
+    return lambda pointer, size: _array(pointer, size)
+
+
+@means(copy_bytes)
+def _copy_bytes(target: Any, source: Any, size: Any) -> Callable[..., Any]:
+    def copy(target, source, size):  # type: ignore[no-untyped-def]
+        _copy(target, source, size)
+
+    return copy

@@ -1,0 +1,62 @@
+"""What compiled loops are written in: Python, and a few functions that mean more, or anything at all, in compiled code only.
+
+Nothing here imports Numba, since loops whose machine code is kept do without.  What has been noted here, the compiler looks up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Function = Callable[..., Any]
+
+
+class Meaning(NamedTuple):
+    """What a function is in compiled code.
+
+    Attributes:
+        function: what is called.
+        choose: given the types of the arguments returns what is compiled in its place.
+        options: how that is compiled.
+    """
+
+    function: Function
+    choose: Function
+    options: dict[str, Any]
+
+
+meanings: list[Meaning] = []
+"""Those that the compiler has not looked up yet."""
+
+
+def means(function: Function, **options: Any) -> Callable[[Function], Function]:
+    """Notes what stands for a function in compiled code, by the types of its arguments."""
+
+    def note(choose: Function) -> Function:
+        meanings.append(Meaning(function, choose, options))
+        return choose
+
+    return note
+
+
+def helper(function: Function | None = None, **options: Any) -> Any:
+    """Lets compiled code call a function; *options* are the compiler's, such as ``fastmath``."""
+    if function is None:
+        return lambda function: helper(function, **options)
+    meanings.append(Meaning(function, lambda *_: function, options))
+    return function
+
+
+def prange(turns: int) -> range:
+    """The turns of a loop; in compiled code those of them that are this thread's, one after another."""
+    return range(turns)
+
+
+def carray(pointer: Any, size: int) -> Any:
+    """The flat array of *size* elements at an address; in compiled code only."""
+    raise NotImplementedError("carray is called from compiled code only")
+
+
+def copy_bytes(target: int, source: int, size: int) -> None:
+    """Copy bytes from address to address; in compiled code only."""
+    raise NotImplementedError("copy_bytes is called from compiled code only")

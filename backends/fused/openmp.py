@@ -1,0 +1,88 @@
+"""OpenMP's threads.
+
+They wait for work by spinning, for milliseconds if nobody says otherwise, and keep the BLAS's threads from the processors; so they are
+told to sleep after some microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any
+
+from .blas_threads import lend
+
+LIBRARY = "libgomp.so.1"
+
+SPINS = 2000
+"""How often threads look for work before they sleep."""
+
+PLACES = {"omp_get_thread_num": 0, "omp_get_num_threads": 1}
+"""The functions that say which of how many threads calls, and what they say outside of threads' work."""
+
+
+def are_shared() -> bool:
+    """Whether threads can share loops: not where there is no OpenMP, nor in a process forked from one in which it runs."""
+    return _started_in() == os.getpid()
+
+
+@lru_cache(maxsize=1)
+def _started_in() -> int | None:
+    """The process in which the threads have been started, by the first call.
+
+    None if there are none, or another library has loaded OpenMP before, whose threads then wait as long as they like.
+    """
+    with _waiting_shortly() as is_known:
+        is_usable = library() is not None and is_known
+    if is_usable:
+        lend(LIBRARY)
+    return os.getpid() if is_usable else None
+
+
+@lru_cache(maxsize=1)
+def library() -> Any:
+    """The library; None if there is none."""
+    with suppress(OSError):
+        found = ctypes.CDLL(LIBRARY)
+        found.GOMP_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        return found
+    return None
+
+
+@lru_cache(maxsize=1)
+def places() -> dict[str, Any]:
+    """The functions of :data:`PLACES`."""
+    are_shared()  # loads the library
+    if library() is not None:
+        return {name: getattr(library(), name) for name in PLACES}
+    return {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
+
+
+@contextmanager
+def _waiting_shortly() -> Iterator[bool]:
+    """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait; tells whether one of us has."""
+    name = "GOMP_SPINCOUNT"
+    if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        yield True
+    elif _is_loaded():
+        yield False
+    else:
+        os.environ[name] = str(SPINS)
+        try:
+            yield True
+        finally:
+            del os.environ[name]
+
+
+def _is_loaded() -> bool:
+    """Whether some library has brought OpenMP."""
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return False
+    try:
+        ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True
