@@ -12,7 +12,7 @@ from ..core.shape import size_of
 if TYPE_CHECKING:
     from ..core.variable import Parameter
 
-FUSED_FROM = 2**20
+FUSED_FROM = 2**17
 """Elements of a learner's parameters from which on kernels save more time than it takes to load them."""
 
 

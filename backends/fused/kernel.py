@@ -16,8 +16,8 @@ from ...core import sums
 from .language import helper, prange
 from .loops import ROWS_SHARED_FROM, SHARED_FROM, Loop
 
-UPDATE_SHARED_FROM = 2**22
-"""Elements of an update that take longer than waking threads beside those of the BLAS, which has just been at work."""
+UPDATE_SHARED_FROM = 2**19
+"""Elements of an update that take longer than waking threads."""
 
 
 class Part(Protocol):

@@ -20,6 +20,10 @@ from .loops import Loop
 from .pieces import copy, writable
 
 
+SHARED_FROM = 2**18
+"""Elements of all windows in a call from which on it gains by a second thread, which must be woken."""
+
+
 @helper
 def _greater(one: Any, number: Any, other: Any, other_number: Any) -> Any:
     """The greater of two values with its number; NaN is greater than anything."""
@@ -119,16 +123,21 @@ def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows) -> N
     t, threads = _tables(w), min(max_threads(), len(planes))
     space = threads * (len(t.axes) + 1) * size_of(w.padded)
     work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), planes.dtype)
-    planes = writable(ctx, "planes", planes).reshape(-1)
+    is_shared, planes = _are_many(w, planes), writable(ctx, "planes", planes).reshape(-1)
     tables = t.firsts, t.first_taps, t.axes, t.lines
-    _find.run(True, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims))
+    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims))
 
 
 def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
     """Write the gradient of the planes, which goes to the maxima, into *dx*."""
     t = _tables(w)
     grad = writable(ctx, "gradient", grad).reshape(-1)
-    _send_back.run(True, min(max_threads(), len(dx)), dx.reshape(-1), grad, taps.reshape(-1), t.starts, t.offsets, size_of(w.dims))
+    _send_back.run(_are_many(w, dx), min(max_threads(), len(dx)), dx.reshape(-1), grad, taps.reshape(-1), t.starts, t.offsets, size_of(w.dims))
+
+
+def _are_many(w: Windows, planes: Any) -> bool:
+    """Whether threads share the windows of these planes."""
+    return len(planes) * size_of(w.out) * size_of(w.kernel) >= SHARED_FROM
 
 
 class _Tables(NamedTuple):

@@ -18,7 +18,7 @@ from ...core.memory import room
 from ...core.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
 
-WORTHWHILE = 2**24
+WORTHWHILE = 2**18
 """Multiplications in products from which on tapes save more time than it takes to load them."""
 
 FEWEST = 4
