@@ -165,7 +165,7 @@ def _value(context: Any, builder: Any, of: Any, row: Sequence[Any]) -> Any:
     if of == types.float32:
         return builder.fptrunc(builder.bitcast(word, ir.DoubleType()), ir.FloatType())
     if of == types.boolean:
-        return context.get_value_from_primitive_type(builder, of, word) if False else builder.trunc(word, ir.IntType(1))
+        return builder.trunc(word, ir.IntType(1))
     return _array(context, builder, of, word) if isinstance(of, types.Array) else word
 
 

@@ -19,7 +19,6 @@ from .language import helper, prange
 from .loops import Loop
 from .pieces import copy, writable
 
-
 SHARED_FROM = 2**18
 """Elements of all windows in a call from which on it gains by a second thread, which must be woken."""
 
@@ -130,9 +129,9 @@ def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows) -> N
 
 def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
     """Write the gradient of the planes, which goes to the maxima, into *dx*."""
-    t = _tables(w)
-    grad = writable(ctx, "gradient", grad).reshape(-1)
-    _send_back.run(_are_many(w, dx), min(max_threads(), len(dx)), dx.reshape(-1), grad, taps.reshape(-1), t.starts, t.offsets, size_of(w.dims))
+    t, threads = _tables(w), min(max_threads(), len(dx))
+    arrays = dx.reshape(-1), writable(ctx, "gradient", grad).reshape(-1), taps.reshape(-1)
+    _send_back.run(_are_many(w, dx), threads, *arrays, t.starts, t.offsets, size_of(w.dims))
 
 
 def _are_many(w: Windows, planes: Any) -> bool:
