@@ -16,7 +16,7 @@ from ...core.sparse import Parts, RowSparse, SparseRows
 LOOPS = "Csr", "numpy"
 """The kernel that has the compiled loops."""
 
-FUSED_FROM = 2**20
+FUSED_FROM = 2**17
 """Elements of a parameter in training from which on compiled loops save more time than it takes to load them."""
 
 

@@ -71,5 +71,5 @@ def test_bundled_digits_are_recognised(example: Callable[[str], ModuleType], tmp
 
 @pytest.mark.slow
 def test_mnist_is_recognised(example: Callable[[str], ModuleType], tmp_path: Path, real_data: Path) -> None:
-    error = example("mnist").main(["--epochs", "1", "--data", str(real_data), "--output", str(tmp_path / "digits.png")])
-    assert error < 0.06
+    error = example("mnist").main(["--epochs", "2", "--data", str(real_data), "--output", str(tmp_path / "digits.png")])
+    assert error < 0.055

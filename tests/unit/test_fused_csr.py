@@ -133,7 +133,7 @@ print(before, "llvmlite" in sys.modules, w.value[5, 0], w.value[7, 0])
 """
 
 
-@pytest.mark.parametrize(("width", "loads"), [(2**18 - 1, False), (2**18, True)])
+@pytest.mark.parametrize(("width", "loads"), [(2**15 - 1, False), (2**15, True)])
 def test_only_the_training_of_large_parameters_loads_numba(width: int, loads: bool) -> None:
     before, after, five, seven = in_a_process(PROGRAM.format(width=width)).split()
     assert (before, after) == ("False", str(loads))
