@@ -16,7 +16,7 @@ from ...core.shape import size_of
 from ...core.spec import Spec
 from ...core.windows import Correlation
 
-FUSED_FROM = 2**18
+FUSED_FROM = 2**17
 """Multiplications in a call from which on loops save more time than it takes to load them."""
 
 LARGEST_FILTERS = 2**21

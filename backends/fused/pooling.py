@@ -14,7 +14,7 @@ from ...core.context import Context
 from ...core.shape import size_of
 from ...core.windows import Windows
 
-FUSED_FROM = 2**16
+FUSED_FROM = 2**13
 """Elements of all windows in a call from which on loops save more time than it takes to load them."""
 
 LARGEST_WINDOW = 256

@@ -16,6 +16,7 @@ from cntk.core.device import backend_named
 from cntk.core.feed import feed, match_arguments
 from cntk.core.plain import PlainInputs
 from cntk.core.program import Program
+from cntk.core.workspace import KEPT_BINDINGS
 
 X, Y = C.input_variable((2, 3), name="x"), C.input_variable(4, is_sparse=True, name="y")
 DENSE, SPARSE = np.ones((3, 2, 3), np.float32), csr_matrix(np.eye(3, 4, dtype=np.float32))
@@ -91,6 +92,23 @@ def test_a_size_has_one_binding_however_it_is_given() -> None:
         bindings.append(run.binding)
         run.close()
     assert bindings[0] is bindings[1] is bindings[2]
+
+
+@pytest.mark.parametrize("name", [X, "x"])
+def test_a_size_that_is_used_again_and_again_keeps_its_binding(name: Any) -> None:
+    program = Program((X * 2).outputs, backend_named("numpy"))
+
+    def bound(samples: int) -> Any:
+        arguments = {name: np.ones((samples, 2, 3), np.float32)}
+        run = program.start(program.plain_inputs.feeds(arguments) or _fed(arguments))
+        run.close()
+        return run.binding
+
+    bound(100)  # the largest, so that memory does not grow, which ends all bindings
+    first = bound(50)
+    for samples in range(1, 2 * KEPT_BINDINGS):
+        bound(samples)
+        assert bound(50) is first
 
 
 def _fed(arguments: Any) -> Any:
