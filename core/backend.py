@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 
@@ -50,6 +50,11 @@ class Backend(Protocol):
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
         """Fill with standard normal numbers, determined by *seed* and *draw*."""
+
+    def add_up(
+        self, full: Any, axes: tuple[int, ...], target: Any, keeps_axes: bool, scratch: Callable[[str, Sequence[int], Any], Any]
+    ) -> None:
+        """Write the sum of *full* over *axes*, which *keeps_axes* leaves with size 1, into *target*; *scratch* gives temporary space."""
 
     def synchronize(self) -> None:
         """Wait until all work handed to the device is done."""

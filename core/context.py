@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .layout import Layout
 
 if TYPE_CHECKING:
     from .backend import Backend
-
-FEWEST, MOST = 16, 1024
-"""Columns of a matrix from which on its rows or columns are summed several times faster as a product with ones, and up to which a row
-so loses nothing of its accuracy."""
-
-MULTIPLIED = (np.dtype(np.float32), np.dtype(np.float64))
-"""Element types of the BLAS."""
 
 
 class Context:
@@ -69,23 +60,10 @@ class Context:
         if axes_and_shape is None:
             axes_and_shape = self._sums[key] = _axes_to_sum(*key)
         axes, shape = axes_and_shape
-        if full.dtype in MULTIPLIED and full.flags.c_contiguous and target.flags.c_contiguous:
-            if shape is None and axes and target.size >= FEWEST:
-                columns = full.reshape(-1, target.size)
-                self.xp.dot(self._ones(len(columns), full.dtype), columns, out=target.reshape(-1))
-                return
-            if axes == (full.ndim - 1,) and FEWEST <= full.shape[-1] <= MOST:
-                self.xp.dot(full.reshape(-1, full.shape[-1]), self._ones(full.shape[-1], full.dtype), out=target.reshape(-1))
-                return
         if shape is None:
-            self.xp.add.reduce(full, axes, None, target)
+            self.backend.add_up(full, axes, target, False, self.scratch)
         else:
-            self.xp.add.reduce(full, axes, None, target.reshape(shape), True)
-
-    def _ones(self, count: int, dtype: Any) -> Any:
-        ones = self.scratch("ones", (count,), dtype)
-        ones.fill(1)
-        return ones
+            self.backend.add_up(full, axes, target.reshape(shape), True, self.scratch)
 
     def _from_pool(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
         nbytes = self.backend.nbytes(shape, dtype)

@@ -54,20 +54,24 @@ class Workspace:
     def load(self, feeds: Iterable[Feed]) -> Binding:
         """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
         if type(feeds) is PlainFeeds:
-            known = self._bindings[0].pop(feeds.samples, None)
+            known = self._used_again(feeds.samples)
             if known is not None:
-                self._bindings[0][feeds.samples] = known  # now the last, which is kept longest
                 known.load(feeds.data)
                 return known
         listed = list(feeds)
         self._check(listed)
         key = self._key(listed)
-        binding = self._bindings[0].pop(key, None)
-        if binding is not None:
-            self._bindings[0][key] = binding
+        binding = self._used_again(key)
         if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
             binding = self._bound(key, Sizes(self.program, listed), None)
         binding.load([fed.data for fed in listed])
+        return binding
+
+    def _used_again(self, key: Any) -> Binding | None:
+        """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""
+        binding = self._bindings[0].pop(key, None)
+        if binding is not None:
+            self._bindings[0][key] = binding
         return binding
 
     def _key(self, feeds: Sequence[Feed]) -> Any:

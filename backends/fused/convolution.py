@@ -41,7 +41,7 @@ class ConvolutionKernel:
         g, rows = _geometry(op, ctx, filters, operand)
         is_for = is_for_loops(g, rows, operand.dtype, is_backward=op.transpose)
         if is_for and epilogue is not None and (not epilogue.others or epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]):
-            bias = epilogue.others[0].reshape(-1) if epilogue.others else np.zeros(g.maps, out.dtype)
+            bias = epilogue.others[0].reshape(-1) if epilogue.others else None
             op.forward(ctx, out, filters, operand, _Finishing(bias, epilogue.steps[-1].op.op_name == "ReLU"))
             return
         op.forward(ctx, out, filters, operand, *_loops(is_for))

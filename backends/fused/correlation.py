@@ -31,7 +31,7 @@ def _multiply(
     """Write targets: a product, as :class:`.plan.Product` describes it.
 
     Args:
-        bias: what is added to each target, if it has as many elements.
+        bias: what is added to each target; empty for nothing.
         is_cut: whether what is negative becomes zero then.
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
@@ -67,8 +67,9 @@ def _multiply(
                         to = ((first_image + image) * targets + group * rows + row) * target_size
                         at = row * target_grid + image * image_step
                         lines = gives[first_give:last_give]
-                        if len(bias) == targets:
-                            finish_lines(out, to, give_stride, result, at, pixel, lines, bias[group * rows + row], is_cut)
+                        if is_cut or len(bias) > 0:
+                            added = bias[group * rows + row] if len(bias) > 0 else out.dtype.type(0)
+                            finish_lines(out, to, give_stride, result, at, pixel, lines, added, is_cut)
                         else:
                             copy_lines(out, to, give_stride, result, at, pixel, lines)
 

@@ -25,6 +25,8 @@ TURNS = 8
 SPARSE = 0.6
 """Share of results among a grid's places below which images lie side by side."""
 
+Sizes = tuple[int, int, int, int]
+
 
 class Arrangement(NamedTuple):
     """How images come into grids: one after another or, where that leaves many places without results, side by side.
@@ -140,19 +142,7 @@ def plan_of_results(g: Correlation, itemsize: int, rows: int) -> Product:
     places = _places(g, grid, how)
     sources = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     targets = g.maps, how.plane, size_of(w.out), 1
-    return Product(
-        how.blocks(rows),
-        np.stack([*_ranges(fills), *_ranges([[0]] * len(lines))], axis=1),
-        np.concatenate(fills),
-        _tasks([(len(places), 0, 0)] * len(lines), how, lines),
-        places * itemsize,
-        np.concatenate([how.runs(of_slab) for of_slab in lines]),
-        np.ascontiguousarray(np.concatenate([how.scaled(of_slab, 0) for of_slab in lines])[:, [1, 0, 2]]),
-        (g.groups, *sources, *targets, how.pixel, how.image),
-        (g.channels * phases + g.maps // g.groups) * how.plane,
-        how.clears(rows),
-        True,
-    )
+    return _product(g, how, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines)
 
 
 @lru_cache(maxsize=256)
@@ -172,19 +162,7 @@ def plan_of_images(g: Correlation, itemsize: int, rows: int) -> Product:
     lines = [grid.image_lines(phase, first, last) for first, last in how.slabs for phase in grid.phases]
     sources = g.maps, how.plane, size_of(w.out), 1
     targets = g.channels, how.plane, size_of(w.dims), w.strides[-1]
-    return Product(
-        how.blocks(rows),
-        np.stack([*_ranges(fills), *_ranges([places] * len(how.slabs))], axis=1),
-        np.concatenate(fills),
-        _tasks(weights * len(how.slabs), how, lines),
-        np.concatenate(places) * itemsize,
-        np.concatenate([how.runs(of_task) for of_task in lines]),
-        np.ascontiguousarray(np.concatenate([how.scaled(of_task, 0) for of_task in lines])[:, [1, 0, 2]]),
-        (g.groups, *sources, *targets, how.pixel, how.image),
-        (g.maps + g.channels // g.groups) * how.plane,
-        how.clears(rows),
-        bool(sum(of_task[:, 2].sum() for of_task in lines) == size_of(w.dims)),
-    )
+    return _product(g, how, rows, sources, targets, fills, np.concatenate(places) * itemsize, weights, lines)
 
 
 @lru_cache(maxsize=256)
@@ -232,10 +210,33 @@ def _places(g: Correlation, grid: Grid, how: Arrangement) -> Any:
     return np.add.outer(np.arange(g.channels // g.groups) * len(grid.phases) * how.plane, ahead).reshape(-1)
 
 
-def _tasks(weights: list[tuple[int, int, int]], how: Arrangement, lines: list[Any]) -> Any:
-    """A product's tasks: the weights of each, and the lines that it writes."""
-    runs = _ranges([how.runs(of_task) for of_task in lines])
-    return np.concatenate([np.array(weights, np.intp), np.stack([*runs, *_ranges(lines)], axis=1)], axis=1)
+def _product(
+    g: Correlation, how: Arrangement, rows: int, sources: Sizes, targets: Sizes,
+    fills: list[Any], places: Any, weights: list[tuple[int, int, int]], lines: list[Any],
+) -> Product:  # fmt: skip
+    """A product.
+
+    Args:
+        sources, targets: how many there are, elements that grids have for one, elements of one, their distance in it.
+        fills: of each slab the copies from a source to its grid.
+        weights: of each task of a slab the weights of a target, where they begin, and where their places do.
+        lines: of each slab and task what is written.
+    """
+    runs = [how.runs(of_task) for of_task in lines]
+    tasks = [np.array(weights * len(how.slabs), np.intp), np.stack([*_ranges(runs), *_ranges(lines)], axis=1)]
+    return Product(
+        how.blocks(rows),
+        np.stack([*_ranges(fills), *_ranges([weights] * len(how.slabs))], axis=1),
+        np.concatenate(fills),
+        np.concatenate(tasks, axis=1),
+        places,
+        np.concatenate(runs),
+        np.ascontiguousarray(np.concatenate([how.scaled(of_task, 0) for of_task in lines])[:, [1, 0, 2]]),
+        (g.groups, *sources, *targets, how.pixel, how.image),
+        sources[0] * sources[1] + targets[0] // g.groups * targets[1],
+        how.clears(rows),
+        bool(sum(of_task[:, 2].sum() for of_task in lines) == targets[2]),
+    )
 
 
 def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int) -> Arrangement:

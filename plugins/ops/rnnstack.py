@@ -90,12 +90,12 @@ class Cell:
         if steps is not None and steps.suit(self):
             self.clear()
             steps.forward(self)
-            return
-        for step in self.sweep.steps:
-            product = self.products[: step.carried]
-            if step.carried:
-                xp.matmul(self.h[step.before], self.of_h.T, out=product)
-            self.advance(step, self.gates[step.rows], product)
+        else:
+            for step in self.sweep.steps:
+                product = self.products[: step.carried]
+                if step.carried:
+                    xp.matmul(self.h[step.before], self.of_h.T, out=product)
+                self.advance(step, self.gates[step.rows], product)
 
     def add_biases(self) -> None:
         """Add the biases to the products with the operand."""
@@ -126,16 +126,16 @@ class Cell:
         self.dh, self.dgates = dh, self.scratch("gradients", self.vectors)
         before, products = self.before(self.h, "before"), self.scratch("product", 1, self.widest)
         self.differentiate(before)
-        is_taken = steps is not None and steps.suit(self)
-        if is_taken:
-            steps.backward(self)  # type: ignore[union-attr]
-        for step in () if is_taken else reversed(self.sweep.steps):
-            dgates = self.dgates[step.rows]
-            self.retreat(step, dh, dgates)
-            if step.carried:
-                product = products[: step.carried]
-                xp.matmul(dgates[: step.carried], self.of_h, out=product)
-                dh[step.before] += product
+        if steps is not None and steps.suit(self):
+            steps.backward(self)
+        else:
+            for step in reversed(self.sweep.steps):
+                dgates = self.dgates[step.rows]
+                self.retreat(step, dh, dgates)
+                if step.carried:
+                    product = products[: step.carried]
+                    xp.matmul(dgates[: step.carried], self.of_h, out=product)
+                    dh[step.before] += product
         if dweights is not None:
             dof_x, dof_h, dbias_x, dbias_h = dweights
             xp.matmul(self.dgates.T, before, out=dof_h)
