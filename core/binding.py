@@ -6,6 +6,7 @@ A program in stages has a binding for each, as sizes become known; the last one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from .blocks import in_blocks
 from .build import explained
 from .context import Context
 from .layout import Layout
-from .op import includes
+from .op import Op, includes
 from .recurrence import Sweep, Unrolling
 from .shape import Shape
 from .sizes import Sizes
@@ -156,8 +157,9 @@ class Binding:
         for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
             if loop is None:
                 for chain, members in groupby(body, key=attrgetter("chain")):
-                    steps = self._forward_steps(members)
-                    self.forward_steps.extend(in_blocks(self, chain, steps) if chain in self.block_rows else steps)
+                    in_one = chain not in self.block_rows
+                    steps = self._forward_steps(members, is_repeated=in_one)
+                    self.forward_steps.extend(steps if in_one else in_blocks(self, chain, steps))
             else:
                 self._bind_views(body)
                 unrolling = self.unrollings[loop] = self._unrolling(loop)
@@ -210,19 +212,32 @@ class Binding:
             elif instruction.reuses is not None:
                 arrays[instruction.outputs[0]] = arrays[instruction.reuses]
 
-    def forward_step(self, instruction: Instruction) -> Iterator[Step]:
-        """The calls that compute an instruction for all rows: one, none for a view, one more in checked mode."""
+    def forward_step(self, instruction: Instruction, is_repeated: bool = False) -> Iterator[Step]:
+        """The calls that compute an instruction for all rows: one, none for a view, one more in checked mode.
+
+        Args:
+            is_repeated: whether they are made with these very arrays, again and again.
+        """
         if instruction.is_view:
             return
         result = self.result(instruction)
-        yield instruction.forward, (self.contexts[instruction], result, *self.operands(instruction)), instruction.node
+        arguments = self.contexts[instruction], result, *self.operands(instruction)
+        bound = self._bound(instruction, arguments) if is_repeated and instruction.bind is not None else None
+        yield instruction.forward if bound is None else partial(_call, instruction.op, bound), arguments, instruction.node
         if self.program.checked:
             yield _check_for_nan, (self.backend.xp, result), instruction.node
 
-    def _forward_steps(self, instructions: Iterable[Instruction]) -> Iterator[Step]:
+    @staticmethod
+    def _bound(instruction: Instruction, arguments: tuple[Any, ...]) -> Callable[[], None] | None:
+        try:
+            return instruction.bind(*arguments)  # type: ignore[misc]
+        except (ValueError, RuntimeError) as error:
+            raise explained(error, instruction.node) from None
+
+    def _forward_steps(self, instructions: Iterable[Instruction], is_repeated: bool) -> Iterator[Step]:
         for instruction in instructions:
             self._bind_views((instruction,))
-            yield from self.forward_step(instruction)
+            yield from self.forward_step(instruction, is_repeated)
 
     def _backward_steps(self, instructions: Iterable[Instruction]) -> Iterator[Step]:
         """The calls for all rows: of a loop's instructions, those that follow it."""
@@ -320,6 +335,11 @@ def _with_loops(steps: Sequence[Step | Sweep]) -> Iterator[Step]:
             yield from step.steps()
         else:
             yield step
+
+
+def _call(op: Op, bound: Callable[[], None], *arguments: Any) -> None:
+    """Call what is bound to its arguments; they and the operator are there for those who look at steps."""
+    bound()
 
 
 def add(xp: Any, total: Any, term: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .op import Elementwise, Op, includes
@@ -104,6 +104,12 @@ class WithEpilogue(Op):
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         epilogue = Epilogue(self._steps, inputs[self._count :])
         self._kernel.forward(self._op, ctx, out, *inputs[: self._count], epilogue=epilogue)
+
+    def bind(self, ctx: Context, out: Any, *inputs: Any) -> Callable[[], None] | None:
+        """What to call in place of :meth:`forward` with these arrays, if the kernel offers that."""
+        epilogue = Epilogue(self._steps, inputs[self._count :])
+        bound: Callable[[], None] | None = self._kernel.bind(self._op, ctx, out, *inputs[: self._count], epilogue=epilogue)
+        return bound
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         epilogue = Epilogue(self._steps, inputs[self._count :], grads[self._count :])

@@ -216,12 +216,12 @@ class Program:
 
     def instruction(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Instruction:
         """An operator at work between slots, by its own methods or by those of a kernel."""
-        kernel, forward, backward = None, op.forward, op.backward
         place = (op.op_name, self.backend.name)
-        if place in plugins.kernels:
-            kernel = plugins.kernels.get(place)
-            forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
-        return Instruction(op, node, kernel, forward, backward, inputs, outputs)
+        if place not in plugins.kernels:
+            return Instruction(op, node, None, op.forward, op.backward, inputs, outputs)
+        kernel = plugins.kernels.get(place)
+        bind = partial(kernel.bind, op) if hasattr(kernel, "bind") else None
+        return Instruction(op, node, kernel, partial(kernel.forward, op), partial(kernel.backward, op), inputs, outputs, bind=bind)
 
     def _note_written(self, inputs: Sequence[int]) -> None:
         """Note which constants an operator with effects may write to."""

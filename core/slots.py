@@ -49,6 +49,7 @@ class Instruction:
         op, node: the operator, and the function of the graph it stands for.
         kernel: what stands in for the operator's methods, None for nothing.
         forward, backward: the methods to call, of the operator or of the kernel.
+        bind: what gives, for the arguments of *forward*, a function without arguments to call again and again in its place, or None.
         inputs, outputs: slots of operands and results.
         grad: slots of the results' gradients, None where none arrives; set when a gradient passes.
         grads: slots of the operands' gradients, None where none is wanted.
@@ -87,6 +88,7 @@ class Instruction:
     reuses_gradient: int | None = None
     chain: Chain | None = None
     backward_chain: Chain | None = None
+    bind: Callable[..., Callable[[], None] | None] | None = None
 
     @property
     def is_pure(self) -> bool:

@@ -5,8 +5,8 @@ Numba, and the loops that it compiles, are imported when there is enough to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,14 +37,27 @@ class ConvolutionKernel:
         return 2 if names[1:] == ["ReLU"] else 1
 
     @staticmethod
-    def forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> None:
+    def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """A function that convolves these arrays; None where loops do not do all of it."""
         g, rows = _geometry(op, ctx, filters, operand)
-        is_for = is_for_loops(g, rows, operand.dtype, is_backward=op.transpose)
-        if is_for and epilogue is not None and (not epilogue.others or epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]):
-            bias = epilogue.others[0].reshape(-1) if epilogue.others else None
-            op.forward(ctx, out, filters, operand, _Finishing(bias, epilogue.steps[-1].op.op_name == "ReLU"))
+        if op.transpose or not is_for_loops(g, rows, operand.dtype, is_backward=False):
+            return None
+        result = _Result()
+        if epilogue is not None:
+            if epilogue.others and not epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]:
+                return None
+            result = _Result(epilogue.others[0].reshape(-1) if epilogue.others else None, epilogue.steps[-1].op.op_name == "ReLU")
+        op.forward(ctx, out, filters, operand, result)
+        return result.call
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> None:
+        call = ConvolutionKernel.bind(op, ctx, out, filters, operand, epilogue)
+        if call is not None:
+            call()
             return
-        op.forward(ctx, out, filters, operand, *_loops(is_for))
+        g, rows = _geometry(op, ctx, filters, operand)
+        op.forward(ctx, out, filters, operand, *_loops(is_for_loops(g, rows, operand.dtype, is_backward=op.transpose)))
         if epilogue is not None:
             epilogue.forward(ctx, out)
 
@@ -59,16 +72,18 @@ class ConvolutionKernel:
             op.backward(ctx, grad, grads, out, filters, operand, *_loops(is_for_loops(g, rows, operand.dtype, is_backward=True)))
 
 
-class _Finishing(NamedTuple):
-    """A correlation with what follows."""
+class _Result:
+    """Is handed a correlation by the operator, in place of a module that computes it, and notes what to call."""
 
-    bias: Any
-    is_cut: bool
+    def __init__(self, bias: Any = None, is_cut: bool = False) -> None:
+        self._bias, self._is_cut = bias, is_cut
+        self.call: Callable[[], None] | None = None
 
     def correlate(self, ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
-        from .correlation import correlate
+        """Note it."""
+        from .correlation import bound_correlation
 
-        correlate(ctx, out, filters, operand, g, self.bias, self.is_cut)
+        self.call = bound_correlation(ctx, out, filters, operand, g, self._bias, self._is_cut)
 
 
 def _is_bias(spec: Spec) -> bool:

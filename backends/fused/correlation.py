@@ -6,6 +6,8 @@ matrices whose rows are found in the grid, and nothing else is copied.  What is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,7 +121,18 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
         bias: an array with a number for each filter that is added to its results; None for none.
         is_cut: whether negative results become zero then.
     """
-    _run(ctx, plan_of_results(g, out.itemsize, len(operand)), out, filters, operand, _multiplications(out, g), bias, is_cut)
+    how = plan_of_results(g, out.itemsize, len(operand))
+    _multiply.run(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, is_cut))
+
+
+def bound_correlation(
+    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False
+) -> Callable[[], None]:
+    """A function that correlates these arrays, as :func:`correlate` would."""
+    if not all(array.flags.carray for array in (out, filters, operand)):
+        return partial(correlate, ctx, out, filters, operand, g, bias, is_cut)
+    how = plan_of_results(g, out.itemsize, len(operand))
+    return _multiply.bound(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, is_cut))
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
@@ -142,7 +155,7 @@ def _send_back(ctx: Context, operand_grad: Any, filters: Any, grad: Any, g: Corr
     how = plan_of_images(g, grad.itemsize, len(grad))
     if not how.covers:
         operand_grad[...] = 0
-    _run(ctx, how, operand_grad, turned, grad, _multiplications(grad, g))
+    _multiply.run(*_arguments(ctx, how, operand_grad, turned, grad, _multiplications(grad, g)))
 
 
 def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
@@ -156,13 +169,16 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     np.add.reduce(totals[:, :, :maps, :seen], axis=0, out=filters_grad.reshape(g.weights))
 
 
-def _run(ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, bias: Any = None, is_cut: bool = False) -> None:
+def _arguments(
+    ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, bias: Any = None, is_cut: bool = False
+) -> Sequence[Any]:
+    """What :func:`_multiply` is given, and first whether threads share it."""
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     out, weights, x = (writable(ctx, name, array).reshape(-1) for name, array in (("result", out), ("filters", weights), ("images", x)))
     if bias is None:
         bias = work[0, :0]
     tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.clears, how.sizes
-    _multiply.run(multiplications >= SHARED_FROM, work, out, weights, x, *tables, bias, is_cut)
+    return multiplications >= SHARED_FROM, work, out, weights, x, *tables, bias, is_cut
 
 
 def _multiplications(result: Any, g: Correlation) -> int:

@@ -66,14 +66,36 @@ class Loop:
             TypeError: the loop cannot be compiled for such arguments.
             RuntimeError: it failed.
         """
+        if not self._for(arguments).run(self._threads(shared), arguments):
+            raise self._failure()
+
+    def bound(self, shared: bool, *arguments: Any) -> Callable[[], None]:
+        """A function that runs the loop with these arguments, as :meth:`run` would; for calls that are repeated.
+
+        It must not be called by several threads at a time.
+        """
+        run = self._for(arguments).bound(arguments)
+
+        def call() -> None:
+            if not run(self._threads(shared)):
+                raise self._failure()
+
+        return call
+
+    def _threads(self, shared: bool) -> int:
+        threads = max_threads() if shared and self._has_turns else 1
+        return threads if threads > 1 and are_shared() else 1
+
+    def _failure(self) -> RuntimeError:
+        return RuntimeError(f"compiled loop '{self.function.__name__}' failed: too little memory, or arrays that do not go together")
+
+    def _for(self, arguments: Sequence[Any]) -> _Compiled:
+        """The code for such arguments, compiled now or earlier."""
         key = tuple([
             (a.dtype, a.ndim, a.flags.c_contiguous) if isinstance(a, ndarray) else len(a) if isinstance(a, tuple) else type(a)
             for a in arguments
         ])  # fmt: skip
-        compiled = self._compiled.get(key) or self._compile(key, arguments)
-        threads = max_threads() if shared and self._has_turns else 1
-        if not compiled.run(threads if threads > 1 and are_shared() else 1, arguments):
-            raise RuntimeError(f"compiled loop '{self.function.__name__}' failed: too little memory, or arrays that do not go together")
+        return self._compiled.get(key) or self._compile(key, arguments)
 
     def _compile(self, key: Any, arguments: Sequence[Any]) -> _Compiled:
         kinds = [_kind(argument) for argument in arguments]
@@ -107,18 +129,34 @@ class _Compiled:
 
     def run(self, threads: int, arguments: Sequence[Any]) -> bool:
         """Run it, and tell whether that went well."""
-        values = [id(argument) if isinstance(argument, ndarray) else argument for argument in arguments]
-        if self._has_tuples:
-            values = [number for value in values for number in (value if type(value) is tuple else (value,))]
         try:
             row = self._rows.pop()
         except IndexError:
             row = ctypes.create_string_buffer(self._struct.size)
+        self._pack(row, arguments)
+        went_well = self._run(threads, row)
+        self._rows.append(row)
+        return went_well
+
+    def bound(self, arguments: Sequence[Any]) -> Callable[[int], bool]:
+        """A function that runs it with these arguments by so many threads, and tells whether that went well."""
+        row = ctypes.create_string_buffer(self._struct.size)
+        row.arguments = arguments  # type: ignore[attr-defined]  # the row refers to them by their addresses
+        self._pack(row, arguments)
+        return lambda threads: self._run(threads, row)
+
+    def _pack(self, row: Any, arguments: Sequence[Any]) -> None:
+        values = [id(argument) if isinstance(argument, ndarray) else argument for argument in arguments]
+        if self._has_tuples:
+            values = [number for value in values for number in (value if type(value) is tuple else (value,))]
         self._struct.pack_into(row, 0, 0, *values)
+
+    def _run(self, threads: int, row: Any) -> bool:
         if threads > 1:
             openmp.library().GOMP_parallel(self._address, row, threads, 0)
         else:
             self._alone(row)
-        went_well = row[0] != FAILED
-        self._rows.append(row)
-        return went_well
+        if row[0] == FAILED:
+            row[0] = 0
+            return False
+        return True

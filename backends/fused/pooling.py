@@ -5,12 +5,13 @@ Numba, and the loops that it compiles, are imported when there is enough to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.context import Context
+from ...core.epilogue import Epilogue, Step
 from ...core.shape import size_of
 from ...core.windows import Windows
 
@@ -24,27 +25,53 @@ MAXIMUM = 0
 
 
 class PoolingKernel:
-    """Loops for maxima of float32 and float64.  Averages, and what is small, are left to the operator."""
+    """Loops for maxima of float32 and float64, with a rectifier that follows.  Averages, and what is small, are left to the operator."""
 
     @staticmethod
-    def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
+    def takes(op: Any, steps: Sequence[Step]) -> int:
+        """A rectifier."""
+        return int(op.pooling_type == MAXIMUM and steps[0].op.op_name == "ReLU")
+
+    @staticmethod
+    def bind(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """A function that pools these arrays; None where loops do not, or where gradients need more than maxima."""
         planes, w = _planes(op, ctx, x)
-        if op.pooling_type != MAXIMUM or not is_for_loops(w, len(planes), x.dtype):
+        if ctx.training or not _is_for_loops(op, w, planes):
+            return None
+        from .maxima import bound_maxima
+
+        return bound_maxima(ctx, out, planes, w, is_cut=epilogue is not None)
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> None:
+        call = PoolingKernel.bind(op, ctx, out, x, epilogue)
+        planes, w = _planes(op, ctx, x)
+        if call is not None:
+            call()
+        elif _is_for_loops(op, w, planes):
+            from .pools import find_maxima
+
+            find_maxima(ctx, out, _taps(ctx, planes, w), planes, w, is_cut=epilogue is not None)
+        else:
             op.forward(ctx, out, x)
-            return
-        from .pools import find_maxima
-
-        find_maxima(ctx, out, _taps(ctx, planes, w), planes, w)
+            if epilogue is not None:
+                epilogue.forward(ctx, out)
 
     @staticmethod
-    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
+    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, epilogue: Epilogue | None = None) -> None:
+        if epilogue is not None:
+            grad = epilogue.backward(ctx, grad, out)
         planes, w = _planes(op, ctx, x)
-        if op.pooling_type != MAXIMUM or not ctx.training or not is_for_loops(w, len(planes), x.dtype):
+        if not ctx.training or not _is_for_loops(op, w, planes):
             op.backward(ctx, grad, grads, out, x)
             return
         from .pools import send_back
 
         send_back(ctx, grads[0].reshape(planes.shape), grad, _taps(ctx, planes, w), w)
+
+
+def _is_for_loops(op: Any, w: Windows, planes: Any) -> bool:
+    return op.pooling_type == MAXIMUM and is_for_loops(w, len(planes), planes.dtype)
 
 
 def is_for_loops(w: Windows, planes: int, dtype: Any) -> bool:
@@ -62,6 +89,5 @@ def _planes(op: Any, ctx: Context, x: Any) -> tuple[Any, Windows]:
 
 
 def _taps(ctx: Context, planes: Any, w: Windows) -> Any:
-    """Space for the number of the maximum in each window."""
-    space = ctx.keep if ctx.training else ctx.scratch
-    return space("taps", (len(planes), *w.out), np.uint8)
+    """Space for the number of the maximum in each window, which is kept for the gradient."""
+    return ctx.keep("taps", (len(planes), *w.out), np.uint8)

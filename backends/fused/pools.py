@@ -79,14 +79,17 @@ def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
 
 @Loop
 def _find(
-    threads: int, work: Any, numbers: Any, x: Any, out: Any, taps: Any, firsts: Any, first_taps: Any, axes: Any, lines: Any, size: int
-) -> None:
+    threads: int, work: Any, numbers: Any, x: Any, out: Any, taps: Any, firsts: Any, first_taps: Any, axes: Any, lines: Any, size: int,
+    is_cut: bool,
+) -> None:  # fmt: skip
     """Find the maximum of each window of each plane, and the number of the first element that has it.
 
     Args:
         work, numbers: flat space, for values and the numbers of the window elements they come from.
         size: elements of a plane of x.
+        is_cut: whether zero takes the place of what is negative.
     """
+    zero = work.dtype.type(0)
     positions, planes, space = len(firsts), len(x) // size, len(work) // threads
     store = space // (len(axes) + 1)
     for thread in prange(threads):
@@ -100,7 +103,7 @@ def _find(
             found, first = np.uintp(_slide(work, numbers, begin, axes, store)), plane * positions
             for i in range(positions):
                 best = work[found + firsts[i]]
-                out[first + i], taps[first + i] = best, np.uint8(numbers[found + firsts[i]])
+                out[first + i], taps[first + i] = (zero if is_cut and best < zero else best), np.uint8(numbers[found + firsts[i]])
                 if best == -np.inf:
                     taps[first + i] = first_taps[i]
 
@@ -117,29 +120,33 @@ def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets
                 target[starts[i] + offsets[places[i]]] += sent[i]
 
 
-def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows) -> None:
-    """Write the maximum of each window into *out* and the number of the first window element that has it into *taps*."""
-    t, threads = _tables(w), min(max_threads(), len(planes))
+def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, is_cut: bool) -> None:
+    """Write the maximum of each window into *out* and the number of the first window element that has it into *taps*.
+
+    Args:
+        is_cut: whether zero takes the place of negative maxima.
+    """
+    t, threads = tables_for(w), min(max_threads(), len(planes))
     space = threads * (len(t.axes) + 1) * size_of(w.padded)
     work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), planes.dtype)
-    is_shared, planes = _are_many(w, planes), writable(ctx, "planes", planes).reshape(-1)
+    is_shared, planes = are_many(w, planes), writable(ctx, "planes", planes).reshape(-1)
     tables = t.firsts, t.first_taps, t.axes, t.lines
-    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims))
+    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims), is_cut)
 
 
 def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
     """Write the gradient of the planes, which goes to the maxima, into *dx*."""
-    t, threads = _tables(w), min(max_threads(), len(dx))
+    t, threads = tables_for(w), min(max_threads(), len(dx))
     arrays = dx.reshape(-1), writable(ctx, "gradient", grad).reshape(-1), taps.reshape(-1)
-    _send_back.run(_are_many(w, dx), threads, *arrays, t.starts, t.offsets, size_of(w.dims))
+    _send_back.run(are_many(w, dx), threads, *arrays, t.starts, t.offsets, size_of(w.dims))
 
 
-def _are_many(w: Windows, planes: Any) -> bool:
+def are_many(w: Windows, planes: Any) -> bool:
     """Whether threads share the windows of these planes."""
     return len(planes) * size_of(w.out) * size_of(w.kernel) >= SHARED_FROM
 
 
-class _Tables(NamedTuple):
+class Tables(NamedTuple):
     """What the loops are given for windows of one geometry.
 
     Attributes:
@@ -158,7 +165,7 @@ class _Tables(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _tables(w: Windows) -> _Tables:
+def tables_for(w: Windows) -> Tables:
     is_inside = np.ones((1, 1), np.bool_)
     starts = offsets = firsts = np.zeros(1, np.int64)
     for dim, padded, out, stride, lower, kernel in zip(w.dims, w.padded, w.out, w.strides, w.lower, w.kernel, strict=True):
@@ -170,7 +177,7 @@ def _tables(w: Windows) -> _Tables:
         firsts = np.add.outer(firsts * padded, places).reshape(-1)
     axes = [(kernel, step) for kernel, step in zip(w.kernel, w.steps, strict=True) if kernel > 1][::-1]
     first_taps = is_inside.argmax(axis=1).astype(np.uint8)
-    return _Tables(starts, offsets, firsts.astype(np.uintp), first_taps, np.array(axes).reshape(-1, 2), _lines(w))
+    return Tables(starts, offsets, firsts.astype(np.uintp), first_taps, np.array(axes).reshape(-1, 2), _lines(w))
 
 
 def _lines(w: Windows) -> Any:

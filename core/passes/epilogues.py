@@ -101,4 +101,5 @@ def _merged(program: Program, first: Instruction, followers: list[Instruction]) 
     inner = {first.outputs[0], *(follower.outputs[0] for follower in followers[:-1])}
     others = [index for follower in followers for index in follower.inputs if index not in inner]
     program.drop(inner)
-    return Instruction(op, first.node, first.kernel, op.forward, op.backward, (*first.inputs, *others), followers[-1].outputs)
+    bind = None if first.bind is None else op.bind
+    return Instruction(op, first.node, first.kernel, op.forward, op.backward, (*first.inputs, *others), followers[-1].outputs, bind=bind)

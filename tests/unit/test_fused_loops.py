@@ -111,6 +111,19 @@ def test_arguments_that_loops_do_not_take(run: Any) -> None:
     assert answer.endswith("compiled loops take arrays, numbers and tuples of whole numbers, not a str")
 
 
+def test_a_bound_loop_runs_again_with_what_its_arrays_hold_then(run: Any) -> None:
+    bound = "call = multiply.bound(True, x, np.float32(2))\ncall()\nx[0] = 5\ncall()\nprint(x)"
+    assert run(TWICE.replace("multiply.run(True, x, np.float32(2))", bound)).startswith("[10.  4.  4.]")
+
+
+def test_a_bound_loop_that_failed_runs_again(run: Any) -> None:
+    program = TWICE.replace("x[i] *= factor * 1", "x[:] = np.zeros(np.intp(x[0]), np.float32) + x[0]")
+    fails = "call = multiply.bound(False, x, 2)\nx[0] = 5\ntry:\n    call()\nexcept RuntimeError as error:\n    print(error)\n"
+    answer = run(program.replace("multiply.run(True, x, np.float32(2))", fails + "x[0] = 3\ncall()"))
+    assert "compiled loop 'multiply' failed" in answer
+    assert answer.endswith("9.0 True")
+
+
 def test_a_loop_that_fails_says_so(run: Any) -> None:
     program = TWICE.replace("x[i] *= factor * 1", "x[:] = np.zeros(5, np.float32)")
     program = program.replace("multiply.run(True, x, np.float32(2))", "")
