@@ -58,12 +58,13 @@ def _multiply(
                     origin, of_group = group * (sources // groups) * source_grid, first_weight + group * rows * depth
                     for run in range(first_run, last_run):
                         begin, size, growth = runs[run]
-                        for place in range(begin, begin + size + (count - 1) * growth, width):
-                            panel = address(grid, origin + place)
+                        end = begin + size + (count - 1) * growth
+                        for place in range(begin, end, width):
+                            panel, is_half = address(grid, origin + place), 2 * (end - place) <= width
                             for row in range(0, rows, MOST_ROWS):
                                 left, to = address(weights, of_group + row * depth), address(result, row * target_grid + place)
                                 at_once = min(MOST_ROWS, rows - row)
-                                gathered_tile(at_once, left, depth * itemsize, panel, seen, depth, to, target_grid * itemsize, out)
+                                gathered_tile(is_half, at_once, left, depth * itemsize, panel, seen, depth, to, target_grid * itemsize, out)
                     for i in range(count * rows):
                         row, image = i % rows, i // rows
                         to = ((first_image + image) * targets + group * rows + row) * target_size

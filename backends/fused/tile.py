@@ -46,10 +46,13 @@ def tile(rows: int, a: int, a_stride: int, b: int, depth: int, c: int, c_stride:
     raise NotImplementedError("tile is called from compiled code only")
 
 
-def gathered_tile(rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, like: Any) -> None:
+def gathered_tile(
+    is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, like: Any
+) -> None:  # fmt: skip
     """Multiply rows by a panel whose rows lie here and there.
 
     Args:
+        is_half: whether the panel is half as wide as others, one vector.
         rows, a, a_stride, depth, c, c_stride, like: as for :func:`tile`.
         b: an address.
         places: address of a table that tells for each row of the panel how many bytes behind *b* it lies.
@@ -90,12 +93,12 @@ def _tile(rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride
 
 @means(gathered_tile)
 def _gathered_tile(
-    rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, like: Any
+    is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, like: Any
 ) -> Callable[..., Any]:  # fmt: skip
     from .tile_code import gathered_tile
 
-    def call(rows, a, a_stride, b, places, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
-        gathered_tile(rows, a, a_stride, b, places, depth, c, c_stride, like)
+    def call(is_half, rows, a, a_stride, b, places, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
+        gathered_tile(is_half, rows, a, a_stride, b, places, depth, c, c_stride, like)
 
     return call
 

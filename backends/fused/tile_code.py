@@ -32,14 +32,24 @@ def _tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: 
     return types.void(*[types.intp] * 7, like), generate
 
 
-def _gathered_tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, like: Any) -> Any:
+def _gathered_tile(
+    typing: Any, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, like: Any
+) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, a, a_stride, b, places, depth, c, c_stride, _ = arguments
+        is_half, rows, a, a_stride, b, places, depth, c, c_stride, _ = arguments
         code = _Code(context, builder, like)
-        code.multiply(rows, a, a_stride, lambda number: builder.add(b, code.entry(places, number)), depth, c, c_stride)
+
+        def line(number: Any) -> Any:
+            return builder.add(b, code.entry(places, number))
+
+        with builder.if_else(is_half) as (half, whole):
+            with half:
+                code.multiply(rows, a, a_stride, line, depth, c, c_stride, vectors=1)
+            with whole:
+                code.multiply(rows, a, a_stride, line, depth, c, c_stride)
         return context.get_dummy_value()
 
-    return types.void(*[types.intp] * 8, like), generate
+    return types.void(types.boolean, *[types.intp] * 8, like), generate
 
 
 def _dots(typing: Any, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c: Any, c_stride: Any, like: Any) -> Any:
@@ -72,8 +82,10 @@ class _Code:
         self.word = context.get_value_type(types.intp)
         self._suffix = f"v{self.lanes}f{8 * self.itemsize}"
 
-    def multiply(self, rows: Any, a: Any, a_stride: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any) -> None:
-        """Multiply by a panel whose row of some number lies at the address that *line* tells."""
+    def multiply(
+        self, rows: Any, a: Any, a_stride: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any, vectors: int = 2
+    ) -> None:  # fmt: skip
+        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells."""
         builder = self.builder
         done = builder.append_basic_block("done")
         choice = builder.switch(rows, done)
@@ -82,10 +94,10 @@ class _Code:
             choice.add_case(count, block)
             builder.position_at_end(block)
             starts = [self.place(a, self._number(row), a_stride) for row in range(count)]
-            sums = [[self._zero() for _ in range(2)] for _ in range(count)]
+            sums = [[self._zero() for _ in range(vectors)] for _ in range(count)]
             with cgutils.for_range(builder, depth) as loop:
                 panel = line(loop.index)
-                parts = [self._load(self.place(panel, self._number(part), VECTOR_BYTES)) for part in range(2)]
+                parts = [self._load(self.place(panel, self._number(part), VECTOR_BYTES)) for part in range(vectors)]
                 for start, totals in zip(starts, sums, strict=True):
                     many = self._spread(self.place(start, loop.index, self.itemsize))
                     for part, total in zip(parts, totals, strict=True):
