@@ -14,11 +14,12 @@ from . import clone as cloning
 from . import passes
 from .block import as_outputs
 from .device import DeviceDescriptor, use_default_device
-from .feed import Feed, feed, match_arguments, pack, sparse_value_of, unfeed, unfeed_sparse, value_of
+from .feed import Feed, feed, match_arguments
 from .function import Function
 from .graph import depth_first_search, leaves_of
 from .program import Program
 from .sparse import RowSparse, SparseRows
+from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .value import Lease, is_csr
 from .variable import Constant, Input, Parameter, Variable
 from .workspace import Run

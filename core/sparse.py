@@ -223,3 +223,8 @@ def _csr_matrix(data: Any, indices: Any, indptr: Any, width: int) -> Any:
 
     values = data.astype(np.float32) if data.dtype == np.float16 else data
     return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, width))
+
+
+def rows_of_steps(steps: Any, per_step: int) -> Any:
+    """Numbers of the matrix rows of *steps*, of which each has *per_step* rows."""
+    return steps if per_step == 1 else (steps[:, None] * per_step + np.arange(per_step)).reshape(-1)

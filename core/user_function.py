@@ -11,7 +11,6 @@ from .build import Presuming, as_variable, explained
 from .context import Context
 from .device import use_default_device
 from .dtypes import as_dtype
-from .feed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .function import Function
 from .layout import Layout
 from .nodes import Composite, Primitive
@@ -20,6 +19,7 @@ from .shape import UnknownDimension, as_shape
 from .source import user_line
 from .sparse import SparseRows
 from .spec import Spec
+from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .variable import Output, Variable, new_uid
 
 

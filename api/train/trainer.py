@@ -14,12 +14,12 @@ from cntk.core import random
 from cntk.core.block import as_composite, as_outputs, combine
 from cntk.core.distributed import Minibatch, Transport
 from cntk.core.evaluate import feeds_for, program_for
-from cntk.core.feed import unfeed
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
 from cntk.core.model_files import holders_of_both
 from cntk.core.operator_states import operator_states, restore_operator_states
 from cntk.core.progress import ProgressWriter
+from cntk.core.unfeed import unfeed
 from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
