@@ -20,10 +20,14 @@ KERNELS = {
 OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "Convolution": "convolution:ConvolutionKernel",
+    "CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
     "Csr": "csr:Csr",
+    "LogSoftmax": "softmax:LogSoftmaxKernel",
     "OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "Pooling": "pooling:PoolingKernel",
     "Recurrence": "recurrence:fuse",
+    "ReduceElements": "reduction:ReductionKernel",
+    "Softmax": "softmax:SoftmaxKernel",
 }
 """The kernel of each operator, and what serves several: products of CSR rows, and the loops of recurrences."""
 

@@ -1,0 +1,68 @@
+"""The kernel of cross entropy with softmax.
+
+Numba, and the loops that it compiles, are imported when there is enough to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.axis import Axis
+from ...core.context import Context
+from ...core.sparse import SparseRows
+
+FUSED_FROM = 2**14
+"""Logits from which on loops save more time than it takes to load them."""
+
+
+class CrossEntropyKernel:
+    """Loops for logits of float32 and float64 whose classes are the last axis, and targets of the same shape, dense or sparse.
+
+    Exponentials are computed again for the gradient, which takes less time than to write and read them.
+    """
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
+        if not _is_for_loops(op, ctx, z, y):
+            op.forward(ctx, out, z, y)
+            return
+        from . import distributions as loops
+
+        logits, edge, total = _rows(ctx, z)
+        if isinstance(y, SparseRows):
+            loops.sparse_cross_entropy(z.size, logits, *y.parts, edge, total, out.reshape(-1))
+        else:
+            loops.cross_entropy(z.size, logits, y.reshape(logits.shape), edge, total, out.reshape(-1))
+
+    @staticmethod
+    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
+        if not _is_for_loops(op, ctx, z, y):
+            op.backward(ctx, grad, grads, out, z, y)
+            return
+        from . import distributions as loops
+
+        logits, edge, total = _rows(ctx, z)
+        grad, (dz, dy) = grad.reshape(-1), grads
+        if dz is not None and isinstance(y, SparseRows):
+            loops.sparse_cross_entropy_gradient(z.size, logits, *y.parts, edge, total, grad, dz.reshape(logits.shape))
+        elif dz is not None:
+            loops.cross_entropy_gradient(z.size, logits, y.reshape(logits.shape), edge, total, grad, dz.reshape(logits.shape))
+        if dy is not None:
+            np.multiply(logits, -grad[:, None], out=dy.reshape(logits.shape))
+
+
+def _is_for_loops(op: Any, ctx: Context, z: Any, y: Any) -> bool:
+    if z.size < FUSED_FROM or z.dtype == np.float16 or y.shape != z.shape:
+        return False
+    rank = z.ndim - (ctx.layouts[0] is not None)
+    axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
+    return (ctx.layouts[0] is None) == (ctx.layouts[1] is None) and axis in (-1, rank - 1)
+
+
+def _rows(ctx: Context, z: Any) -> tuple[Any, Any, Any]:
+    """The logits by rows, and space for the largest of each and for the sum of the exponentials."""
+    logits = z.reshape(-1, z.shape[-1])
+    return logits, ctx.keep("edge", (len(logits),), z.dtype), ctx.keep("total", (len(logits),), z.dtype)

@@ -1,0 +1,71 @@
+"""Loops of reductions, over rows ``(rows, n)`` that are reduced to a number each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .lanes import add_up, add_up_powers, has_nan, highest, lowest, write_powers
+from .language import prange
+from .loops import Loop
+
+SHARED_FROM = 2**18
+"""Elements from which on it gains by a second thread, which must be woken; fewer where there are exponentials."""
+
+
+@Loop
+def total(x: Any, y: Any, factor: Any) -> None:
+    """Write the sums of rows, times a factor, to y."""
+    for row in prange(len(x)):
+        y[row] = add_up(x[row]) * factor
+
+
+@Loop
+def greatest(x: Any, y: Any) -> None:
+    for row in prange(len(x)):
+        y[row] = x.dtype.type(np.nan) if has_nan(x[row]) else highest(x[row])
+
+
+@Loop
+def least(x: Any, y: Any) -> None:
+    for row in prange(len(x)):
+        y[row] = x.dtype.type(np.nan) if has_nan(x[row]) else lowest(x[row])
+
+
+@Loop
+def log_total(x: Any, y: Any) -> None:
+    """Write the logarithms of the sums of exponentials to y; infinite maxima must not give inf - inf."""
+    limit = x.dtype.type(np.finfo(x.dtype).max)
+    for row in prange(len(x)):
+        edge = min(max(highest(x[row]), -limit), limit)
+        y[row] = np.log(x.dtype.type(add_up_powers(x[row], edge))) + edge
+
+
+@Loop
+def spread(dy: Any, factor: Any, dx: Any) -> None:
+    """Write the gradient of sums, times a factor."""
+    for row in prange(len(dx)):
+        target, value = dx[row], dy[row] * factor
+        for i in range(target.size):
+            target[i] = value
+
+
+@Loop
+def spread_to_equal(x: Any, y: Any, dy: Any, dx: Any) -> None:
+    """Write the gradient of extrema, which goes to all elements that equal them."""
+    zero = x.dtype.type(0)
+    for row in prange(len(dx)):
+        of, target, value, extremum = x[row], dx[row], dy[row], y[row]
+        for i in range(target.size):
+            target[i] = value if of[i] == extremum else zero
+
+
+@Loop
+def spread_by_powers(x: Any, y: Any, dy: Any, dx: Any) -> None:
+    """Write the gradient of logarithms of sums of exponentials; these sum to 1 but for the rounding of a large y."""
+    for row in prange(len(dx)):
+        target = dx[row]
+        share = x.dtype.type(dy[row] / write_powers(x[row], y[row], target))
+        for i in range(target.size):
+            target[i] *= share

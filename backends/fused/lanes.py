@@ -1,0 +1,164 @@
+"""What rows are reduced to, in lanes: pieces of compiled loops over rows of a matrix.
+
+Sums of some thousand elements are taken in the elements' type, those of such sums in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .exponential import exp
+from .language import helper, means
+
+SUM = {"reassoc", "contract"}
+"""What lets the compiler sum in lanes."""
+
+BLOCK = 4096
+"""Elements that are summed in their own type."""
+
+
+def ordered(x: Any) -> Any:
+    """A whole number of a number's size; they are in the same order.  There in compiled code."""
+    raise NotImplementedError("ordered is called from compiled code only")
+
+
+def from_ordered(x: Any) -> Any:
+    """The number that a whole number stands for; there in compiled code."""
+    raise NotImplementedError("from_ordered is called from compiled code only")
+
+
+@means(ordered)
+def _ordered_of(x: Any) -> Callable[[Any], Any]:
+    return _ORDERED[x.bitwidth]
+
+
+@means(from_ordered)
+def _from_ordered_of(x: Any) -> Callable[[Any], Any]:
+    return _FROM_ORDERED[x.bitwidth]
+
+
+def _make_order(real: Any, whole: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Both functions for a type.  Of negative numbers the digits are turned around."""
+    digits, last = whole(np.dtype(real).itemsize * 8 - 1), whole(np.iinfo(whole).max)
+
+    def ordered(x: Any) -> Any:
+        bits = real(x).view(whole)
+        return whole(bits ^ ((bits >> digits) & last))
+
+    def from_ordered(x: Any) -> Any:
+        return whole(x ^ ((x >> digits) & last)).view(real)
+
+    return ordered, from_ordered
+
+
+_PAIRS = {32: _make_order(np.float32, np.int32), 64: _make_order(np.float64, np.int64)}
+_ORDERED, _FROM_ORDERED = ({size: pair[i] for size, pair in _PAIRS.items()} for i in range(2))
+
+
+@helper
+def highest(x: Any) -> Any:
+    """The greatest element; what it is where one is NaN is not told.  Whole numbers have maxima in lanes, which NaN forbids others."""
+    best = ordered(x[0])
+    for i in range(x.size):
+        place = ordered(x[i])
+        best = place if place > best else best
+    return from_ordered(best)
+
+
+@helper
+def lowest(x: Any) -> Any:
+    """The same for the smallest element."""
+    best = ordered(x[0])
+    for i in range(x.size):
+        place = ordered(x[i])
+        best = place if place < best else best
+    return from_ordered(best)
+
+
+@helper
+def has_nan(x: Any) -> bool:
+    found = False
+    for i in range(x.size):
+        found |= x[i] != x[i]
+    return found
+
+
+@helper(fastmath=SUM)
+def _sum(x: Any) -> Any:
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += x[i]
+    return total
+
+
+@helper(fastmath=SUM)
+def _sum_of_products(x: Any, y: Any) -> Any:
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@helper(fastmath=SUM)
+def _sum_of_powers(x: Any, edge: Any) -> Any:
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += exp(x[i] - edge)
+    return total
+
+
+@helper(fastmath=SUM)
+def _write_powers(x: Any, edge: Any, y: Any) -> Any:
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        power = exp(x[i] - edge)
+        y[i] = power
+        total += power
+    return total
+
+
+@helper
+def add_up(x: Any) -> float:
+    """The sum of the elements."""
+    if x.size <= BLOCK:
+        return np.float64(_sum(x))
+    total = 0.0
+    for begin in range(0, x.size, BLOCK):
+        total += _sum(x[begin : begin + BLOCK])
+    return total
+
+
+@helper
+def inner(x: Any, y: Any) -> float:
+    """The sum of the products of two rows' elements."""
+    if x.size <= BLOCK:
+        return np.float64(_sum_of_products(x, y))
+    total = 0.0
+    for begin in range(0, x.size, BLOCK):
+        total += _sum_of_products(x[begin : begin + BLOCK], y[begin : begin + BLOCK])
+    return total
+
+
+@helper
+def add_up_powers(x: Any, edge: Any) -> float:
+    """The sum of the exponentials of the distances from *edge*."""
+    if x.size <= BLOCK:
+        return np.float64(_sum_of_powers(x, edge))
+    total = 0.0
+    for begin in range(0, x.size, BLOCK):
+        total += _sum_of_powers(x[begin : begin + BLOCK], edge)
+    return total
+
+
+@helper
+def write_powers(x: Any, edge: Any, y: Any) -> float:
+    """The same sum, whose terms are written to y."""
+    if x.size <= BLOCK:
+        return np.float64(_write_powers(x, edge, y))
+    total = 0.0
+    for begin in range(0, x.size, BLOCK):
+        total += _write_powers(x[begin : begin + BLOCK], edge, y[begin : begin + BLOCK])
+    return total

@@ -1,0 +1,66 @@
+"""The kernel of reductions.
+
+Numba, and the loops that it compiles, are imported when there is enough to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.shape import size_of
+
+FUSED_FROM = 2**15
+"""Elements from which on loops save more time than it takes to load them."""
+
+KINDS = ("Sum", "Mean", "Max", "Min", "LogSum")
+
+
+class ReductionKernel:
+    """Loops for float32 and float64 where what is reduced lies together.  Everything else is left to the operator."""
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
+        length = _length(op, ctx, x)
+        if not length:
+            op.forward(ctx, out, x)
+            return
+        from . import folds
+
+        kind, rows, y = op.reduction_op_name, x.reshape(-1, length), out.reshape(-1)
+        if kind == "LogSum":
+            folds.log_total(x.size, rows, y)
+        elif kind in ("Max", "Min"):
+            (folds.greatest if kind == "Max" else folds.least).run(x.size >= folds.SHARED_FROM, rows, y)
+        else:
+            folds.total.run(x.size >= folds.SHARED_FROM, rows, y, 1 / length if kind == "Mean" else 1.0)
+
+    @staticmethod
+    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
+        (dx,) = grads
+        length = _length(op, ctx, dx)
+        if not length:
+            op.backward(ctx, grad, grads, out, x)
+            return
+        from . import folds
+
+        kind, rows, dy = op.reduction_op_name, dx.reshape(-1, length), grad.reshape(-1)
+        if kind == "LogSum":
+            folds.spread_by_powers(dx.size, x.reshape(rows.shape), out.reshape(-1), dy, rows)
+        elif kind in ("Max", "Min"):
+            folds.spread_to_equal.run(dx.size >= folds.SHARED_FROM, x.reshape(rows.shape), out.reshape(-1), dy, rows)
+        else:
+            folds.spread.run(dx.size >= folds.SHARED_FROM, dy, dx.dtype.type(1 / length if kind == "Mean" else 1), rows)
+
+
+def _length(op: Any, ctx: Context, x: Any) -> int:
+    """How many elements, one after another in memory, are reduced to one; 0 where loops do not serve."""
+    if x.size < FUSED_FROM or x.dtype == np.float16 or op.reduction_op_name not in KINDS:
+        return 0
+    axes = op.array_axes(ctx, x)
+    first = min(axes, default=x.ndim)
+    lie_together = all(axis in axes or x.shape[axis] == 1 for axis in range(first, x.ndim))
+    return size_of(x.shape[first:]) if lie_together else 0

@@ -1,0 +1,62 @@
+"""The kernels of softmax and its logarithm.
+
+Numba, and the loops that it compiles, are imported when there is enough to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.axis import static_axis_number
+from ...core.context import Context
+from ...core.shape import size_of
+
+FUSED_FROM = 2**14
+"""Elements from which on loops save more time than it takes to load them."""
+
+
+class SoftmaxKernel:
+    """Loops for float32 and float64 where what sums to 1 lies together.  Other axes, and what is small, are left to the operator."""
+
+    name = "softmax"
+
+    @classmethod
+    def forward(cls, op: Any, ctx: Context, out: Any, x: Any) -> None:
+        classes = _classes(op, ctx, x) if x.size >= FUSED_FROM else 0
+        if not classes:
+            op.forward(ctx, out, x)
+            return
+        from . import distributions
+
+        getattr(distributions, cls.name)(x.size, x.reshape(-1, classes), out.reshape(-1, classes))
+
+    @classmethod
+    def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
+        classes = _classes(op, ctx, out) if out.size >= FUSED_FROM else 0
+        if not classes:
+            op.backward(ctx, grad, grads, out, x)
+            return
+        from . import distributions
+
+        arrays = (array.reshape(-1, classes) for array in (out, grad, grads[0]))
+        getattr(distributions, f"{cls.name}_gradient")(out.size, *arrays)
+
+
+class LogSoftmaxKernel(SoftmaxKernel):
+    """The same for the logarithm."""
+
+    name = "log_softmax"
+
+
+def _classes(op: Any, ctx: Context, x: Any) -> int:
+    """How many elements, one after another in memory, sum to 1; 0 where loops do not serve."""
+    if x.dtype == np.float16:
+        return 0
+    static = x.shape if ctx.layouts[0] is None else x.shape[1:]
+    if op.axis is None:
+        return size_of(static)
+    axis = static_axis_number(op.axis, len(static), op.op_name)
+    return static[axis] if size_of(static[axis + 1 :]) == 1 else 0
