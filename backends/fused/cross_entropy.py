@@ -26,7 +26,7 @@ class CrossEntropyKernel:
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
-        if not _is_for_loops(op, ctx, z, y):
+        if z.size < FUSED_FROM or not _is_for_loops(op, ctx, z, y):
             op.forward(ctx, out, z, y)
             return
         from . import distributions as loops
@@ -39,7 +39,7 @@ class CrossEntropyKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
-        if not _is_for_loops(op, ctx, z, y):
+        if z.size < FUSED_FROM or not _is_for_loops(op, ctx, z, y):
             op.backward(ctx, grad, grads, out, z, y)
             return
         from . import distributions as loops
@@ -55,7 +55,7 @@ class CrossEntropyKernel:
 
 
 def _is_for_loops(op: Any, ctx: Context, z: Any, y: Any) -> bool:
-    if z.size < FUSED_FROM or z.dtype == np.float16 or y.shape != z.shape:
+    if z.dtype == np.float16 or y.shape != z.shape:
         return False
     rank = z.ndim - (ctx.layouts[0] is not None)
     axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
