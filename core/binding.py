@@ -222,10 +222,18 @@ class Binding:
             return
         result = self.result(instruction)
         arguments = self.contexts[instruction], result, *self.operands(instruction)
-        bound = self._bound(instruction, arguments) if is_repeated and instruction.bind is not None else None
-        yield instruction.forward if bound is None else partial(_call, instruction.op, bound), arguments, instruction.node
+        if self._is_declined(instruction):
+            yield instruction.op.forward, arguments, instruction.node
+        else:
+            bound = self._bound(instruction, arguments) if is_repeated and instruction.bind is not None else None
+            yield instruction.forward if bound is None else partial(_call, instruction.op, bound), arguments, instruction.node
         if self.program.checked:
             yield _check_for_nan, (self.backend.xp, result), instruction.node
+
+    def _is_declined(self, instruction: Instruction) -> bool:
+        """Whether its kernel leaves the arrays that are bound to the operator's own methods."""
+        declines = instruction.declines
+        return declines is not None and declines(self.contexts[instruction], self.result(instruction), *self.operands(instruction))
 
     @staticmethod
     def _bound(instruction: Instruction, arguments: tuple[Any, ...]) -> Callable[[], None] | None:
@@ -280,7 +288,7 @@ class Binding:
                     operands = zip(instruction.inputs, grads, strict=True)
                     grads = [None if g is None else self._aligned(g, slot, instruction) for slot, g in operands]
                 arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
-                yield instruction.backward, arguments, instruction.node
+                yield op.backward if self._is_declined(instruction) else instruction.backward, arguments, instruction.node
         for total, term in sums:
             yield add, (self.backend.xp, arrays[total], arrays[term]), instruction.node
 

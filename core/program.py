@@ -220,8 +220,9 @@ class Program:
         if place not in plugins.kernels:
             return Instruction(op, node, None, op.forward, op.backward, inputs, outputs)
         kernel = plugins.kernels.get(place)
-        bind = partial(kernel.bind, op) if hasattr(kernel, "bind") else None
-        return Instruction(op, node, kernel, partial(kernel.forward, op), partial(kernel.backward, op), inputs, outputs, bind=bind)
+        bind, declines = (partial(getattr(kernel, name), op) if hasattr(kernel, name) else None for name in ("bind", "declines"))
+        forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
+        return Instruction(op, node, kernel, forward, backward, inputs, outputs, bind=bind, declines=declines)
 
     def _note_written(self, inputs: Sequence[int]) -> None:
         """Note which constants an operator with effects may write to."""

@@ -50,6 +50,7 @@ class Instruction:
         kernel: what stands in for the operator's methods, None for nothing.
         forward, backward: the methods to call, of the operator or of the kernel.
         bind: what gives, for the arguments of *forward*, a function without arguments to call again and again in its place, or None.
+        declines: what tells, for the arguments of *forward*, whether the kernel leaves such calls to the operator, or None.
         inputs, outputs: slots of operands and results.
         grad: slots of the results' gradients, None where none arrives; set when a gradient passes.
         grads: slots of the operands' gradients, None where none is wanted.
@@ -89,6 +90,7 @@ class Instruction:
     chain: Chain | None = None
     backward_chain: Chain | None = None
     bind: Callable[..., Callable[[], None] | None] | None = None
+    declines: Callable[..., bool] | None = None
 
     @property
     def is_pure(self) -> bool:

@@ -25,8 +25,16 @@ class CrossEntropyKernel:
     """
 
     @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
+        """Whether a call is left to the operator."""
+        if z.size < FUSED_FROM or z.dtype == np.float16 or y.shape != z.shape or (ctx.layouts[0] is None) != (ctx.layouts[1] is None):
+            return True
+        axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
+        return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1)
+
+    @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
-        if z.size < FUSED_FROM or not _is_for_loops(op, ctx, z, y):
+        if CrossEntropyKernel.declines(op, ctx, out, z, y):
             op.forward(ctx, out, z, y)
             return
         from . import distributions as loops
@@ -39,7 +47,7 @@ class CrossEntropyKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
-        if z.size < FUSED_FROM or not _is_for_loops(op, ctx, z, y):
+        if CrossEntropyKernel.declines(op, ctx, out, z, y):
             op.backward(ctx, grad, grads, out, z, y)
             return
         from . import distributions as loops
@@ -52,14 +60,6 @@ class CrossEntropyKernel:
             loops.cross_entropy_gradient(z.size, logits, y.reshape(logits.shape), edge, total, grad, dz.reshape(logits.shape))
         if dy is not None:
             np.multiply(logits, -grad[:, None], out=dy.reshape(logits.shape))
-
-
-def _is_for_loops(op: Any, ctx: Context, z: Any, y: Any) -> bool:
-    if z.dtype == np.float16 or y.shape != z.shape:
-        return False
-    rank = z.ndim - (ctx.layouts[0] is not None)
-    axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
-    return (ctx.layouts[0] is None) == (ctx.layouts[1] is None) and axis in (-1, rank - 1)
 
 
 def _rows(ctx: Context, z: Any) -> tuple[Any, Any, Any]:

@@ -23,8 +23,13 @@ class ReductionKernel:
     """Loops for float32 and float64 where what is reduced lies together.  Everything else is left to the operator."""
 
     @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
+        """Whether a call is left to the operator."""
+        return not _length(op, ctx, x)
+
+    @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
-        length = _length(op, ctx, x) if x.size >= FUSED_FROM else 0
+        length = _length(op, ctx, x)
         if not length:
             op.forward(ctx, out, x)
             return
@@ -41,7 +46,7 @@ class ReductionKernel:
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
         (dx,) = grads
-        length = _length(op, ctx, dx) if dx.size >= FUSED_FROM else 0
+        length = _length(op, ctx, dx)
         if not length:
             op.backward(ctx, grad, grads, out, x)
             return
@@ -58,7 +63,7 @@ class ReductionKernel:
 
 def _length(op: Any, ctx: Context, x: Any) -> int:
     """How many elements, one after another in memory, are reduced to one; 0 where loops do not serve."""
-    if x.dtype == np.float16 or op.reduction_op_name not in KINDS:
+    if x.size < FUSED_FROM or x.dtype == np.float16 or op.reduction_op_name not in KINDS:
         return 0
     axes = op.array_axes(ctx, x)
     first = min(axes, default=x.ndim)

@@ -21,34 +21,39 @@ FUSED_FROM = 2**14
 class SoftmaxKernel:
     """Loops for float32 and float64 where what sums to 1 lies together.  Other axes, and what is small, are left to the operator."""
 
-    name = "softmax"
+    loop = "softmax"
+
+    @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
+        """Whether a call is left to the operator."""
+        return out.size < FUSED_FROM or not _classes(op, ctx, out)
 
     @classmethod
     def forward(cls, op: Any, ctx: Context, out: Any, x: Any) -> None:
-        classes = _classes(op, ctx, x) if x.size >= FUSED_FROM else 0
-        if not classes:
+        if cls.declines(op, ctx, out):
             op.forward(ctx, out, x)
             return
         from . import distributions
 
-        getattr(distributions, cls.name)(x.size, x.reshape(-1, classes), out.reshape(-1, classes))
+        classes = _classes(op, ctx, out)
+        getattr(distributions, cls.loop)(out.size, x.reshape(-1, classes), out.reshape(-1, classes))
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
-        classes = _classes(op, ctx, out) if out.size >= FUSED_FROM else 0
-        if not classes:
+        if cls.declines(op, ctx, out):
             op.backward(ctx, grad, grads, out, x)
             return
         from . import distributions
 
+        classes = _classes(op, ctx, out)
         arrays = (array.reshape(-1, classes) for array in (out, grad, grads[0]))
-        getattr(distributions, f"{cls.name}_gradient")(out.size, *arrays)
+        getattr(distributions, f"{cls.loop}_gradient")(out.size, *arrays)
 
 
 class LogSoftmaxKernel(SoftmaxKernel):
     """The same for the logarithm."""
 
-    name = "log_softmax"
+    loop = "log_softmax"
 
 
 def _classes(op: Any, ctx: Context, x: Any) -> int:

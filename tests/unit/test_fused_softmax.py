@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import cntk as C
 from cntk.backends.fused import cross_entropy, softmax
 from cntk.core import threads
 from cntk.core.context import Context
@@ -150,3 +151,16 @@ loss.grad({x: np.ones((256, 10), np.float32), y: np.ones((256, 10), np.float32)}
 print('llvmlite' in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
+def test_what_a_kernel_declines_never_comes_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    monkeypatch.setattr(softmax, "FUSED_FROM", 100)
+    for name in ("forward", "backward"):
+        monkeypatch.setattr(softmax.SoftmaxKernel, name, lambda *_, name=name: called.append(name))
+    x = C.input_variable(10, needs_gradient=True)
+    y = C.softmax(x) * x
+    y.grad({x: np.ones((9, 10), np.float32)})
+    assert called == []
+    y.grad({x: np.ones((10, 10), np.float32)})
+    assert called == ["forward", "backward"]
