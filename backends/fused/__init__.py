@@ -22,6 +22,7 @@ OPERATORS = {
     "Convolution": "convolution:ConvolutionKernel",
     "CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
     "Csr": "csr:Csr",
+    "Dropout": "dropout:DropoutKernel",
     "LogSoftmax": "softmax:LogSoftmaxKernel",
     "OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "Pooling": "pooling:PoolingKernel",

@@ -39,6 +39,8 @@ LOOPS = {
     "folds.spread_to_equal": "R2 R1 R1 R2",
     "folds.log_total": "R2 R1",
     "folds.spread_by_powers": "R2 R1 R1 R2",
+    "masks.drop": "R1 R1 U1 V1 U1 q q r",
+    "masks.drop_gradient": "R1 R1 V1 q r",
     "sgd.descend_rows": "R2 R2 N1 r r r r",
     "sgd.descend": "R1 R1 r r r r",
     "momentum_sgd.descend": "R1 R1 R1 r r r r r",
@@ -51,9 +53,9 @@ LOOPS = {
     "adamax.descend": "R1 R1 R1 R1 r r r r r r r r r",
 }
 """Loops, those that take longest first, and their arguments: arrays with their number of axes, of real numbers, of float64, of whole
-numbers of 64 and 32 bits, of unsigned ones and of bytes; numbers, and tuples of so many."""
+numbers of 64 and 32 bits, of unsigned ones of either size and of bytes; numbers, and tuples of so many."""
 
-ARRAYS = {"D": "<f8", "I": "<i8", "N": "<i4", "U": "<u8", "B": "|u1"}
+ARRAYS = {"D": "<f8", "I": "<i8", "N": "<i4", "U": "<u8", "V": "<u4", "B": "|u1"}
 
 
 def compile_ahead(is_double: bool = False) -> Iterator[str]:

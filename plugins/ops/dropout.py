@@ -44,11 +44,15 @@ class Dropout(Drawing, Elementwise):
             return
         noise = ctx.scratch("noise", x.shape, np.float32)
         mask = ctx.keep("mask", x.shape, x.dtype)
-        ctx.backend.uniform(noise, self._stream.seed, self._stream.next())
-        rate = _checked(self.dropout_rate)
+        rate, seed, draw = self.begin_draw()
+        ctx.backend.uniform(noise, seed, draw)
         ctx.xp.greater_equal(noise, rate, out=mask)
         ctx.xp.multiply(mask, 1 / (1 - rate), out=mask)
         ctx.xp.multiply(x, mask, out=y)
+
+    def begin_draw(self) -> tuple[float, int, int]:
+        """The rate, and the seed and number of the next draw, which is one of float32 numbers for each element."""
+        return _checked(self.dropout_rate), self._stream.seed, self._stream.next()
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         if ctx.training:
