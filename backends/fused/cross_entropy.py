@@ -38,12 +38,13 @@ class CrossEntropyKernel:
             op.forward(ctx, out, z, y)
             return
         from . import distributions as loops
+        from .exponential import SHARED_FROM
 
-        logits, edge, total = _rows(ctx, z)
+        shared, (logits, edge, total) = z.size >= SHARED_FROM, _rows(ctx, z)
         if isinstance(y, SparseRows):
-            loops.sparse_cross_entropy(z.size, logits, *y.parts, edge, total, out.reshape(-1))
+            loops.sparse_cross_entropy.run(shared, logits, *y.parts, edge, total, out.reshape(-1))
         else:
-            loops.cross_entropy(z.size, logits, y.reshape(logits.shape), edge, total, out.reshape(-1))
+            loops.cross_entropy.run(shared, logits, y.reshape(logits.shape), edge, total, out.reshape(-1))
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
@@ -51,13 +52,14 @@ class CrossEntropyKernel:
             op.backward(ctx, grad, grads, out, z, y)
             return
         from . import distributions as loops
+        from .exponential import SHARED_FROM
 
-        logits, edge, total = _rows(ctx, z)
+        shared, (logits, edge, total) = z.size >= SHARED_FROM, _rows(ctx, z)
         grad, (dz, dy) = grad.reshape(-1), grads
         if dz is not None and isinstance(y, SparseRows):
-            loops.sparse_cross_entropy_gradient(z.size, logits, *y.parts, edge, total, grad, dz.reshape(logits.shape))
+            loops.sparse_cross_entropy_gradient.run(shared, logits, *y.parts, edge, total, grad, dz.reshape(logits.shape))
         elif dz is not None:
-            loops.cross_entropy_gradient(z.size, logits, y.reshape(logits.shape), edge, total, grad, dz.reshape(logits.shape))
+            loops.cross_entropy_gradient.run(shared, logits, y.reshape(logits.shape), edge, total, grad, dz.reshape(logits.shape))
         if dy is not None:
             np.multiply(logits, -grad[:, None], out=dy.reshape(logits.shape))
 

@@ -33,13 +33,14 @@ class DropoutKernel:
         if DropoutKernel.declines(op, ctx, out):
             op.forward(ctx, out, x)
             return
-        from .masks import drop
+        from .masks import BITS_SHARED_FROM, drop
 
         rate, seed, draw = op.begin_draw()
         source, target = _whole(ctx, x), _place(ctx, out)
         words, bits = _bits(ctx, out)
         ctx.state = math.ceil(np.float32(rate) * 2**24), out.dtype.type(1 / (1 - rate))
-        drop(out.size, source.reshape(-1), target.reshape(-1), words, bits, _key(seed), draw, *ctx.state)
+        arrays = source.reshape(-1), target.reshape(-1), words, bits
+        drop.run(out.size >= BITS_SHARED_FROM, *arrays, _key(seed), draw, *ctx.state)
         if target is not out:
             np.copyto(out, target)
 

@@ -20,6 +20,9 @@ Function = Callable[[Any], Any]
 CONTRACT = {"contract"}
 """What lets the compiler multiply and add in one instruction."""
 
+SHARED_FROM = 2**16
+"""Exponentials in a call from which on it gains by a second thread, which must be woken."""
+
 
 def exp(x: Any) -> Any:
     """The exponential of a number; there in compiled code."""

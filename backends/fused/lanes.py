@@ -12,6 +12,7 @@ import numpy as np
 
 from .exponential import exp
 from .language import helper, means
+from .pieces import address
 
 SUM = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""
@@ -120,6 +121,16 @@ def _write_powers(x: Any, edge: Any, y: Any) -> Any:
     return total
 
 
+@helper(fastmath=SUM)
+def _become_powers(x: Any, edge: Any) -> Any:
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        power = exp(x[i] - edge)
+        x[i] = power
+        total += power
+    return total
+
+
 @helper
 def add_up(x: Any) -> float:
     """The sum of the elements."""
@@ -155,10 +166,9 @@ def add_up_powers(x: Any, edge: Any) -> float:
 
 @helper
 def write_powers(x: Any, edge: Any, y: Any) -> float:
-    """The same sum, whose terms are written to y."""
-    if x.size <= BLOCK:
-        return np.float64(_write_powers(x, edge, y))
-    total = 0.0
+    """The same sum, whose terms are written to y, which may be x: there are no vectors where arrays may be the same."""
+    total, are_same = 0.0, address(x, 0) == address(y, 0)
     for begin in range(0, x.size, BLOCK):
-        total += _write_powers(x[begin : begin + BLOCK], edge, y[begin : begin + BLOCK])
+        of, target = x[begin : begin + BLOCK], y[begin : begin + BLOCK]
+        total += _become_powers(target, edge) if are_same else _write_powers(of, edge, target)
     return total

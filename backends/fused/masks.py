@@ -20,8 +20,8 @@ SPARE = np.uint32(8)
 BLOCK = 512
 """Times as many elements, whose bits a thread makes before it goes through them."""
 
-SHARED_FROM = 2**18
-"""Elements from which on it gains by a second thread, which must be woken, to go through them; fewer where bits are made."""
+BITS_SHARED_FROM, SHARED_FROM = 2**16, 2**18
+"""Elements from which on it gains by a second thread, which must be woken, to make bits or only to go through them."""
 
 
 @helper

@@ -34,10 +34,11 @@ class ReductionKernel:
             op.forward(ctx, out, x)
             return
         from . import folds
+        from .exponential import SHARED_FROM
 
         kind, rows, y = op.reduction_op_name, x.reshape(-1, length), out.reshape(-1)
         if kind == "LogSum":
-            folds.log_total(x.size, rows, y)
+            folds.log_total.run(x.size >= SHARED_FROM, rows, y)
         elif kind in ("Max", "Min"):
             (folds.greatest if kind == "Max" else folds.least).run(x.size >= folds.SHARED_FROM, rows, y)
         else:
@@ -51,10 +52,11 @@ class ReductionKernel:
             op.backward(ctx, grad, grads, out, x)
             return
         from . import folds
+        from .exponential import SHARED_FROM
 
         kind, rows, dy = op.reduction_op_name, dx.reshape(-1, length), grad.reshape(-1)
         if kind == "LogSum":
-            folds.spread_by_powers(dx.size, x.reshape(rows.shape), out.reshape(-1), dy, rows)
+            folds.spread_by_powers.run(dx.size >= SHARED_FROM, x.reshape(rows.shape), out.reshape(-1), dy, rows)
         elif kind in ("Max", "Min"):
             folds.spread_to_equal.run(dx.size >= folds.SHARED_FROM, x.reshape(rows.shape), out.reshape(-1), dy, rows)
         else:

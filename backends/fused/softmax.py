@@ -21,6 +21,7 @@ FUSED_FROM = 2**14
 class SoftmaxKernel:
     """Loops for float32 and float64 where what sums to 1 lies together.  Other axes, and what is small, are left to the operator."""
 
+    in_place = True
     loop = "softmax"
 
     @staticmethod
@@ -34,9 +35,10 @@ class SoftmaxKernel:
             op.forward(ctx, out, x)
             return
         from . import distributions
+        from .exponential import SHARED_FROM
 
         classes = _classes(op, ctx, out)
-        getattr(distributions, cls.loop)(out.size, x.reshape(-1, classes), out.reshape(-1, classes))
+        getattr(distributions, cls.loop).run(out.size >= SHARED_FROM, x.reshape(-1, classes), out.reshape(-1, classes))
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
@@ -44,10 +46,11 @@ class SoftmaxKernel:
             op.backward(ctx, grad, grads, out, x)
             return
         from . import distributions
+        from .exponential import SHARED_FROM
 
         classes = _classes(op, ctx, out)
         arrays = (array.reshape(-1, classes) for array in (out, grad, grads[0]))
-        getattr(distributions, f"{cls.loop}_gradient")(out.size, *arrays)
+        getattr(distributions, f"{cls.loop}_gradient").run(out.size >= SHARED_FROM, *arrays)
 
 
 class LogSoftmaxKernel(SoftmaxKernel):
