@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 
 def run(arguments: Sequence[str]) -> int:
     """Compile the loops of large networks, so that no first training step has to.
 
     Args:
-        arguments: ``--double`` for float64 too, or ``--help``.
+        arguments: ``--double`` for float64 too, ``--into FOLDER`` for what a package brings along, or ``--help``.
 
     Returns:
         0, or 1 where there is no Numba to compile with.
     """
     parser = argparse.ArgumentParser(prog="cntk compile", description="Compile the loops of large networks for this processor.")
     parser.add_argument("--double", action="store_true", help="for float64 too")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help="what wheels bring along: both types, for all that have AVX2")
     options = parser.parse_args(arguments)
     if find_spec("numba") is None:
         print("cntk compile: loops are compiled by Numba, which is not installed; pip install numba", file=sys.stderr)
         return 1
+    for name in _compiled_for_wheel(options.into) if options.into else _compiled(options.double):
+        print(name)
+    return 0
+
+
+def _compiled(with_double: bool) -> Iterator[str]:
     from cntk.backends.fused.ahead import compile_ahead
 
-    for is_double in (False, True) if options.double else (False,):
-        for name in compile_ahead(is_double):
-            print(f"{name}, {'float64' if is_double else 'float32'}")
-    return 0
+    for is_double in (False, True) if with_double else (False,):
+        yield from compile_ahead(is_double)
+
+
+def _compiled_for_wheel(folder: Path) -> Iterator[str]:
+    from cntk.backends.fused.ahead import compile_to_bring
+    from cntk.backends.fused.processor import LEVELS
+
+    for level in LEVELS:
+        yield from compile_to_bring(level, folder)

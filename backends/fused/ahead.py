@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 from ...core.threads import processors
+from .processor import choose
 
 LOOPS = {
     "tape.run": "q I2 I1 q q ? R1",
@@ -43,9 +45,14 @@ LOOPS = {
     "masks.drop_gradient": "R1 R1 V1 q r",
     "sgd.descend_rows": "R2 R2 N1 r r r r",
     "sgd.descend": "R1 R1 r r r r",
+    "momentum_sgd.descend_rows": "R2 R2 R2 N1 r r r r r r",
     "momentum_sgd.descend": "R1 R1 R1 r r r r r",
+    "nesterov.descend_rows": "R2 R2 R2 N1 r r r r r",
     "nesterov.descend": "R1 R1 R1 r r r r r",
+    "kernel.move": "R1 R1 R1 r r r r",
+    "adagrad.gather": "R1 R1 R1 R1 R2 r r r r",
     "adagrad.descend": "R1 R1 R1 r r r r r",
+    "rmsprop.gather": "R1 R1 R1 R1 R1 R1 R2 r r r r r r r r r r r",
     "rmsprop.descend": "R1 R1 R1 R1 R1 r r r r r r r r r r r r",
     "adadelta.descend": "R1 R1 R1 R1 r r r r r r r",
     "fsadagrad.descend": "R1 R1 R1 R1 r r r r r r r r r r",
@@ -59,16 +66,35 @@ ARRAYS = {"D": "<f8", "I": "<i8", "N": "<i4", "U": "<u8", "V": "<u4", "B": "|u1"
 
 
 def compile_ahead(is_double: bool = False) -> Iterator[str]:
-    """Compile all of :data:`LOOPS` that are not kept yet, on all processors; gives the name of each that is done.
+    """Compile all of :data:`LOOPS` that are not there yet, on all processors; gives the name of each that is done.
 
     Args:
         is_double: for float64 in place of float32.
     """
-    with ProcessPoolExecutor(processors(), multiprocessing.get_context("spawn")) as pool:
-        jobs = {name: pool.submit(_compile, name, kinds_of(arguments, is_double)) for name, arguments in LOOPS.items()}
-        for name, job in jobs.items():
-            job.result()
-            yield name
+    with ProcessPoolExecutor(processors(), get_context("spawn")) as pool:
+        yield from _done({name: pool.submit(_keep, name, kinds_of(arguments, is_double)) for name, arguments in LOOPS.items()})
+
+
+def compile_to_bring(level: str, folder: Path) -> Iterator[str]:
+    """Compile all of :data:`LOOPS`, for float32 and float64, as what a package brings along.
+
+    Args:
+        level: of the processors that it is for, one of :data:`~cntk.backends.fused.processor.LEVELS`.
+        folder: where folders of levels are.
+    """
+    with ProcessPoolExecutor(processors(), get_context("spawn"), choose, (level,)) as pool:
+        yield from _done({
+            f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_bring, name, kinds_of(arguments, is_double), folder)
+            for name, arguments in LOOPS.items()
+            for is_double in (False, True)
+        })  # fmt: skip
+
+
+def _done(jobs: Mapping[str, Future[None]]) -> Iterator[str]:
+    """The names of jobs, once they are done."""
+    for name, job in jobs.items():
+        job.result()
+        yield name
 
 
 def kinds_of(arguments: str, is_double: bool) -> list[str]:
@@ -78,8 +104,18 @@ def kinds_of(arguments: str, is_double: bool) -> list[str]:
     return [f"{arrays[a[0]]}:{a[1]}:C" if a[0] in arrays else number if a == "r" else a for a in arguments.split()]
 
 
-def _compile(name: str, kinds: Sequence[str]) -> None:
-    from .machine_code import address_of
+def _keep(name: str, kinds: Sequence[str]) -> None:
+    from .machine_code import code_of
 
+    code_of(_function(name), kinds)
+
+
+def _bring(name: str, kinds: Sequence[str], folder: Path) -> None:
+    from .machine_code import bring_along
+
+    bring_along(_function(name), kinds, folder)
+
+
+def _function(name: str) -> Callable[..., None]:
     module, loop = name.split(".")
-    address_of(getattr(import_module(f".{module}", __package__), loop).function, kinds)
+    return getattr(import_module(f".{module}", __package__), loop).function

@@ -38,8 +38,13 @@ _word, _byte, _int = ir.IntType(64), ir.IntType(8), ir.IntType(32)
 
 
 @global_compiler_lock
-def compiled(function: Callable[..., None], kinds: Sequence[str]) -> tuple[bytes, list[str]]:
+def compiled(function: Callable[..., None], kinds: Sequence[str], level: str | None) -> tuple[bytes, list[str]]:
     """Object code of a loop for arguments of some kinds, and the names of functions that it wants from elsewhere.
+
+    Args:
+        function: the loop.
+        kinds: those of its arguments.
+        level: of the processors that it is for; None for the one that Numba chooses.
 
     Raises:
         TypeError: it cannot be compiled for such arguments.
@@ -50,7 +55,7 @@ def compiled(function: Callable[..., None], kinds: Sequence[str]) -> tuple[bytes
     flags.error_model = "numpy"
     arguments = tuple(map(_type, kinds))
     context = cpu_target.target_context
-    with _unfinished(context) as codegen:
+    with _unfinished(context, _codegen(level)) as codegen:
         made = compile_extra(cpu_target.typing_context, context, function, arguments, types.none, flags, {})
         library = codegen.create_library(ENTRY)
         library.add_ir_module(_entry(context, library, made.fndesc, arguments))
@@ -78,7 +83,7 @@ def _look_up_meanings() -> None:
     while language.meanings:
         function, choose, options = language.meanings.pop()
         inline = options.pop("inline", "never")
-        chosen: Any = {"error_model": "numpy", **options}
+        chosen: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
         overload(function, jit_options=chosen, inline=inline, strict=False)(choose)
 
 
@@ -102,6 +107,9 @@ class _Unfinished(JITCodeLibrary):
         for function in self._final_module.functions:
             if not function.is_declaration and function.name != ENTRY:
                 function.linkage = "internal"
+        for variable in self._final_module.global_variables:
+            if not variable.is_declaration:
+                variable.linkage = "internal"
         super()._optimize_final_module()
         passes = binding.create_new_module_pass_manager()  # counting references is gone only now, and the functions for it are left over
         passes.add_global_dead_code_eliminate_pass()
@@ -111,28 +119,37 @@ class _Unfinished(JITCodeLibrary):
 
 
 class _Codegen(JITCPUCodegen):
-    """What makes such."""
+    """What makes such, for processors of a level."""
 
     _library_class = _Unfinished
+
+    def __init__(self, level: str | None) -> None:
+        self._level = level
+        super().__init__("cntk")
+
+    def _customize_tm_options(self, options: dict[str, Any]) -> None:
+        super()._customize_tm_options(options)
+        if self._level is not None:
+            options.update(cpu=self._level, features="")
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Nothing: there is no machine code yet."""
 
 
+@lru_cache(maxsize=1)
+def _codegen(level: str | None) -> _Codegen:
+    return _Codegen(level)
+
+
 @contextmanager
-def _unfinished(context: Any) -> Iterator[_Codegen]:
+def _unfinished(context: Any, codegen: _Codegen) -> Iterator[_Codegen]:
     """Have Numba leave code unfinished."""
     finishing = context._internal_codegen
-    context._internal_codegen = codegen = _codegen()
+    context._internal_codegen = codegen
     try:
         yield codegen
     finally:
         context._internal_codegen = finishing
-
-
-@lru_cache(maxsize=1)
-def _codegen() -> _Codegen:
-    return _Codegen("cntk")
 
 
 def _entry(context: Any, library: Any, description: Any, arguments: Sequence[Any]) -> Any:

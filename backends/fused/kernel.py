@@ -97,11 +97,11 @@ def _are_worth_sharing(calls: Sequence[Call]) -> bool:
 def add_lanes(array: Any, block: int, lanes: Any) -> None:
     """Leave the sums of a block's lanes, if the block is a whole one."""
     if block < len(lanes):
-        rows = array[block * sums.BLOCK : (block + 1) * sums.BLOCK].reshape(sums.ROWS, sums.LANES)
-        lanes[block] = rows[0]
+        for lane in range(sums.LANES):
+            lanes[block, lane] = array[block * sums.BLOCK + lane]
         for row in range(1, sums.ROWS):
             for lane in range(sums.LANES):
-                lanes[block, lane] += rows[row, lane]
+                lanes[block, lane] += array[block * sums.BLOCK + row * sums.LANES + lane]
 
 
 @Loop

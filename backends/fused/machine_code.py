@@ -1,17 +1,14 @@
-"""Machine code of loops, on disk and in memory.
+"""Machine code of loops: found on disk or compiled, and loaded by LLVM alone, in a tenth of the time that it takes to import Numba.
 
-It is kept for one processor, one version of the loops' source and of all that made it, and used for no other.  To load it takes LLVM alone,
-a tenth of what it takes to import Numba.
+A package may bring code along, for processors of a level; it comes first, so that a machine computes the same from one time to the next.
+Other code is kept where it was compiled, for one processor and what made it.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -22,7 +19,8 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from . import openmp
+from . import openmp, processor
+from .code_files import HERE, Code, Maker, has_some, key_of, read, write
 
 ENTRY = "cntk_loop"
 """What the function that a loop is called by is named."""
@@ -30,87 +28,76 @@ ENTRY = "cntk_loop"
 IRRELEVANT = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 """Settings of Numba's that do not change machine code."""
 
-HERE = Path(__file__).parent
+BROUGHT = HERE / "brought"
+"""Where the package has the code that it brings along, a folder for each level."""
 
 _engines: list[Any] = []
 
 
 def is_there() -> bool:
-    """Whether machine code has been kept before, for this processor and by what is installed now."""
-    return any(next(folder.glob(f"loop.*-{_maker()}"), None) for folder in _folders())
+    """Whether there is machine code for this processor, brought along, or kept before by what is installed now."""
+    return any(has_some(folder, maker) for folder, maker in _places())
 
 
 def address_of(function: Callable[..., None], kinds: Sequence[str]) -> int:
-    """Where a loop for arguments of some kinds is in memory: loaded, or compiled and kept where a folder can be written to."""
-    key = _key(function, kinds)
+    """Where a loop for arguments of some kinds is in memory, once it is loaded."""
+    return _load(*code_of(function, kinds))
+
+
+def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
+    """A loop's code for arguments of some kinds: what is there, else compiled, and kept where a folder can be written to."""
+    key = key_of(function, kinds)
     if key is None:
-        return _load(*_compiled(function, kinds))
-    name = f"loop.{function.__name__}-{_digest(key['file'])[:20]}-{_maker()}"
-    for folder in _folders():
-        found = _read(folder / name, key)
+        return _compiled(function, kinds, _level())
+    for folder, maker in _places():
+        found = read(folder, key, maker)
         if found is not None:
-            return _load(*found)
-    code, wanted = _compiled(function, kinds)
-    _keep(name, key, code, wanted)
-    return _load(code, wanted)
+            return found
+    code = _compiled(function, kinds, _level())
+    for folder in _folders():
+        with suppress(OSError):
+            write(folder, key, _maker(), code)
+            break
+    return code
 
 
-def _compiled(function: Callable[..., None], kinds: Sequence[str]) -> tuple[bytes, list[str]]:
+def bring_along(function: Callable[..., None], kinds: Sequence[str], folder: Path) -> None:
+    """Compile a loop for the level that has been :func:`chosen <.processor.choose>`, into a folder that becomes :data:`BROUGHT`.
+
+    Raises:
+        ValueError: there is no level, or the function is not one of a file.
+        RuntimeError: its code would have to import Numba.
+    """
+    key, level = key_of(function, kinds), processor.level()
+    if key is None or level is None:
+        raise ValueError(f"bring_along: expected a function of a file, and a level; got {function.__qualname__} and {level}")
+    code = _compiled(function, kinds, level)
+    of_numba = [name for name in code.wanted if name.startswith(("NRT_", "numba_"))]
+    if of_numba:
+        raise RuntimeError(f"loop '{function.__qualname__}' wants {', '.join(of_numba)} of Numba: loops must not make arrays")
+    write(folder / level, key, _maker_of(level), code)
+
+
+def _compiled(function: Callable[..., None], kinds: Sequence[str], level: str | None) -> Code:
     from .compiler import compiled
 
-    return compiled(function, kinds)
+    return Code(*compiled(function, kinds, level))
 
 
-# ---- on disk ----
+# ---- where code is, and what made it ----
 
 
-def _key(function: Any, kinds: Sequence[str]) -> dict[str, Any] | None:
-    """All that the machine code depends on: what has a file of its own, what makes machine code, and what makes a file outdated.
-
-    None where that is not known: a function that is not in a file, or depends on values of another one's.
-    """
-    code = function.__code__
-    if function.__closure__ or not os.path.exists(code.co_filename):
-        return None
-    source = _source() if Path(code.co_filename).parent == HERE else _digest(Path(code.co_filename).read_text("utf-8"))
-    return {"file": [function.__module__, function.__qualname__, *kinds], "maker": _machine(), "source": [source, code.co_firstlineno]}
-
-
-@lru_cache(maxsize=1)
-def _source() -> str:
-    """Digest of the source text that loops are made of: this folder's, and that of constants from elsewhere."""
-    files = sorted(HERE.glob("*.py")), [HERE.parents[1] / "core" / "sums.py"]
-    return _digest([file.read_text("utf-8") for group in files for file in group])
-
-
-@lru_cache(maxsize=1)
-def _machine() -> list[str]:
-    """Versions of what makes machine code, and the processor that it is for."""
-    settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_") and name not in IRRELEVANT]
-    versions = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
-    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} numpy {np.__version__}"
-    return [*sorted(settings), *versions, python, binding.get_process_triple(), *_processor()]
-
-
-@lru_cache(maxsize=1)
-def _maker() -> str:
-    """Short for what makes machine code."""
-    return _digest(_machine())[:12]
-
-
-def _processor() -> Sequence[str]:
-    try:
-        return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    except RuntimeError:  # LLVM does not know how to ask this system
-        return binding.get_host_cpu_name(), ""
-
-
-def _digest(what: Any) -> str:
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+def _places() -> Iterator[tuple[Path, Maker]]:
+    """Where code may be, best first, and what made it."""
+    level = _level()
+    if level is not None:
+        yield BROUGHT / level, _maker_of(level)
+    for folder in _folders():
+        yield folder, _maker()
 
 
 def _folders() -> Iterator[Path]:
-    """Where code may be, best first."""
+    """Where code is kept, best first."""
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"])
         return
@@ -119,33 +106,27 @@ def _folders() -> Iterator[Path]:
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opencntk"
 
 
-def _read(file: Path, key: dict[str, Any]) -> tuple[bytes, list[str]] | None:
-    """What a file holds; None if there is none, or it is outdated or damaged."""
-    try:
-        head, code = file.read_bytes().split(b"\n", 1)
-        notes = json.loads(head)
-    except (OSError, ValueError):
-        return None
-    if not isinstance(notes, dict) or notes.get("key") != key or notes.get("digest") != hashlib.sha256(code).hexdigest():
-        return None
-    return code, notes["wanted"]
+def _level() -> str | None:
+    """The level that loops are compiled for; None where Numba chooses the processor, as its settings may say."""
+    return None if _settings() else processor.level()
 
 
-def _keep(name: str, key: dict[str, Any], code: bytes, wanted: Iterable[str]) -> None:
-    """Write a file as a whole, into the first folder that can be written to."""
-    head = json.dumps({"key": key, "wanted": wanted, "digest": hashlib.sha256(code).hexdigest()}).encode()
-    for folder in _folders():
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            number, temporary = tempfile.mkstemp(dir=folder)
-            try:
-                with open(number, "wb") as file:
-                    file.write(head + b"\n" + code)
-                os.replace(temporary, folder / name)
-            except OSError:
-                os.unlink(temporary)
-                raise
-            return
+@lru_cache(maxsize=1)
+def _settings() -> list[str]:
+    return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_") and name not in IRRELEVANT)
+
+
+def _maker_of(level: str) -> Maker:
+    """All that code for a level depends on: what it finds in an array begins behind what is in every object of Python's."""
+    return sys.platform, level, str(object.__basicsize__)
+
+
+@lru_cache(maxsize=1)
+def _maker() -> Maker:
+    """Versions of what makes machine code here, and the processor that it is for."""
+    versions = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} numpy {np.__version__}"
+    return (*_settings(), *versions, python, binding.get_process_triple(), _level() or processor.at_hand())
 
 
 # ---- in memory ----

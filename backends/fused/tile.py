@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding
-
 from .language import means
+from .processor import level
 
-
-def _has_wide_vectors() -> bool:
-    try:
-        return bool(binding.get_host_cpu_features().get("avx512f"))
-    except RuntimeError:  # LLVM does not know how to ask this system
-        return False
-
-
-_IS_WIDE = _has_wide_vectors()
+_IS_WIDE = level() == "x86-64-v4"
 
 VECTOR_BYTES = 64 if _IS_WIDE else 32
 PANEL_BYTES = 2 * VECTOR_BYTES

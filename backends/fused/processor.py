@@ -1,0 +1,64 @@
+"""The processor that loops are compiled for.
+
+Where the one at hand has a level of x86-64, machine code is made for that level: it is as fast as code for the very processor, and serves
+all that have the level, so that a package can bring it along.
+
+Source: `x86-64 psABI <https://gitlab.com/x86-psABIs/x86-64-ABI>`_, micro-architecture levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from llvmlite import binding
+
+_AVX2 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+
+LEVELS = {"x86-64-v4": f"{_AVX2} avx512f avx512bw avx512cd avx512dq avx512vl", "x86-64-v3": _AVX2}
+"""Levels, highest first, and the features that a processor of each has, as LLVM names them."""
+
+_chosen: str | None = None
+
+
+def choose(level: str) -> None:
+    """Have this process compile for processors of a level, which the one at hand need not have: nothing that is compiled may run here.
+
+    To be called before loops are imported, which are written for vectors of one width.
+    """
+    global _chosen
+    _chosen = level
+
+
+def level() -> str | None:
+    """The level that loops are compiled for; None where the processor has none of :data:`LEVELS`."""
+    return _chosen or _level_at_hand()
+
+
+def level_of(features: Mapping[str, bool]) -> str | None:
+    """The highest level all of whose features a processor has; None if it has none.
+
+    >>> from cntk.backends.fused.processor import LEVELS, level_of
+    >>> level_of(dict.fromkeys(LEVELS["x86-64-v3"].split(), True))
+    'x86-64-v3'
+    >>> level_of({"neon": True})
+    """
+    return next((level for level, needed in LEVELS.items() if all(features.get(name) for name in needed.split())), None)
+
+
+@lru_cache(maxsize=1)
+def _level_at_hand() -> str | None:
+    return level_of(features())
+
+
+def features() -> Mapping[str, bool]:
+    """The features of the processor at hand; none where LLVM does not know how to ask this system."""
+    try:
+        return dict(binding.get_host_cpu_features())
+    except RuntimeError:
+        return {}
+
+
+def at_hand() -> str:
+    """The processor at hand, as LLVM describes it."""
+    return f"{binding.get_host_cpu_name()} {' '.join(sorted(name for name, has in features().items() if has))}"

@@ -1,0 +1,169 @@
+"""Machine code that a package brings along serves the processors that it is for, comes before other code, and is used for nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numba", reason="loops are compiled by Numba")
+
+from cntk.backends.fused import ahead, code_files, machine_code, processor, sgd
+from cntk.backends.fused.code_files import Code
+from cntk.backends.fused.loops import Loop
+
+V3, V4 = "x86-64-v3", "x86-64-v4"
+BROUGHT, KEPT, COMPILED = (Code(code, ["sqrtf"]) for code in (b"brought", b"kept", b"compiled"))
+KINDS = ahead.kinds_of(ahead.LOOPS["sgd.descend"], False)
+DESCEND = sgd.descend.function
+
+Place = Callable[[str], Any]
+
+
+def features(level: str, *missing: str) -> dict[str, bool]:
+    return {name: name not in missing for name in processor.LEVELS[level].split()}
+
+
+@pytest.mark.parametrize(
+    ("has", "level"),
+    [
+        (features(V4), V4),
+        (features(V4) | {"avx512fp16": True}, V4),
+        (features(V4, "avx512vl"), V3),
+        (features(V3), V3),
+        (features(V3, "fma"), None),
+        (features(V4, "avx2"), None),
+        ({"neon": True}, None),
+        ({}, None),
+    ],
+    ids=["v4", "more", "part of v4", "v3", "part of v3", "v4 without v3", "another system", "unknown"],
+)
+def test_the_highest_level_is_chosen_that_a_processor_has_as_a_whole(has: dict[str, bool], level: str | None) -> None:
+    assert processor.level_of(has) == level
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a package has brought code for a loop, for processors with AVX-512, of which this one is said to be."""
+    monkeypatch.setattr(processor, "level", lambda: V4)
+    monkeypatch.setattr(machine_code, "_settings", list)
+    monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path / "kept"])
+    monkeypatch.setattr(machine_code, "BROUGHT", tmp_path / "brought")
+    monkeypatch.setattr(machine_code, "_compiled", lambda *_: BROUGHT)
+    machine_code.bring_along(DESCEND, KINDS, tmp_path / "brought")
+    monkeypatch.setattr(machine_code, "_compiled", lambda *_: COMPILED)
+    return tmp_path
+
+
+def keep(folder: Path) -> None:
+    code_files.write(folder / "kept", code_files.key_of(DESCEND, KINDS), machine_code._maker(), KEPT)
+
+
+def test_code_that_is_brought_along_comes_first(folder: Path) -> None:
+    keep(folder)
+    assert machine_code.code_of(DESCEND, KINDS) == BROUGHT
+    assert machine_code.is_there()
+
+
+def test_code_for_other_arguments_is_compiled_and_kept(folder: Path) -> None:
+    double = ahead.kinds_of(ahead.LOOPS["sgd.descend"], True)
+    assert machine_code.code_of(DESCEND, double) == COMPILED
+    assert len(list((folder / "kept").iterdir())) == 1
+
+
+def test_code_for_another_level_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in (V3, None):
+        monkeypatch.setattr(processor, "level", lambda level=level: level)
+        assert not machine_code.is_there()
+    (folder / "brought" / V3).symlink_to(folder / "brought" / V4)
+    monkeypatch.setattr(processor, "level", lambda: V3)
+    assert machine_code.code_of(DESCEND, KINDS) == COMPILED
+
+
+@pytest.mark.parametrize("change", ["source", "system", "objects", "settings"])
+def test_code_for_something_else_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    keep(folder)
+    if change == "source":
+        monkeypatch.setattr(code_files, "_source", lambda: "another")
+    elif change == "system":
+        monkeypatch.setattr(machine_code.sys, "platform", "win32")
+    elif change == "objects":
+        monkeypatch.setattr(machine_code, "_maker_of", lambda level: (sys.platform, level, "32"))
+    else:
+        monkeypatch.setattr(machine_code, "_settings", lambda: ["NUMBA_OPT=1"])
+    assert machine_code.code_of(DESCEND, KINDS) == (COMPILED if change == "source" else KEPT)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "another", "no notes"])
+def test_damaged_code_is_passed_over(folder: Path, damage: str) -> None:
+    keep(folder)
+    (file,) = (folder / "brought" / V4).iterdir()
+    code = file.read_bytes()
+    changed = code[:-3] + bytes([code[-3] ^ 1]) + code[-2:]
+    file.write_bytes({"cut": code[:-1], "empty": b"", "changed": changed, "another": b"[1]\n" + code, "no notes": b"{}\n" + code}[damage])
+    assert machine_code.code_of(DESCEND, KINDS) == KEPT
+
+
+def test_functions_that_depend_on_values_of_others_are_compiled(folder: Path) -> None:
+    rate = 2
+
+    def descend(w: Any) -> None:
+        w[0] -= rate
+
+    assert machine_code.code_of(descend, ["<f4:1:C"]) == COMPILED
+    with pytest.raises(ValueError, match="expected a function of a file"):
+        machine_code.bring_along(descend, ["<f4:1:C"], folder)
+
+
+def test_no_code_is_brought_along_that_would_import_numba(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_code, "_compiled", lambda *_: Code(b"", ["sqrt", "NRT_Allocate"]))
+    with pytest.raises(RuntimeError, match=r"'descend' wants NRT_Allocate of Numba"):
+        machine_code.bring_along(DESCEND, KINDS, folder)
+
+
+def test_all_loops_are_listed() -> None:
+    modules = [import_module(f"cntk.backends.fused.{file.stem}") for file in code_files.HERE.glob("*.py")]
+    loops = {value.function for module in modules for value in vars(module).values() if type(value) is Loop}
+    assert {f"{loop.__module__.rpartition('.')[2]}.{loop.__name__}" for loop in loops} == set(ahead.LOOPS)
+
+
+def test_code_does_not_depend_on_what_was_compiled_before() -> None:
+    from cntk.backends.fused.compiler import compiled
+
+    assert compiled(DESCEND, KINDS, V4) == compiled(DESCEND, KINDS, V4)
+
+
+DESCENT = """
+import sys
+from pathlib import Path
+import numpy as np
+from cntk.backends.fused import machine_code, processor
+
+processor.choose(sys.argv[1])
+machine_code.BROUGHT = Path(sys.argv[2])
+from cntk.backends.fused import sgd
+
+w, g = np.arange(1000, dtype=np.float32), np.full(1000, 2, np.float32)
+sgd.descend.run(True, w, g, *map(np.float32, (0.5, 1, np.inf, 0)))
+print(np.array_equal(w, np.arange(1000) - 1), "numba" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(processor.level() is None, reason="this processor has no level of x86-64")
+def test_code_for_levels_is_made_anywhere_and_runs_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "LOOPS", {"sgd.descend": ahead.LOOPS["sgd.descend"]})
+    for level in processor.LEVELS:
+        assert list(ahead.compile_to_bring(level, tmp_path)) == ["sgd.descend, float32", "sgd.descend, float64"]
+        assert len(list((tmp_path / level).iterdir())) == 2
+    program = tmp_path / "program.py"
+    program.write_text(DESCENT)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    for level in list(processor.LEVELS)[list(processor.LEVELS).index(processor.level()) :]:
+        command = [sys.executable, str(program), level, str(tmp_path)]
+        assert subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout == "True False\n"
