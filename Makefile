@@ -83,9 +83,9 @@ contract: $(TREE)/made
 wheel: build/wheel.made
 
 # build/lib would bring modules back that have been removed since.
-build/wheel.made: pyproject.toml README.md LICENSE $(SOURCES) $(VENV)/dev.installed
+build/wheel.made: pyproject.toml packaging/opencntk_build.py README.md LICENSE $(SOURCES) $(VENV)/dev.installed
 	rm -rf dist build/lib build/bdist.*
-	$(PYTHON) -m build --wheel
+	$(PYTHON) -m build --wheel --no-isolation
 	touch $@
 
 $(TREE)/made: build/wheel.made
@@ -100,6 +100,7 @@ smoke: build/wheel.made
 	build/smoke/bin/python -m pip install --quiet --upgrade pip
 	build/smoke/bin/python -m pip install --quiet dist/*.whl
 	build/smoke/bin/python -I tests/smoke.py
+	build/smoke/bin/python -I tests/first_steps.py
 	build/smoke/bin/cntk doctor
 
 clean:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
@@ -39,3 +40,16 @@ def test_installed_entry_points_are_those_of_the_project(project: dict[str, Any]
     assert {name: point.value for name, point in installed.items()} == project["project"]["entry-points"]["cntk"]
     for point in installed.values():
         point.load()
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_numba_is_needed_to_build_wheels_with_machine_code_only(root: Path, monkeypatch: pytest.MonkeyPatch, compiles: bool) -> None:
+    pytest.importorskip("setuptools", reason="packages are built by setuptools")
+    monkeypatch.syspath_prepend(root / "packaging")
+    monkeypatch.chdir(root)
+    builder = import_module("opencntk_build")
+    monkeypatch.setattr(builder, "COMPILES", compiles)
+    monkeypatch.setattr(builder.build_meta, "get_requires_for_build_wheel", lambda settings: ["wheel"])
+    assert any(name.startswith("numba") for name in builder.get_requires_for_build_wheel()) == compiles
+    assert "wheel" in builder.get_requires_for_build_wheel()
+    assert builder.get_requires_for_build_editable is builder.build_meta.get_requires_for_build_editable
