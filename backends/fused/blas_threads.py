@@ -170,9 +170,10 @@ def _most_threads(library: Blas) -> int:
 
 @lru_cache(maxsize=1)
 def _engine(code: str) -> Any:
-    """The code, compiled; it is kept as long as the process runs."""
+    """The code, compiled in the quickest way, for there is nothing to optimise; it is kept as long as the process runs."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), llvm.Target.from_default_triple().create_target_machine(jit=True))
+    target = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), target)
     engine.finalize_object()
     return engine

@@ -59,8 +59,8 @@ def key_of(function: Any, kinds: Sequence[str]) -> Key | None:
 @lru_cache(maxsize=1)
 def _source() -> str:
     """Digest of the source text that loops are made of: this folder's, and that of constants from elsewhere."""
-    files = sorted(HERE.glob("*.py")), [HERE.parents[1] / "core" / "sums.py"]
-    return _digest([file.read_text("utf-8") for group in files for file in group])
+    files = [*sorted(HERE.glob("*.py")), HERE.parents[1] / "core" / "sums.py"]
+    return hashlib.sha256(b"\0".join([file.read_bytes() for file in files])).hexdigest()
 
 
 def has_some(folder: Path, maker: Maker) -> bool:
