@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from importlib import import_module
@@ -71,7 +72,7 @@ def compile_ahead(is_double: bool = False) -> Iterator[str]:
     Args:
         is_double: for float64 in place of float32.
     """
-    with ProcessPoolExecutor(processors(), get_context("spawn")) as pool:
+    with _compilers() as pool:
         yield from _done({name: pool.submit(_keep, name, kinds_of(arguments, is_double)) for name, arguments in LOOPS.items()})
 
 
@@ -82,12 +83,23 @@ def compile_to_bring(level: str, folder: Path) -> Iterator[str]:
         level: of the processors that it is for, one of :data:`~cntk.backends.fused.processor.LEVELS`.
         folder: where folders of levels are.
     """
-    with ProcessPoolExecutor(processors(), get_context("spawn"), choose, (level,)) as pool:
+    with _compilers(level) as pool:
         yield from _done({
             f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_bring, name, kinds_of(arguments, is_double), folder)
             for name, arguments in LOOPS.items()
             for is_double in (False, True)
         })  # fmt: skip
+
+
+def _compilers(level: str | None = None) -> ProcessPoolExecutor:
+    """A process for each processor, to compile for a level, or for the processor at hand."""
+    return ProcessPoolExecutor(processors(), get_context("spawn"), _prepare, (level,))
+
+
+def _prepare(level: str | None) -> None:
+    gc.disable()  # Numba makes millions of objects and little garbage, and the process will end soon
+    if level is not None:
+        choose(level)
 
 
 def _done(jobs: Mapping[str, Future[None]]) -> Iterator[str]:
