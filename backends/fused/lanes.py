@@ -111,26 +111,6 @@ def _sum_of_powers(x: Any, edge: Any) -> Any:
     return total
 
 
-@helper(fastmath=SUM)
-def _write_powers(x: Any, edge: Any, y: Any) -> Any:
-    total = x.dtype.type(0)
-    for i in range(x.size):
-        power = exp(x[i] - edge)
-        y[i] = power
-        total += power
-    return total
-
-
-@helper(fastmath=SUM)
-def _become_powers(x: Any, edge: Any) -> Any:
-    total = x.dtype.type(0)
-    for i in range(x.size):
-        power = exp(x[i] - edge)
-        x[i] = power
-        total += power
-    return total
-
-
 @helper
 def add_up(x: Any) -> float:
     """The sum of the elements."""
@@ -166,9 +146,14 @@ def add_up_powers(x: Any, edge: Any) -> float:
 
 @helper
 def write_powers(x: Any, edge: Any, y: Any) -> float:
-    """The same sum, whose terms are written to y, which may be x: there are no vectors where arrays may be the same."""
-    total, are_same = 0.0, address(x, 0) == address(y, 0)
-    for begin in range(0, x.size, BLOCK):
-        of, target = x[begin : begin + BLOCK], y[begin : begin + BLOCK]
-        total += _become_powers(target, edge) if are_same else _write_powers(of, edge, target)
-    return total
+    """Write the exponentials of the distances from *edge* to y, which may be x, and give their sum.
+
+    There are no vectors where arrays may be the same.  The sum does not depend on whether they are.
+    """
+    if address(x, 0) == address(y, 0):
+        for i in range(y.size):
+            y[i] = exp(y[i] - edge)
+    else:
+        for i in range(y.size):
+            y[i] = exp(x[i] - edge)
+    return add_up(y)
