@@ -12,7 +12,6 @@ import numpy as np
 
 from .exponential import exp
 from .language import helper, means
-from .pieces import address
 
 SUM = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""
@@ -111,6 +110,16 @@ def _sum_of_powers(x: Any, edge: Any) -> Any:
     return total
 
 
+@helper(fastmath=SUM)
+def _write_powers(x: Any, edge: Any, y: Any) -> Any:
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        power = exp(x[i] - edge)
+        y[i] = power
+        total += power
+    return total
+
+
 @helper
 def add_up(x: Any) -> float:
     """The sum of the elements."""
@@ -146,14 +155,10 @@ def add_up_powers(x: Any, edge: Any) -> float:
 
 @helper
 def write_powers(x: Any, edge: Any, y: Any) -> float:
-    """Write the exponentials of the distances from *edge* to y, which may be x, and give their sum.
-
-    There are no vectors where arrays may be the same.  The sum does not depend on whether they are.
-    """
-    if address(x, 0) == address(y, 0):
-        for i in range(y.size):
-            y[i] = exp(y[i] - edge)
-    else:
-        for i in range(y.size):
-            y[i] = exp(x[i] - edge)
-    return add_up(y)
+    """The same sum, whose terms are written to y; this must not be x, nor lie right behind it, for the order of addition changes then."""
+    if x.size <= BLOCK:
+        return np.float64(_write_powers(x, edge, y))
+    total = 0.0
+    for begin in range(0, x.size, BLOCK):
+        total += _write_powers(x[begin : begin + BLOCK], edge, y[begin : begin + BLOCK])
+    return total

@@ -21,7 +21,6 @@ FUSED_FROM = 2**14
 class SoftmaxKernel:
     """Loops for float32 and float64 where what sums to 1 lies together.  Other axes, and what is small, are left to the operator."""
 
-    in_place = True
     loop = "softmax"
 
     @staticmethod

@@ -23,7 +23,6 @@ class Softmax(Op):
 
     op_name = "Softmax"
     keep_output = True
-    in_place = (0,)
 
     def __init__(self, *, axis: Axis | int | None = None) -> None:
         if axis == Axis.all_static_axes():
