@@ -12,8 +12,9 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from . import memory, profiling
-from .blocks import in_blocks
+from .blocks import in_blocks, rows_of_block
 from .build import explained
+from .chains import Chain, Together, kernel_of, one_by_one
 from .context import Context
 from .layout import Layout
 from .op import Op, includes
@@ -59,7 +60,11 @@ class Binding:
         self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
         chains = [chain for chain in self.program.chains if chain.stage == self.stage]
-        self.block_rows = {chain: rows for chain in chains if (rows := chain.rows_of_block(sizes, self.backend)) is not None}
+        kernel, slots = kernel_of(self.backend), self.program.slots
+        plans = {chain: kernel.plan(chain, slots, sizes) for chain in chains if chain.has_kernel and kernel is not None}
+        self.plans = {chain: plan for chain, plan in plans.items() if plan is not None}
+        rows = {chain: rows_of_block(chain, sizes, self.backend) for chain in chains if chain not in self.plans}
+        self.block_rows = {chain: count for chain, count in rows.items() if count is not None}
         self._place(workspace)
         self._inputs = [self.arrays[index] for index in self.program.inputs]
         self.forward_steps: list[Step | Sweep] = []
@@ -115,7 +120,8 @@ class Binding:
         own = [i for i in here if self._needs_memory(i) and slots[i].base == i]
         shapes = {i: sizes.shapes[i] for i in own}
         lives = {i: (slots[i].birth, slots[i].death) for i in own}
-        for chain, rows in self.block_rows.items():
+        for chain in (*self.plans, *self.block_rows):
+            rows = self.block_rows.get(chain, 0)
             shapes.update((i, (rows, *shapes[i][1:])) for i in chain.local)
             lives.update((i, (min(lives[i][0], chain.begin), max(lives[i][1], chain.end))) for i in chain.touched if i in lives)
         nbytes = tuple([backend.nbytes(self._with_room(shapes[i], i), sizes.specs[i].dtype) for i in own])
@@ -157,9 +163,8 @@ class Binding:
         for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
             if loop is None:
                 for chain, members in groupby(body, key=attrgetter("chain")):
-                    in_one = chain not in self.block_rows
-                    steps = self._forward_steps(members, is_repeated=in_one)
-                    self.forward_steps.extend(steps if in_one else in_blocks(self, chain, steps))
+                    steps = self._forward_steps(members, is_repeated=chain not in self.plans and chain not in self.block_rows)
+                    self.forward_steps.extend(self._together(chain, steps))
             else:
                 self._bind_views(body)
                 unrolling = self.unrollings[loop] = self._unrolling(loop)
@@ -175,15 +180,23 @@ class Binding:
                 self.unrollings[loop].bind_backward(self)
             going_back = [instruction for instruction in group if not instruction.placed]
             for chain, members in groupby(going_back, key=attrgetter("backward_chain")):
-                in_one = chain in self.block_rows
+                in_one = chain in self.plans or chain in self.block_rows
                 for together in [list(members)] if in_one else [[instruction] for instruction in members]:
                     steps = self._backward_steps(together)
-                    self.backward_steps.extend(in_blocks(self, chain, steps) if in_one else steps)
+                    self.backward_steps.extend(self._together(chain, steps))
                     self._backward_ends.extend((len(self.backward_steps), instruction) for instruction in together)
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
                 self.finish_steps.append((instruction.op.finish, arguments, instruction.node))
+
+    def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
+        """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
+        if chain in self.plans:
+            calls = list(steps)
+            fused = self.plans[chain].bind(self.arrays, self.contexts[chain.members[0]])
+            return [Together(fused, chain.members, calls).step()] if calls else []
+        return in_blocks(self, chain, steps) if chain in self.block_rows else steps
 
     def _unrolling(self, loop: Loop) -> Unrolling:
         """A loop at work on the arrays; that of another size of minibatch if these lie in the same places."""
@@ -327,7 +340,7 @@ class Binding:
         """Call the steps; an error names the operator at fault."""
         calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
         if profiling.recorders:
-            calls = profiling.timed(calls, pass_name)
+            calls = profiling.timed(one_by_one(calls), pass_name)
         step: Any = None
         try:
             for step in calls:

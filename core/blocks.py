@@ -6,7 +6,6 @@ What only the members of a chain need has memory for one block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .backend import Backend
     from .binding import Binding, Step
+    from .chains import Chain
     from .sizes import Sizes
-    from .slots import Instruction
 
 LARGE = 4 << 20
 """Bytes of an array from which blocks gain; smaller ones stay in cache as they are."""
@@ -27,31 +26,14 @@ BLOCK = 1 << 19
 """Bytes of an array in a block: less makes more calls, more leaves the cache."""
 
 
-@dataclass(eq=False, slots=True)
-class Chain:
-    """Instructions that may run block by block.
-
-    Attributes:
-        members: the instructions, in the order in which they run.
-        stage: the stage of the program they run in.
-        begin, end: the moments at which the first and the last of them run.
-        touched: slots whose memory they read or write, which blocks need from begin to end.
-        local: those of them that nobody else needs.
-    """
-
-    members: list[Instruction]
-    stage: int
-    begin: int
-    end: int
-    touched: set[int] = field(default_factory=set)
-    local: set[int] = field(default_factory=set)
-
-    def rows_of_block(self, sizes: Sizes, backend: Backend) -> int | None:
-        """How many rows to do at a time; None where the arrays are small."""
-        results = [instruction.outputs[0] for instruction in self.members]
-        layout, nbytes = sizes.layouts[results[0]], max(backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in results)
-        count = 0 if layout is None else max(1, layout.rows * BLOCK // max(nbytes, 1))
-        return count if layout is not None and nbytes >= LARGE and count < layout.rows else None
+def rows_of_block(chain: Chain, sizes: Sizes, backend: Backend) -> int | None:
+    """How many rows of a chain to do at a time; None where the arrays are small."""
+    if not chain.has_blocks:
+        return None
+    results = [instruction.outputs[0] for instruction in chain.members]
+    layout, nbytes = sizes.layouts[results[0]], max(backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in results)
+    count = 0 if layout is None else max(1, layout.rows * BLOCK // max(nbytes, 1))
+    return count if layout is not None and nbytes >= LARGE and count < layout.rows else None
 
 
 def in_blocks(binding: Binding, chain: Chain, steps: Iterable[Step]) -> Iterator[Step]:

@@ -15,8 +15,8 @@ from . import plugins
 from .axis import Axes, format_axes
 from .backend import Backend
 from .block import Block, Combine
-from .blocks import Chain
 from .build import explained
+from .chains import Chain
 from .differentiation import Differentiator
 from .feed import Feed
 from .nodes import Primitive

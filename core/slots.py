@@ -11,7 +11,7 @@ from .spec import Spec
 from .variable import Variable
 
 if TYPE_CHECKING:
-    from .blocks import Chain
+    from .chains import Chain
     from .nodes import Primitive
 
 INPUT, HELD, FOLDED, COMPUTED, ZERO, ROWS, UNUSED = "input", "held", "folded", "computed", "zero", "rows", "unused"
@@ -61,7 +61,7 @@ class Instruction:
         carried: of a delay in a loop, slot of its operand's gradient, to which each step adds.
         reuses: the operand whose memory the result takes.
         reuses_gradient: the operand's gradient that takes the memory of the result's.
-        chain, backward_chain: what it runs with, block by block of rows.
+        chain, backward_chain: what it runs with, some rows at a time.
         is_view: whether the result is a view of the first operand, so that nothing runs forward.
         passed: pairs (operand, slot) of gradients that share the memory of the result's gradient, for which nothing runs.
         placed: whether, the other way round, the result's gradient lies in a part of the operand's, so that nothing runs backward.

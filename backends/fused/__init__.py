@@ -19,6 +19,7 @@ KERNELS = {
 
 OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
+    "Chain": "chains:ChainKernel",
     "Convolution": "convolution:ConvolutionKernel",
     "CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
     "Csr": "csr:Csr",
@@ -30,7 +31,7 @@ OPERATORS = {
     "ReduceElements": "reduction:ReductionKernel",
     "Softmax": "softmax:SoftmaxKernel",
 }
-"""The kernel of each operator, and what serves several: products of CSR rows, and the loops of recurrences."""
+"""The kernel of each operator, and what serves several: products of CSR rows, chains, and the loops of recurrences."""
 
 
 @hookimpl

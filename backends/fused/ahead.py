@@ -14,6 +14,7 @@ from ...core.threads import processors
 from .processor import choose
 
 LOOPS = {
+    "chain_tape.run": "q q (4) (2) (2) I2 R1",
     "tape.run": "q I2 I1 q q ? R1",
     "correlation._multiply": "R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? (11) R1 ?",
     "correlation._weigh": "R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)",

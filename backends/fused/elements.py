@@ -11,12 +11,13 @@ from .language import carray, helper
 from .tile import pointer
 
 
-def _each(function: Callable[..., Any], by_number: bool = False) -> Callable[..., None]:
+def each(function: Callable[..., Any], by_number: bool = False) -> Callable[..., None]:
     """Applies a function one, z, x, y → z to the elements of rows, given 1 in their type; *by_number* with the first of y for all."""
     element = helper(function)
 
     @helper
-    def apply(rows: int, size: int, z: int, z_stride: int, x: int, x_stride: int, y: int, y_stride: int, like: Any) -> None:
+    def apply(at: Any, like: Any) -> None:
+        rows, size, z, z_stride, x, x_stride, y, y_stride = at
         one = like.dtype.type(1)
         for row in range(rows):
             a = carray(pointer(z + row * z_stride, like), size)
@@ -33,65 +34,62 @@ def _each(function: Callable[..., Any], by_number: bool = False) -> Callable[...
     return apply
 
 
-_copy = _each(lambda one, z, x, y: x)
-_add_to = _each(lambda one, z, x, y: z + x)
-_add = _each(lambda one, z, x, y: x + y)
-_subtract = _each(lambda one, z, x, y: x - y)
-_multiply = _each(lambda one, z, x, y: x * y)
-_negate = _each(lambda one, z, x, y: -x)
-_add_number = _each(lambda one, z, x, y: x + y, by_number=True)
-_subtract_number = _each(lambda one, z, x, y: x - y, by_number=True)
-_subtract_from_number = _each(lambda one, z, x, y: y - x, by_number=True)
-_multiply_number = _each(lambda one, z, x, y: x * y, by_number=True)
-_sigmoid = _each(lambda one, z, x, y: sigmoid(x))
-_sigmoid_gradient = _each(lambda one, z, x, y: (one - y) * y * x)
-_tanh = _each(lambda one, z, x, y: tanh(x))
-_tanh_gradient = _each(lambda one, z, x, y: (one - y * y) * x)
-_relu = _each(lambda one, z, x, y: x if x > 0 or x != x else one - one)
-_relu_gradient = _each(lambda one, z, x, y: (one if y > 0 else one - one) * x)
+_copy = each(lambda one, z, x, y: x)
+_add_to = each(lambda one, z, x, y: z + x)
+_add = each(lambda one, z, x, y: x + y)
+_subtract = each(lambda one, z, x, y: x - y)
+_multiply = each(lambda one, z, x, y: x * y)
+_negate = each(lambda one, z, x, y: -x)
+_add_number = each(lambda one, z, x, y: x + y, by_number=True)
+_subtract_number = each(lambda one, z, x, y: x - y, by_number=True)
+_subtract_from_number = each(lambda one, z, x, y: y - x, by_number=True)
+_multiply_number = each(lambda one, z, x, y: x * y, by_number=True)
+_sigmoid = each(lambda one, z, x, y: sigmoid(x))
+_sigmoid_gradient = each(lambda one, z, x, y: (one - y) * y * x)
+_tanh = each(lambda one, z, x, y: tanh(x))
+_tanh_gradient = each(lambda one, z, x, y: (one - y * y) * x)
+_relu = each(lambda one, z, x, y: x if x > 0 or x != x else one - one)
+_relu_gradient = each(lambda one, z, x, y: (one if y > 0 else one - one) * x)
 
 
 @helper
-def compute(
-    kind: int, rows: int, size: int, z: int, z_stride: int, x: int, x_stride: int, y: int, y_stride: int, like: Any
-) -> None:  # fmt: skip
+def compute(kind: int, at: Any, like: Any) -> None:
     """Do an operation.
 
     Args:
         kind: the operation.
-        rows, size: how many rows there are, and elements in each.
-        z, x, y: addresses of result and operands, each with the bytes from one row to the next.
+        at: how many rows there are, and elements in each; addresses of result and operands, each with the bytes from one row to the next.
         like: an array of the type that all is in.
     """
     if kind == op.COPY:
-        _copy(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _copy(at, like)
     elif kind == op.ADD_TO:
-        _add_to(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _add_to(at, like)
     elif kind == op.ADD:
-        _add(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _add(at, like)
     elif kind == op.SUBTRACT:
-        _subtract(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _subtract(at, like)
     elif kind == op.MULTIPLY:
-        _multiply(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _multiply(at, like)
     elif kind == op.NEGATE:
-        _negate(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _negate(at, like)
     elif kind == op.ADD_NUMBER:
-        _add_number(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _add_number(at, like)
     elif kind == op.SUBTRACT_NUMBER:
-        _subtract_number(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _subtract_number(at, like)
     elif kind == op.SUBTRACT_FROM_NUMBER:
-        _subtract_from_number(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _subtract_from_number(at, like)
     elif kind == op.MULTIPLY_NUMBER:
-        _multiply_number(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _multiply_number(at, like)
     elif kind == op.SIGMOID:
-        _sigmoid(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _sigmoid(at, like)
     elif kind == op.SIGMOID_GRADIENT:
-        _sigmoid_gradient(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _sigmoid_gradient(at, like)
     elif kind == op.TANH:
-        _tanh(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _tanh(at, like)
     elif kind == op.TANH_GRADIENT:
-        _tanh_gradient(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _tanh_gradient(at, like)
     elif kind == op.RELU:
-        _relu(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _relu(at, like)
     elif kind == op.RELU_GRADIENT:
-        _relu_gradient(rows, size, z, z_stride, x, x_stride, y, y_stride, like)
+        _relu_gradient(at, like)

@@ -140,7 +140,7 @@ def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any,
     z = tape[line, op.Z] + (z_row - tape[line, op.Z_PASSES] * offsets[time]) * z_stride
     x = tape[line, op.X] + (x_row - tape[line, op.X_PASSES] * offsets[time]) * x_stride
     y = tape[line, op.Y] + (row - tape[line, op.Y_PASSES] * offsets[time]) * y_stride
-    compute(tape[line, op.KIND], rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride, like)
+    compute(tape[line, op.KIND], (rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride), like)
 
 
 @helper

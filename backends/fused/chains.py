@@ -1,0 +1,198 @@
+"""Chains of element-wise operators on NumPy arrays in one compiled call each, whose rows threads share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...core import threads
+from ...core.chains import Chain
+from ...core.context import Context
+from ...core.op import Elementwise
+from ...core.shape import size_of
+from ...core.sizes import Sizes
+from ...core.slots import COMPUTED, HELD, Instruction, Slot
+from . import opcodes as op
+from .expressions import Expressions, reduces
+from .formulas import FORWARD, GRADIENT
+from .recipe import PARTS, Recipe, Refused
+
+WORTHWHILE = 2**17
+"""Elements in all operations from which on tapes save more time than it takes to start them."""
+
+LARGEST_SUM = 4096
+"""Elements of a sum over rows, which each part has."""
+
+REAL = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class ChainKernel:
+    """The kernel of chains, as :class:`~cntk.core.chains.Kernel` says."""
+
+    @staticmethod
+    def takes(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
+        """Whether an instruction may be a member of chains."""
+        specs = [slots[index].spec for index in (*instruction.inputs, *instruction.outputs)]
+        is_real = len({spec.dtype for spec in specs}) == 1 and np.dtype(specs[0].dtype or object) in REAL
+        if not is_real or not _is_ours(instruction.kernel) or not _is_known(instruction, slots, goes_back):
+            return False
+        if not goes_back:
+            return True
+        targets = [slots[index] for index in instruction.grads if index is not None]
+        sums = [slots[index] for pair in instruction.sums for index in pair]
+        return (
+            all(slot.kind == COMPUTED for slot in (*targets, *sums))
+            and all(slot.spec.axes for slot in sums)
+            and all(slot.spec.axes or (slot.spec.is_concrete and size_of(slot.spec.dims) <= LARGEST_SUM) for slot in targets)
+        )
+
+    @staticmethod
+    def plan(chain: Chain, slots: Sequence[Slot], sizes: Sizes) -> ChainPlan | None:
+        """How to run a chain; None where there is little to do."""
+        first = chain.members[0].outputs[0]
+        layout = sizes.layouts[first]
+        plan = ChainPlan(chain, slots, sizes, 0 if layout is None else layout.rows)
+        recipe = plan.recipe()
+        return plan if recipe is not None and plan.rows * recipe.elements >= WORTHWHILE and _is_there() else None
+
+
+class ChainPlan:
+    """How a chain is run.
+
+    Args:
+        chain: the chain.
+        slots: the program's slots.
+        sizes: sizes of their values.
+        rows: how many rows of data there are.
+    """
+
+    def __init__(self, chain: Chain, slots: Sequence[Slot], sizes: Sizes, rows: int) -> None:
+        self.rows = rows
+        self._chain, self._slots, self._dims = chain, slots, [spec.dims for spec in sizes.specs]
+        self._dtype = np.dtype(sizes.specs[chain.members[0].outputs[0]].dtype)
+        self._sizes = tuple([dims for dims, slot in zip(self._dims, slots, strict=True) if not slot.spec.is_concrete])
+        self._attributes = [(i.op, name) for i in chain.members for name in i.op._attribute_names if not reduces(i.op)]
+
+    def attributes(self) -> list[Any]:
+        """Attributes of the operators, which may change."""
+        return [getattr(of, name) for of, name in self._attributes]
+
+    def _is_contiguous(self) -> bool:
+        """Whether arrays of parameters and constants are laid out as all others."""
+        used = {index for i in self._chain.members for index in i.inputs if self._slots[index].kind == HELD}
+        held: list[Any] = [self._slots[index].variable for index in used]
+        return all(variable.array.flags.c_contiguous for variable in held)
+
+    def recipe(self) -> Recipe | None:
+        """What the chain does for one row of data; None where no tape can."""
+        known = self._chain.known
+        key = (self._sizes, *self.attributes())
+        if key not in known:
+            try:
+                known[key] = Recipe(Expressions(self._chain, self._slots, self._dims), self._slots, self._dtype)
+            except Refused:
+                known[key] = None
+            if not self._is_contiguous():
+                known[key] = None
+        return known[key]
+
+    def bind(self, arrays: Sequence[Any], context: Context) -> Taped:
+        """The chain on the arrays of slots."""
+        return Taped(self, arrays, context)
+
+
+class Taped:
+    """A chain on arrays.
+
+    Args:
+        plan: how it is run.
+        arrays: the arrays of slots.
+        context: where memory for values on the way comes from.
+    """
+
+    def __init__(self, plan: ChainPlan, arrays: Sequence[Any], context: Context) -> None:
+        from . import chain_tape
+
+        self._machine, self._plan, self._arrays, self._context = chain_tape, plan, arrays, context
+        self._prepare()
+
+    def _prepare(self) -> None:
+        recipe = self._plan.recipe()
+        assert recipe is not None
+        self._attributes = self._plan.attributes()
+        self._like = recipe.numbers[:0]
+        self._extents = (*recipe.extents(self._plan.rows), recipe.at_once)
+        outer, middle, rows, at_once = self._extents
+        self.groups = outer * middle * -(-rows // at_once)
+        self._parts = min(PARTS, self.groups)
+        self._most_shares = min(self._parts, max(threads.max_threads(), threads.processors()))
+        nbytes = self._most_shares * recipe.share_bytes
+        memory = self._context.scratch("chain", (nbytes + recipe.sum_bytes,), np.uint8)
+        self._sums = memory[nbytes:].view(recipe.numbers.dtype)
+        self._totals = [(total.of_parts(self._sums, self._parts), self._arrays[total.slot].reshape(-1)) for total in recipe.totals]
+        found = [memory, recipe.numbers, self._sums, *(self._arrays[slot] for slot in recipe.slots)]
+        places = np.array([array.__array_interface__["data"][0] for array in found])
+        self._tape = recipe.table.copy()
+        self._tape[:, [op.Z_AT, op.X_AT, op.Y_AT]] += places[recipe.bases]
+        self._size = recipe.elements * self._plan.rows
+        self._ends = recipe.ends
+
+    def run(self) -> None:
+        """Run the chain."""
+        if self._attributes and self._attributes != self._plan.attributes():
+            self._prepare()
+        self._begin()
+        shares = min(self._most_shares, threads.max_threads())
+        self._machine.run(
+            self._size, shares, self._parts, self._extents, (0, len(self._tape)), (0, self.groups), self._tape, self._like
+        )  # fmt: skip
+        self._end()
+
+    def run_one(self, member: int, group: int) -> None:
+        """Run a member for a group of rows."""
+        if group == member == 0:
+            self._begin()
+        lines = self._ends[member], self._ends[member + 1]
+        self._machine.run(0, 1, self._parts, self._extents, lines, (group, group + 1), self._tape, self._like)
+        if group == self.groups - 1 and member == len(self._ends) - 2:
+            self._end()
+
+    def _begin(self) -> None:
+        if self._totals:
+            self._sums.fill(0)
+
+    def _end(self) -> None:
+        for sums, target in self._totals:
+            np.add.reduce(sums, axis=0, out=target)
+
+
+def _is_ours(kernel: Any) -> bool:
+    """Whether nobody else has a kernel for the operator."""
+    return kernel is None or getattr(kernel, "__module__", "").startswith(f"{__package__}.")
+
+
+def _is_known(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
+    """Whether there is a formula for an operator: a subclass may do otherwise than the operator whose name it inherits."""
+    of = instruction.op
+    if reduces(of):
+        (x,), (out,) = ([slots[index].spec.dims for index in indices] for indices in (instruction.inputs, instruction.outputs))
+        kept = (1,) * (len(x) - len(out)) + out
+        first = next((axis for axis, (dim, left) in enumerate(zip(x, kept, strict=True)) if dim != left), len(x))
+        lasts = kept[:first] == x[:first] and all(dim == 1 for dim in kept[first:])
+        return "reduction_op_name" in vars(type(of)) and of.reduction_keep_dimensions and lasts
+    return isinstance(of, Elementwise) and "op_name" in vars(type(of)) and of.op_name in (GRADIENT if goes_back else FORWARD)
+
+
+@lru_cache(maxsize=1)
+def _is_there() -> bool:
+    """Whether the machine that runs tapes can be imported."""
+    try:
+        from . import chain_tape  # noqa: F401
+    except ImportError as error:
+        warnings.warn(f"chains are slower than they could be: their kernel cannot be imported, {error}", RuntimeWarning, stacklevel=2)
+        return False
+    return True
