@@ -17,12 +17,13 @@ from ...core.shape import size_of
 from ...core.sizes import Sizes
 from ...core.slots import COMPUTED, HELD, Instruction, Slot
 from . import opcodes as op
-from .expressions import Expressions, reduces
+from .expressions import Expressions, Refused, reduces
 from .formulas import FORWARD, GRADIENT
-from .recipe import PARTS, Recipe, Refused
+from .recipe import PARTS, Recipe
 
 WORTHWHILE = 2**17
-"""Elements in all operations from which on tapes save more time than it takes to start them."""
+"""Elements of all operators' results and gradients from which on tapes save more time than it takes to start them.  It must not depend on
+what else is in a program: with and without a backward pass values are the same."""
 
 LARGEST_SUM = 4096
 """Elements of a sum over rows, which each part has."""
@@ -57,7 +58,7 @@ class ChainKernel:
         layout = sizes.layouts[first]
         plan = ChainPlan(chain, slots, sizes, 0 if layout is None else layout.rows)
         recipe = plan.recipe()
-        return plan if recipe is not None and plan.rows * recipe.elements >= WORTHWHILE and _is_there() else None
+        return plan if recipe is not None and plan.elements >= WORTHWHILE and _is_there() else None
 
 
 class ChainPlan:
@@ -76,6 +77,11 @@ class ChainPlan:
         self._dtype = np.dtype(sizes.specs[chain.members[0].outputs[0]].dtype)
         self._sizes = tuple([dims for dims, slot in zip(self._dims, slots, strict=True) if not slot.spec.is_concrete])
         self._attributes = [(i.op, name) for i in chain.members for name in i.op._attribute_names if not reduces(i.op)]
+
+    @property
+    def elements(self) -> int:
+        """Elements of all operators' results, or of as many gradients."""
+        return self.rows * sum(size_of(self._dims[i.inputs[0] if reduces(i.op) else i.outputs[0]]) for i in self._chain.members)
 
     def attributes(self) -> list[Any]:
         """Attributes of the operators, which may change."""
@@ -138,7 +144,7 @@ class Taped:
         places = np.array([array.__array_interface__["data"][0] for array in found])
         self._tape = recipe.table.copy()
         self._tape[:, [op.Z_AT, op.X_AT, op.Y_AT]] += places[recipe.bases]
-        self._size = recipe.elements * self._plan.rows
+        self._size = self._plan.elements
         self._ends = recipe.ends
 
     def run(self) -> None:

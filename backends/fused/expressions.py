@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...core.chains import Chain
 from ...core.op import Op, includes
-from ...core.shape import Shape, size_of
+from ...core.shape import Shape, broadcast, size_of
 from ...core.slots import Instruction, Slot
 from . import opcodes as op
 from .formulas import FORWARD, GRADIENT
@@ -22,6 +20,10 @@ MEMORY, NUMBER, TOTAL = -1, -2, -3
 """Kinds of values beside operations: the contents of a slot, a number, and what is added up over rows into a slot."""
 
 Axes = tuple[bool, ...]
+
+
+class Refused(Exception):
+    """A chain that no tape can run: values do not go together in rows."""
 
 
 @dataclass(eq=False, slots=True)
@@ -70,12 +72,18 @@ class Expressions:
         members: how many members the chain has.
         values: all values but numbers and contents of slots, in the order in which they are computed.
         stores: what is written to memory.
+
+    Raises:
+        Refused: shapes do not broadcast.
     """
 
     def __init__(self, chain: Chain, slots: Sequence[Slot], dims: Sequence[Shape]) -> None:
         self._slots, self._dims = slots, dims
         touched = [index for instruction in chain.members for index in instruction.used_forward()]
-        self._space: Shape = np.broadcast_shapes(*(dims[index] for index in touched))
+        space = broadcast(*(dims[index] for index in touched))
+        if space is None:
+            raise Refused
+        self._space = space
         self.space = tuple(dim for dim in self._space if dim != 1)
         self.values: list[Value] = []
         self._made: dict[tuple[int, int, int], Value] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.slots import Slot
 from . import opcodes as op
-from .expressions import MEMORY, NUMBER, TOTAL, Axes, Expressions, Value, numbers_of
+from .expressions import MEMORY, NUMBER, TOTAL, Axes, Expressions, Refused, Value, numbers_of
 
 AT_ONCE = 2048
 """Elements of a value that go through operations together: as many as lie in the nearest cache with some others."""
@@ -44,10 +44,6 @@ BY_NUMBER = {op.FILL} | {kind for pair in WITH_NUMBER.values() for kind in pair 
 
 SCRATCH, NUMBERS, SUMS = range(3)
 """Where operands are found that have no slot: values on the way, numbers, and sums of parts; then come slots."""
-
-
-class Refused(Exception):
-    """A chain that no tape can run: values do not go together in rows."""
 
 
 class Operand(NamedTuple):
@@ -102,7 +98,6 @@ class Recipe:
         levels: rows along each of three axes for one row of data, and which of these the rows of data multiply.
         at_once: rows of a group.
         share_bytes, sum_bytes: scratch space for a thread, and for sums.
-        elements: elements of all operations for one row of data.
 
     Raises:
         Refused: the values do not go together.
@@ -110,6 +105,7 @@ class Recipe:
 
     def __init__(self, expressions: Expressions, slots: Sequence[Slot], dtype: Any) -> None:
         self._of, self._program_slots, self._itemsize = expressions, slots, dtype.itemsize
+        self._patterns = _patterns(expressions)
         self._begin = self._first_of_row()
         self._size = prod(expressions.space[self._begin - 1 :])
         groups = self._levels()
@@ -150,29 +146,20 @@ class Recipe:
 
     def _goes_together(self, begin: int) -> bool:
         """Whether rows may begin at an axis: each value has elements of its own along all axes of a row, or along none."""
+        if any(any(along[begin:]) and not all(along[begin:]) for along in self._patterns):
+            return False
         for value in self._of.values:
-            slot = self._of.along(value.slot) if value.kind == TOTAL else ()
-            known = [value.along, slot, *(x.along for x in value.operands)]
-            if any(any(along[begin:]) and not all(along[begin:]) for along in known):
-                return False
             if value.kind == op.ROW_SUM:
                 (x,) = value.operands
                 if x.along[:begin] != value.along[:begin] or any(value.along[begin:]):
                     return False
             if value.kind == TOTAL and not all(value.along[:begin]):
                 return False
-        for slot, _ in self._of.stores:
-            along = self._of.along(slot)
-            if not all(along[:begin]) or (any(along[begin:]) and not all(along[begin:])):
-                return False
-        return True
+        return all(all(self._of.along(slot)[:begin]) for slot, _ in self._of.stores)
 
     def _levels(self) -> list[list[int]]:
         """The axes before a row's, with those together along which every value either goes on or repeats."""
-        patterns = [x.along for value in self._of.values for x in (value, *value.operands)]
-        patterns += [self._of.along(slot) for slot, _ in self._of.stores]
-        patterns += [self._of.along(value.slot) for value in self._of.values if value.kind == TOTAL]
-        own = [(axis, tuple(along[axis] for along in patterns)) for axis in range(self._begin)]
+        own = [(axis, tuple(along[axis] for along in self._patterns)) for axis in range(self._begin)]
         groups = [[axis for axis, _ in group] for _, group in groupby(own, key=lambda pair: pair[1])]
         if len(groups) > 3:
             raise Refused
@@ -198,9 +185,9 @@ class Recipe:
                 to = self._memory(direct[id(value)]) if id(value) in direct else self._pools.take(self._is_wide(value.along))
                 self._places[id(value)] = to
                 self._compute(value, to)
-            for x in (value, *value.operands):
-                if last[id(x)] == position and id(x) in self._places:
-                    self._pools.give(self._places[id(x)])
+            for number in dict.fromkeys((id(value), *map(id, value.operands))):
+                if last[number] == position and number in self._places:
+                    self._pools.give(self._places[number])
         waiting = [store for store in stores if direct.get(id(store.value)) != store.slot]
         for slot, value in sorted(waiting, key=lambda store: store.value.kind != MEMORY):
             if value.kind != MEMORY or self._base(value.slot) != self._base(slot):
@@ -331,13 +318,19 @@ class Recipe:
             table.append([kind, size, self._is_joined(kind, size, z, x, y), *z[1:], *x[1:], *y[1:]])
             bases.append([z.base, x.base, y.base])
         self.table, self.bases = np.array(table, np.intp).reshape(-1, op.Y_AT + 7), np.array(bases, np.intp).reshape(-1, 3)
-        self.elements = sum(size for _, size, *_ in self._lines) * prod(self.levels)
 
     def _is_joined(self, kind: int, size: int, z: Operand, x: Operand, y: Operand) -> bool:
         """Whether the rows of a group lie side by side."""
         width = size * self._itemsize
         alike = y.stride == (0 if kind in BY_NUMBER else width)
         return kind != op.ROW_SUM and z.stride == x.stride == width and alike
+
+
+def _patterns(of: Expressions) -> list[Axes]:
+    """The axes along which values, and the slots that they go to, have elements of their own: each combination once."""
+    values = [*(x for value in of.values for x in (value, *value.operands)), *(value for _, value in of.stores)]
+    slots = [*(value.slot for value in of.values if value.kind == TOTAL), *(slot for slot, _ in of.stores)]
+    return list(dict.fromkeys([*(value.along for value in values), *map(of.along, slots)]))
 
 
 class _Pools:

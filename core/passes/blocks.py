@@ -117,13 +117,16 @@ class _Finder:
 
 
 def _parts_of_others(instructions: Sequence[Instruction]) -> set[int]:
-    """Slots whose arrays are parts of others: results that are slices, and gradients that lie in that of a whole."""
-    found = {instruction.outputs[0] for instruction in instructions if instruction.is_view and instruction.op.selects}
+    """Slots whose arrays are parts of others: results that are slices, gradients in that of a whole, and what shares memory with them."""
+    found: set[int] = {i.outputs[0] for i in instructions if i.is_view and i.op.selects}
+    for instruction in instructions:
+        if instruction.reuses is not None and instruction.reuses in found:
+            found.update(instruction.outputs)
     for instruction in reversed(instructions):
         grad = (instruction.grad or (None,))[0]
         if grad is not None and (instruction.placed or grad in found):
-            found.add(grad)
-            found.update(target for _, target in instruction.passed)
+            shared = (grad, instruction.reuses_gradient, *(target for _, target in instruction.passed))
+            found.update(index for index in shared if index is not None)
     return found
 
 
