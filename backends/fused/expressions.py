@@ -86,7 +86,7 @@ class Expressions:
         self._space = space
         self.space = tuple(dim for dim in self._space if dim != 1)
         self.values: list[Value] = []
-        self._made: dict[tuple[int, int, int], Value] = {}
+        self._made: dict[tuple[int, Axes, int, int], Value] = {}
         self._numbers: dict[float, Value] = {}
         self._current: dict[int, Value] = {}
         self._last: dict[int, Store] = {}
@@ -112,7 +112,7 @@ class Expressions:
         return self._make(kind, along, first, second)
 
     def _make(self, kind: int, along: Axes, x: Value, y: Value | None = None) -> Value:
-        key = kind, id(x), id(y)
+        key = kind, along, id(x), id(y)
         if key not in self._made:
             self._made[key] = Value(kind, along, x, y, member=self._member)
             self.values.append(self._made[key])

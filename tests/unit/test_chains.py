@@ -105,3 +105,123 @@ def test_numbers_are_those_of_the_operators(name: str, dtype: Any, taped: list[A
     shape, model = MODELS[name]
     both_ways(model, rows(shape, dtype), dtype)
     assert len(taped) >= 2
+
+
+@both_types
+@pytest.mark.parametrize("name", ["layer normalisation of steps", "channels"])
+def test_numbers_do_not_depend_on_threads_or_company(name: str, dtype: Any) -> None:
+    shape, model = MODELS[name]
+    data = rows(shape, dtype, 23)
+    results = []
+    for number in (1, 2, 3):
+        threads.set_max_threads(number)
+        results.append(gradients(model, data, dtype))
+    for value, found in results[1:]:
+        np.testing.assert_equal((value, found), results[0])
+    part, found = gradients(model, data[5:9], dtype)
+    np.testing.assert_array_equal(part, results[0][0][5:9])
+    np.testing.assert_array_equal(found[0], results[0][1][0][5:9])
+
+
+def test_values_are_the_same_with_and_without_a_backward_pass() -> None:
+    x = C.input_variable((5, 8), needs_gradient=True)
+    y = layer_norm(x)
+    data = rows((5, 8), np.float32)
+    np.testing.assert_array_equal(y.eval({x: data}), y.grad({x: data}, wrt=[x], outputs=[y.output])[1])
+
+
+UNARY: dict[str, Model] = {
+    "abs": C.abs, "ceil": C.ceil, "clip": lambda x: C.clip(x, -0.5, 0.7), "elu": C.elu, "exp": C.exp, "floor": C.floor,
+    "hard sigmoid": lambda x: C.hard_sigmoid(x, 0.4, 0.3), "leaky relu": C.leaky_relu, "log": C.log, "negate": C.negate,
+    "reciprocal": C.reciprocal, "relu": C.relu, "round": C.round, "selu": C.selu, "sigmoid": C.sigmoid, "softplus": C.softplus,
+    "softplus of steepness": lambda x: C.softplus(x, 4), "softsign": C.softsign, "sqrt": C.sqrt, "square": C.square, "tanh": C.tanh,
+    "steep relu": lambda x: C.leaky_relu(x, 2.5),
+}  # fmt: skip
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "plus": C.plus, "minus": C.minus, "times": C.element_times, "divide": C.element_divide, "max": C.element_max, "min": C.element_min,
+    "log_add_exp": C.log_add_exp, "param_relu": C.param_relu, "less": C.less, "less_equal": C.less_equal, "equal": C.equal,
+    "not_equal": C.not_equal, "greater": C.greater, "greater_equal": C.greater_equal, "select": lambda x, y: C.element_select(x, y, x),
+    "mean": lambda x, y: C.mean([x, y, x]), "sum": lambda x, y: C.sum([y, x, y]),
+}  # fmt: skip
+
+SPECIAL = [0, -0.0, 1, -1, 0.5, -0.5, 1e-30, -1e-30, 3e38, -3e38, np.inf, -np.inf, np.nan, 88.5, 89, -87.5, -103, -200, 10, 1e-9]
+
+
+def seeded(function: Callable[..., Any], *data: Any) -> list[Any]:
+    """The values of a function of inputs, and their gradients for a gradient of 2 everywhere."""
+    inputs = [C.input_variable(given.shape[1:], dtype=given.dtype.type, needs_gradient=True) for given in data]
+    y = function(*inputs)
+    with np.errstate(all="ignore"):
+        state, values = y.forward(dict(zip(inputs, data, strict=True)), [y.output], [y.output])
+        found = y.backward(state, {y.output: np.full_like(values[y.output], 2)}, inputs)
+    return [values[y.output], *(found[x] for x in inputs)]
+
+
+def assert_same_with_tapes(function: Callable[..., Any], *data: Any) -> None:
+    """Require that tapes find the numbers that operators do; those too small to be normal are 0."""
+    found = seeded(function, *data)
+    C.debugging.set_passes([])
+    try:
+        expected = seeded(function, *data)
+    finally:
+        C.debugging.set_passes()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=8 * np.finfo(one.dtype).eps, atol=np.finfo(np.float32).tiny)
+
+
+@both_types
+@pytest.mark.parametrize("name", UNARY)
+def test_special_numbers_are_those_of_the_operators(name: str, dtype: Any, taped: list[Any]) -> None:
+    assert_same_with_tapes(UNARY[name], np.array([SPECIAL] * 2, dtype))
+    assert taped
+
+
+@both_types
+@pytest.mark.parametrize("name", BINARY)
+def test_special_pairs_are_those_of_the_operators(name: str, dtype: Any, taped: list[Any]) -> None:
+    left, right = np.meshgrid(np.array(SPECIAL, dtype), np.array(SPECIAL, dtype))
+    assert_same_with_tapes(BINARY[name], left, right)
+    assert taped
+
+
+SHAPES = st.sampled_from([(), (1,), (6,), (1, 6), (4, 1), (4, 6), (1, 1), (3, 4, 6), (3, 1, 6), (3, 4, 1), (3, 1, 1), (1, 4, 6)])
+
+
+@st.composite
+def models(draw: st.DrawFn) -> tuple[Any, Model]:
+    """The shape of an input, and a chain of operators on it, parameters that broadcast with it, and what has been computed before."""
+    shape = draw(SHAPES)
+    steps = draw(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 30), st.integers(0, 30), SHAPES), min_size=2, max_size=9))
+
+    def model(x: Any) -> Any:
+        known = [x]
+        for kind, first, second, of in steps:
+            one, other = known[first % len(known)], known[second % len(known)]
+            weights = C.parameter(of, init=C.uniform(0.9, seed=1 + len(known)))
+            known.append(CHOICES[kind](one, other, weights))
+        return C.plus(*(C.reduce_sum(y) for y in known)) + known[-1] if draw_all else known[-1] * 1
+
+    draw_all = draw(st.booleans())
+    return shape, model
+
+
+CHOICES: list[Callable[[Any, Any, Any], Any]] = [
+    lambda x, y, w: C.tanh(x) + y,
+    lambda x, y, w: x * y,
+    lambda x, y, w: x + w,
+    lambda x, y, w: C.sigmoid(x - w) * y,
+    lambda x, y, w: w / (1 + C.abs(x)),
+    lambda x, y, w: C.relu(x) - C.softplus(y) * w,
+    lambda x, y, w: x - C.reduce_mean(x, axis=-1) if x.shape else x * w,
+    lambda x, y, w: C.exp(-x * x) + C.reduce_sum(y) * 0.1,
+    lambda x, y, w: C.element_max(x, y) + C.clip(x, -0.3, 0.4),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(models(), st.sampled_from([np.float32, np.float64]), st.integers(1, 9), st.integers(1, 3))
+def test_chains_of_any_kind_and_shape(drawn: tuple[Any, Model], dtype: Any, count: int, number: int) -> None:
+    shape, model = drawn
+    threads.set_max_threads(number)
+    both_ways(model, rows(shape, dtype, count), dtype)
