@@ -129,6 +129,8 @@ class Binding:
         arena = self.placement.arena
         for index, offset in zip(own, self.placement.offsets, strict=True):
             self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
+        for index in (index for chain in self.plans for index in chain.local):
+            self.arrays[index] = backend.xp.broadcast_to(backend.xp.zeros((), sizes.specs[index].dtype), sizes.shapes[index])
         for index in here:
             if not self._needs_memory(index):
                 self.arrays[index] = self._without_memory(index)

@@ -100,7 +100,6 @@ class Together:
 
     def __init__(self, fused: Fused, members: Sequence[Instruction], steps: Iterable[Step]) -> None:
         self._fused = fused
-        self.run = fused.run
         number = {instruction.node: place for place, instruction in enumerate(members)}
         self._calls: dict[int, Step] = {}
         for step in steps:
@@ -118,13 +117,15 @@ class Together:
         """The calls one by one, for who takes the time of each; what there is to do counts for the first group of rows."""
         for group in range(self._fused.groups):
             for number, (_, arguments, node) in self._calls.items():
-                method = partial(_instead, node.op, self._fused, number, group)
-                yield method, arguments if group == 0 else (), node
+                if group == 0:
+                    yield partial(_instead, node.op, self._fused, number), arguments, node
+                else:
+                    yield self._fused.run_one, (number, group), node
 
 
-def _instead(op: Op, fused: Fused, member: int, group: int, *arguments: Any) -> None:
-    """Have a fused chain do what one of its members does with some arguments."""
-    fused.run_one(member, group)
+def _instead(op: Op, fused: Fused, member: int, *arguments: Any) -> None:
+    """Have a fused chain do for its first rows what one of its members does with some arguments."""
+    fused.run_one(member, 0)
 
 
 def one_by_one(steps: Iterable[Step]) -> Iterator[Step]:

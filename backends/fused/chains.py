@@ -69,11 +69,15 @@ class ChainPlan:
         slots: the program's slots.
         sizes: sizes of their values.
         rows: how many rows of data there are.
+
+    Attributes:
+        chain: the chain.
+        rows: how many rows of data there are.
     """
 
     def __init__(self, chain: Chain, slots: Sequence[Slot], sizes: Sizes, rows: int) -> None:
         self.rows = rows
-        self._chain, self._slots, self._dims = chain, slots, [spec.dims for spec in sizes.specs]
+        self.chain, self._slots, self._dims = chain, slots, [spec.dims for spec in sizes.specs]
         self._dtype = np.dtype(sizes.specs[chain.members[0].outputs[0]].dtype)
         self._sizes = tuple([dims for dims, slot in zip(self._dims, slots, strict=True) if not slot.spec.is_concrete])
         self._attributes = [(i.op, name) for i in chain.members for name in i.op._attribute_names if not reduces(i.op)]
@@ -81,7 +85,7 @@ class ChainPlan:
     @property
     def elements(self) -> int:
         """Elements of all operators' results, or of as many gradients."""
-        return self.rows * sum(size_of(self._dims[i.inputs[0] if reduces(i.op) else i.outputs[0]]) for i in self._chain.members)
+        return self.rows * sum(size_of(self._dims[i.inputs[0] if reduces(i.op) else i.outputs[0]]) for i in self.chain.members)
 
     def attributes(self) -> list[Any]:
         """Attributes of the operators, which may change."""
@@ -89,17 +93,17 @@ class ChainPlan:
 
     def _is_contiguous(self) -> bool:
         """Whether arrays of parameters and constants are laid out as all others."""
-        used = {index for i in self._chain.members for index in i.inputs if self._slots[index].kind == HELD}
+        used = {index for i in self.chain.members for index in i.inputs if self._slots[index].kind == HELD}
         held: list[Any] = [self._slots[index].variable for index in used]
         return all(variable.array.flags.c_contiguous for variable in held)
 
     def recipe(self) -> Recipe | None:
         """What the chain does for one row of data; None where no tape can."""
-        known = self._chain.known
+        known = self.chain.known
         key = (self._sizes, *self.attributes())
         if key not in known:
             try:
-                known[key] = Recipe(Expressions(self._chain, self._slots, self._dims), self._slots, self._dtype)
+                known[key] = Recipe(Expressions(self.chain, self._slots, self._dims), self._slots, self._dtype)
             except Refused:
                 known[key] = None
             if not self._is_contiguous():
@@ -123,15 +127,15 @@ class Taped:
     def __init__(self, plan: ChainPlan, arrays: Sequence[Any], context: Context) -> None:
         from . import chain_tape
 
-        self._machine, self._plan, self._arrays, self._context = chain_tape, plan, arrays, context
+        self._machine, self.plan, self._arrays, self._context = chain_tape, plan, arrays, context
         self._prepare()
 
     def _prepare(self) -> None:
-        recipe = self._plan.recipe()
+        recipe = self.plan.recipe()
         assert recipe is not None
-        self._attributes = self._plan.attributes()
+        self._attributes = self.plan.attributes()
         self._like = recipe.numbers[:0]
-        self._extents = (*recipe.extents(self._plan.rows), recipe.at_once)
+        self._extents = (*recipe.extents(self.plan.rows), recipe.at_once)
         outer, middle, rows, at_once = self._extents
         self.groups = outer * middle * -(-rows // at_once)
         self._parts = min(PARTS, self.groups)
@@ -144,12 +148,12 @@ class Taped:
         places = np.array([array.__array_interface__["data"][0] for array in found])
         self._tape = recipe.table.copy()
         self._tape[:, [op.Z_AT, op.X_AT, op.Y_AT]] += places[recipe.bases]
-        self._size = self._plan.elements
+        self._size = self.plan.elements
         self._ends = recipe.ends
 
     def run(self) -> None:
         """Run the chain."""
-        if self._attributes and self._attributes != self._plan.attributes():
+        if self._attributes and self._attributes != self.plan.attributes():
             self._prepare()
         self._begin()
         shares = min(self._most_shares, threads.max_threads())

@@ -288,14 +288,15 @@ class Recipe:
         strides = self._strides(self._of.along(slot))
         return Operand(1 + SUMS + self.slots.index(slot), 0, *strides, strides[-1])
 
-    def _strides(self, along: Axes) -> list[int]:
+    def _strides(self, along: Axes) -> tuple[int, int, int]:
         """Bytes that an array is further on with each row along the three axes."""
         strides, step = [0] * len(along), self._itemsize
         for axis in range(len(along) - 1, -1, -1):
             if along[axis]:
                 strides[axis] = step
                 step *= self._of.space[axis - 1] if axis else 1
-        return [0] * self.data_level + [strides[axis] for axis in self._ends]
+        outer, middle, row = [0] * self.data_level + [strides[axis] for axis in self._ends]
+        return outer, middle, row
 
     # ---- the table ----
 

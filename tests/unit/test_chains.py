@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,16 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core import threads
+from cntk.core import plugins, profiling, threads
+from cntk.core.device import backend_named
+from cntk.core.evaluate import feeds_for, program_for
+from cntk.core.program import Program
 from cntk.testing import assert_close
 
 pytest.importorskip("numba", reason="chains are run by what Numba compiles")
 chains = pytest.importorskip("cntk.backends.fused.chains")
 recipe = pytest.importorskip("cntk.backends.fused.recipe")
+chain_tape = pytest.importorskip("cntk.backends.fused.chain_tape")
+op = pytest.importorskip("cntk.backends.fused.opcodes")
 pytestmark = pytest.mark.usefixtures("three_threads")
 
 Model = Callable[[Any], Any]
 NEVER = 2**62
+BOUND = 3.0
+"""Units in the last place of 1, times the value, by which functions may differ from the true ones."""
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 
 
@@ -128,6 +137,159 @@ def test_values_are_the_same_with_and_without_a_backward_pass() -> None:
     y = layer_norm(x)
     data = rows((5, 8), np.float32)
     np.testing.assert_array_equal(y.eval({x: data}), y.grad({x: data}, wrt=[x], outputs=[y.output])[1])
+
+
+def operators_of(taped: list[Any]) -> list[list[str]]:
+    """The operators on each tape."""
+    return [[instruction.op.op_name for instruction in one.plan.chain.members] for one in taped]
+
+
+def test_layer_normalisation_is_one_call_forward_and_one_back(taped: list[Any]) -> None:
+    seeded(layer_norm, rows((5, 8), np.float32))
+    mean = ["ReduceElements", "Minus", "ElementTimes", "ReduceElements", "Plus", "Sqrt", "ElementDivide", "ElementTimes", "Plus"]
+    assert operators_of(taped) == [mean, mean[::-1]]
+
+
+def test_what_tapes_cannot_do_stays_between_them(taped: list[Any]) -> None:
+    x = C.input_variable(9)
+    f = C.tanh(C.sin(C.exp(x) + 1)) * 2
+    data = rows((9,), np.float32)
+    assert_close(f.eval({x: data}), np.tanh(np.sin(np.exp(data) + 1)) * 2)
+    assert operators_of(taped) == [["Exp", "Plus"], ["Tanh", "ElementTimes"]]
+
+
+def test_other_shapes_begin_another_chain(taped: list[Any]) -> None:
+    x, y = C.input_variable(9), C.input_variable(4)
+    f = C.combine(C.exp(x) + 1, C.tanh(y) * 2)
+    f.eval({x: rows((9,), np.float32), y: rows((4,), np.float32)})
+    assert operators_of(taped) == [["Exp", "Plus"], ["Tanh", "ElementTimes"]]
+
+
+def test_slices_and_their_gradients_are_left_to_the_operators() -> None:
+    both_ways(lambda x: C.tanh(x[:4]) * C.sigmoid(x[4:]) + x[:4], rows((8,), np.float32), np.float32)
+
+
+def test_a_subclass_computes_itself(taped: list[Any]) -> None:
+    class Twice(type(C.tanh(C.placeholder()).root_function.op)):  # type: ignore[misc]
+        def forward(self, ctx: Any, y: Any, x: Any) -> None:
+            super().forward(ctx, y, x)
+            y *= 2
+
+    x = C.input_variable(3)
+    data = rows((3,), np.float32)
+    assert_close((Twice()(x) + 1).eval({x: data}), 2 * np.tanh(data) + 1)
+    assert operators_of(taped) == [["Plus"]]
+
+
+def test_attributes_may_change() -> None:
+    x = C.input_variable(3)
+    f = C.elu(x) + 1
+    data = rows((3,), np.float32)
+    f.eval({x: data})
+    f.root_function.inputs[0].owner.op.set_attribute("alpha", 0.5)
+    assert_close(f.eval({x: data}), np.where(data < 0, 0.5 * np.expm1(data), data) + 1)
+
+
+def test_values_that_only_a_chain_needs_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = C.input_variable(1000)
+    f = C.tanh(x) * C.exp(x) - C.sigmoid(x) / C.abs(x)
+    program = program_for(f, f.outputs)
+
+    def arena() -> int:
+        run = program.start(feeds_for(program, {x: rows((1000,), np.float32, 50)}))
+        run.close()
+        return int(run.binding.placement.arena.nbytes)
+
+    chained = arena()
+    monkeypatch.setattr(chains, "WORTHWHILE", NEVER)
+    program = Program(f.outputs, backend_named("numpy"))
+    assert chained == 2 * 50 * 1000 * 4 < arena()
+
+
+def test_taking_the_time_names_operators_and_changes_no_number() -> None:
+    data = rows((5, 8), np.float32)
+    value, found = gradients(layer_norm, data, np.float32)
+    recorder = profiling.Recorder()
+    profiling.begin(recorder)
+    try:
+        timed, same = gradients(layer_norm, data, np.float32)
+    finally:
+        profiling.end(recorder)
+    np.testing.assert_equal((timed, same), (value, found))
+    for direction in (profiling.FORWARD, profiling.BACKWARD):
+        named = {uid.rstrip("0123456789"): tally for (uid, of), tally in recorder.tallies.items() if of == direction}
+        assert {"ElementDivide", "Sqrt", "Minus", "ReduceElements"} <= set(named)
+        assert named["ElementDivide"].flop >= data.size
+
+
+def test_operators_with_a_kernel_of_others_are_left_to_it(taped: list[Any]) -> None:
+    class Kernel:
+        @staticmethod
+        def forward(of: Any, ctx: Any, out: Any, x: Any) -> None:
+            out[...] = 7
+
+        backward = forward
+
+    plugins.kernels.add(("Tanh", "numpy"), Kernel, "test")
+    try:
+        x = C.input_variable(3)
+        np.testing.assert_array_equal((C.tanh(x) + 1).eval({x: rows((3,), np.float32)}), np.full((7, 3), 8))
+    finally:
+        plugins.kernels.remove_all_of("test")
+    assert operators_of(taped) == [["Plus"]]
+
+
+def test_half_precision_is_left_to_the_operators(taped: list[Any]) -> None:
+    x = C.input_variable(3, dtype=np.float16)
+    (C.tanh(x) * x).eval({x: rows((3,), np.float16)})
+    assert not taped
+
+
+def test_without_numba_operators_compute(monkeypatch: pytest.MonkeyPatch, taped: list[Any]) -> None:
+    monkeypatch.setitem(sys.modules, "cntk.backends.fused.chain_tape", None)
+    monkeypatch.delattr("cntk.backends.fused.chain_tape", raising=False)
+    chains._is_there.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="chains are slower than they could be"):
+            gradients(layer_norm, rows((8,), np.float32), np.float32)
+    finally:
+        chains._is_there.cache_clear()
+    assert not taped
+
+
+def test_small_chains_do_without_numba() -> None:
+    program = (
+        "import sys, numpy as np, cntk as C\n"
+        "x = C.input_variable(400)\n"
+        "C.tanh(C.exp(x) * 2 + 1).eval({x: np.ones((64, 400), np.float32)})\n"
+        "assert 'llvmlite' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_error_bounds_of_functions() -> None:
+    for dtype in (np.float32, np.float64):
+        x = np.concatenate([np.linspace(-86, 88, 20001), np.linspace(-1, 1, 20001), 10.0 ** np.linspace(-30, 1.9, 3001)]).astype(dtype)
+        wide = x.astype(np.longdouble)
+        positive = np.abs(x[x != 0])
+        for kind, numbers, true in (
+            (op.EXP, x, np.exp(wide)),
+            (op.EXPM1, x, np.expm1(wide)),
+            (op.LOG, positive, np.log(positive.astype(np.longdouble))),
+            (op.LOG1P, positive[positive <= 1], np.log1p(positive[positive <= 1].astype(np.longdouble))),
+        ):
+            error = np.abs(computed(kind, numbers) - true) / np.abs(true, where=true != 0, out=np.ones_like(true))
+            assert error.max() < BOUND * np.finfo(dtype).eps
+
+
+def computed(kind: int, x: Any) -> Any:
+    """What an operation makes of numbers."""
+    found = np.empty_like(x)
+    line = [kind, len(x), 0]
+    for array in (found, x, x):
+        line += [array.ctypes.data, 0, 0, 0, 0, 0, 0]
+    chain_tape.run(0, 1, 1, (1, 1, 1, 1), (0, 1), (0, 1), np.array([line], np.intp), x[:0])
+    return found
 
 
 UNARY: dict[str, Model] = {
