@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SHORTEST = 3
 """Calls that gain by running in blocks; a pair of them gains nothing."""
 
+SHORTEST_OF_KERNEL = 2
+"""Calls that gain by running in a kernel: a single one goes through memory as often as before."""
+
 
 class Blocks(Pass):
     """Put row-wise instructions that follow one another into chains, forward and backward.
@@ -70,7 +73,7 @@ class _Finder:
         """Instructions that follow one another, in one stage and on the same dynamic axes, and that may run together."""
         for key, group in groupby(instructions, key=lambda i: self._key(i, goes_back)):
             if key is not None and key[-1]:
-                yield from self._in_one_space(group)
+                yield from (run for run in self._in_one_space(group) if len(run) >= SHORTEST_OF_KERNEL)
             elif key is not None and len(run := list(group)) >= SHORTEST:
                 yield run
 
