@@ -8,8 +8,9 @@ import numpy as np
 
 from . import opcodes as op
 from .elements import compute, each
-from .exponential import exp, expm1, log, log1p
+from .exponential import exp
 from .language import carray, helper
+from .logarithms import expm1, log, log1p
 from .tile import pointer
 
 _divide = each(lambda one, z, x, y: x / y if y != 0 else x * (one - one))

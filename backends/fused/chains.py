@@ -57,8 +57,7 @@ class ChainKernel:
         first = chain.members[0].outputs[0]
         layout = sizes.layouts[first]
         plan = ChainPlan(chain, slots, sizes, 0 if layout is None else layout.rows)
-        recipe = plan.recipe()
-        return plan if recipe is not None and plan.elements >= WORTHWHILE and _is_there() else None
+        return plan if plan.elements >= WORTHWHILE and plan.recipe() is not None and _is_there() else None
 
 
 class ChainPlan:
@@ -77,15 +76,13 @@ class ChainPlan:
 
     def __init__(self, chain: Chain, slots: Sequence[Slot], sizes: Sizes, rows: int) -> None:
         self.rows = rows
-        self.chain, self._slots, self._dims = chain, slots, [spec.dims for spec in sizes.specs]
-        self._dtype = np.dtype(sizes.specs[chain.members[0].outputs[0]].dtype)
-        self._sizes = tuple([dims for dims, slot in zip(self._dims, slots, strict=True) if not slot.spec.is_concrete])
+        self.chain, self._slots, self._specs = chain, slots, sizes.specs
         self._attributes = [(i.op, name) for i in chain.members for name in i.op._attribute_names if not reduces(i.op)]
 
     @property
     def elements(self) -> int:
         """Elements of all operators' results, or of as many gradients."""
-        return self.rows * sum(size_of(self._dims[i.inputs[0] if reduces(i.op) else i.outputs[0]]) for i in self.chain.members)
+        return self.rows * sum(size_of(self._specs[(i.inputs if reduces(i.op) else i.outputs)[0]].dims) for i in self.chain.members)
 
     def attributes(self) -> list[Any]:
         """Attributes of the operators, which may change."""
@@ -100,15 +97,17 @@ class ChainPlan:
     def recipe(self) -> Recipe | None:
         """What the chain does for one row of data; None where no tape can."""
         known = self.chain.known
-        key = (self._sizes, *self.attributes())
+        used = [index for i in self.chain.members for index in i.used_forward() if not self._slots[index].spec.is_concrete]
+        key = (*[self._specs[index].dims for index in used], *self.attributes())
         if key not in known:
-            try:
-                known[key] = Recipe(Expressions(self.chain, self._slots, self._dims), self._slots, self._dtype)
-            except Refused:
-                known[key] = None
-            if not self._is_contiguous():
-                known[key] = None
+            known[key] = self._new_recipe() if self._is_contiguous() else None
         return known[key]
+
+    def _new_recipe(self) -> Recipe | None:
+        try:
+            return Recipe(Expressions(self.chain, self._slots, self._specs), self._slots)
+        except Refused:
+            return None
 
     def bind(self, arrays: Sequence[Any], context: Context) -> Taped:
         """The chain on the arrays of slots."""

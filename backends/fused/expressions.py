@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...core.chains import Chain
 from ...core.op import Op, includes
-from ...core.shape import Shape, broadcast, size_of
+from ...core.shape import broadcast, size_of
 from ...core.slots import Instruction, Slot
+from ...core.spec import Spec
 from . import opcodes as op
 from .formulas import FORWARD, GRADIENT
 
@@ -65,9 +68,10 @@ class Expressions:
     Args:
         chain: the chain.
         slots: the program's slots.
-        dims: static shape of each slot.
+        specs: types of their values for the sizes at hand.
 
     Attributes:
+        dtype: element type of all values.
         space: lengths of the static axes that it goes through, without those of length 1.
         members: how many members the chain has.
         values: all values but numbers and contents of slots, in the order in which they are computed.
@@ -77,10 +81,10 @@ class Expressions:
         Refused: shapes do not broadcast.
     """
 
-    def __init__(self, chain: Chain, slots: Sequence[Slot], dims: Sequence[Shape]) -> None:
-        self._slots, self._dims = slots, dims
+    def __init__(self, chain: Chain, slots: Sequence[Slot], specs: Sequence[Spec]) -> None:
+        self._slots, self._specs = slots, specs
         touched = [index for instruction in chain.members for index in instruction.used_forward()]
-        space = broadcast(*(dims[index] for index in touched))
+        space = broadcast(*(specs[index].dims for index in touched))
         if space is None:
             raise Refused
         self._space = space
@@ -90,6 +94,7 @@ class Expressions:
         self._numbers: dict[float, Value] = {}
         self._current: dict[int, Value] = {}
         self._last: dict[int, Store] = {}
+        self.dtype = np.dtype(specs[touched[-1]].dtype)
         self.members = len(chain.members)
         for self._member, instruction in enumerate(chain.members):
             (self._backward if chain.goes_back else self._forward)(instruction)
@@ -98,7 +103,7 @@ class Expressions:
 
     def along(self, slot: int) -> Axes:
         """The axes along which a slot has elements of its own."""
-        dims = self._dims[slot]
+        dims = self._specs[slot].dims
         aligned = (1,) * (len(self._space) - len(dims)) + dims
         return (bool(self._slots[slot].spec.axes), *(dim != 1 for dim, of in zip(aligned, self._space, strict=True) if of != 1))
 
@@ -188,7 +193,7 @@ class Expressions:
         if of.reduction_op_name != "Mean":
             return total
         out, (x,) = instruction.outputs[0], instruction.inputs
-        return self(op.MULTIPLY, total, size_of(self._dims[out]) / size_of(self._dims[x]))
+        return self(op.MULTIPLY, total, size_of(self._specs[out].dims) / size_of(self._specs[x].dims))
 
     def _add_up(self, target: int, value: Value, along: Axes) -> None:
         """Add up over rows; over the elements of a row before, where *target* has none of its own."""

@@ -1,4 +1,4 @@
-"""Exponential and logarithm over their whole range, in plain arithmetic, which LLVM turns into vector instructions.
+"""Logarithms, and the exponential less 1, in plain arithmetic, which LLVM turns into vector instructions.
 
 They are within a few units in the last place of the true values, in either type.
 
@@ -17,11 +17,6 @@ from .language import helper, means
 Function = Callable[[Any], Any]
 
 
-def exp(x: Any) -> Any:
-    """The exponential; there in compiled code."""
-    raise NotImplementedError("exp is called from compiled code only")
-
-
 def expm1(x: Any) -> Any:
     """The exponential less 1, exact near 0; there in compiled code."""
     raise NotImplementedError("expm1 is called from compiled code only")
@@ -37,33 +32,28 @@ def log1p(x: Any) -> Any:
     raise NotImplementedError("log1p is called from compiled code only")
 
 
-@means(exp)
-def _exp_of(x: Any) -> Function:
-    return _SINGLE[0] if x.bitwidth == 32 else _DOUBLE[0]
-
-
 @means(expm1)
 def _expm1_of(x: Any) -> Function:
-    return _SINGLE[1] if x.bitwidth == 32 else _DOUBLE[1]
+    return _SINGLE[0] if x.bitwidth == 32 else _DOUBLE[0]
 
 
 @means(log)
 def _log_of(x: Any) -> Function:
-    return _SINGLE[2] if x.bitwidth == 32 else _DOUBLE[2]
+    return _SINGLE[1] if x.bitwidth == 32 else _DOUBLE[1]
 
 
 @means(log1p)
 def _log1p_of(x: Any) -> Function:
-    return _SINGLE[3] if x.bitwidth == 32 else _DOUBLE[3]
+    return _SINGLE[2] if x.bitwidth == 32 else _DOUBLE[2]
 
 
-def _exponentials(real: Any, whole: Any, digits: int, least: float, most: float) -> tuple[Function, Function]:
-    """The exponential, and that less 1.
+def _exponential_less_one(real: Any, whole: Any, digits: int, least: float, most: float) -> Function:
+    """The exponential less 1.
 
     Args:
         real, whole: the type, and integers of its size.
         digits: bits of its mantissa.
-        least, most: from here on the exponential is 0, or infinite.
+        least, most: from here on it is -1, or infinite.
     """
     to_two, high, low = (real(c) for c in (1.44269504088896341, 0.693145751953125, 1.42860682030941723212e-6))
     p0, p1, p2 = (real(c) for c in (1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1))
@@ -75,9 +65,7 @@ def _exponentials(real: Any, whole: Any, digits: int, least: float, most: float)
     def power_of_two(power: Any) -> Any:
         return whole((power + bias) << shift).view(real)
 
-    @helper
-    def reduced(x: Any) -> Any:
-        """The power of 2 that is nearest to the exponential, and by how much the rest differs from 1."""
+    def expm1(x: Any) -> Any:
         x = top if x > top else x
         x = bottom if x < bottom else x
         power = np.floor(x * to_two + half)
@@ -86,20 +74,13 @@ def _exponentials(real: Any, whole: Any, digits: int, least: float, most: float)
         square = x * x
         odd = x * ((p0 * square + p1) * square + p2)
         even = ((q0 * square + q1) * square + q2) * square + two
-        return whole(power), two * (odd / (even - odd))
+        rest = two * (odd / (even - odd))
+        power = whole(power)
+        first = power >> single  # the power of 2 alone may be too large for the type
+        lower, higher = power_of_two(whole(first)), power_of_two(whole(power - first))
+        return (rest * lower + (lower - one / higher)) * higher
 
-    def exp(x: Any) -> Any:
-        power, rest = reduced(x)
-        first = power >> single  # the power of 2 alone may be too large, or too small, for the type
-        return (one + rest) * power_of_two(whole(first)) * power_of_two(whole(power - first))
-
-    def expm1(x: Any) -> Any:
-        power, rest = reduced(x)
-        first = power >> single
-        low, high = power_of_two(whole(first)), power_of_two(whole(power - first))
-        return (rest * low + (low - one / high)) * high
-
-    return exp, expm1
+    return expm1
 
 
 def _logarithms(real: Any, whole: Any, digits: int) -> tuple[Function, Function]:
@@ -134,5 +115,5 @@ def _logarithms(real: Any, whole: Any, digits: int) -> tuple[Function, Function]
     return log, log1p
 
 
-_SINGLE = (*_exponentials(np.float32, np.int32, 23, -104.0, 89.0), *_logarithms(np.float32, np.int32, 23))
-_DOUBLE = (*_exponentials(np.float64, np.int64, 52, -746.0, 710.0), *_logarithms(np.float64, np.int64, 52))
+_SINGLE = (_exponential_less_one(np.float32, np.int32, 23, -20.0, 89.0), *_logarithms(np.float32, np.int32, 23))
+_DOUBLE = (_exponential_less_one(np.float64, np.int64, 52, -40.0, 710.0), *_logarithms(np.float64, np.int64, 52))

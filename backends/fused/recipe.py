@@ -86,7 +86,6 @@ class Recipe:
     Args:
         expressions: what the chain computes.
         slots: the program's slots.
-        dtype: element type.
 
     Attributes:
         table: the tape, with places relative to where operands are found.
@@ -103,8 +102,8 @@ class Recipe:
         Refused: the values do not go together.
     """
 
-    def __init__(self, expressions: Expressions, slots: Sequence[Slot], dtype: Any) -> None:
-        self._of, self._program_slots, self._itemsize = expressions, slots, dtype.itemsize
+    def __init__(self, expressions: Expressions, slots: Sequence[Slot]) -> None:
+        self._of, self._program_slots, self._itemsize = expressions, slots, expressions.dtype.itemsize
         self._patterns = _patterns(expressions)
         self._begin = self._first_of_row()
         self._size = prod(expressions.space[self._begin - 1 :])
@@ -119,7 +118,7 @@ class Recipe:
                 raise Refused
         self.slots: list[int] = []
         numbers = numbers_of(expressions.values)
-        self.numbers = np.array(numbers or [0], dtype)
+        self.numbers = np.array(numbers or [0], expressions.dtype)
         self._number_places = {number: place * self._itemsize for place, number in enumerate(numbers)}
         self.totals: list[Total] = []
         self.sum_bytes = 0

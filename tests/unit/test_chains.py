@@ -333,7 +333,7 @@ def assert_same_with_tapes(operator: Callable[..., Any], *data: Any) -> None:
     finally:
         C.debugging.set_passes()
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=8 * np.finfo(one.dtype).eps, atol=np.finfo(np.float32).tiny)
+        np.testing.assert_allclose(one, other, rtol=8 * np.finfo(one.dtype).eps, atol=8 * np.finfo(np.float32).tiny)
 
 
 @both_types
