@@ -40,7 +40,7 @@ def cntk_register_ops(register: Register) -> None:
 @hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
     """Register faster implementations on one backend: of an operator, by its name, of a learner's step, by its module and class, or of
-    what recurrences do, as ``Recurrence``.  What is registered last stands before the others."""
+    what recurrences do, as ``Recurrence``, or chains of operators, as ``Chain``.  What is registered last stands before the others."""
 
 
 @hookspec
