@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
+from .apart import thread_number
 from .blas_threads import lend
 
 LIBRARY = "libgomp.so.1"
 
-SPINS = 2000
+SPINS = 20000
 """How often threads look for work before they sleep."""
 
 PLACES = {"omp_get_thread_num": 0, "omp_get_num_threads": 1}
@@ -57,7 +58,7 @@ def places() -> dict[str, Any]:
     """The functions of :data:`PLACES`."""
     are_shared()  # loads the library
     if library() is not None:
-        return {name: getattr(library(), name) for name in PLACES}
+        return {name: getattr(library(), name) for name in PLACES} | {"omp_get_thread_num": thread_number(library())}
     return {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
 
 

@@ -101,7 +101,14 @@ class Times(Op):
             flop = flop * numbers_in(operand) // max(size_of(operand.shape), 1)
         return flop
 
-    def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
+    def matrices(self, ctx: Context, out: Any, left: Any, right: Any) -> tuple[Any, Any, Any]:
+        """View dense operands and the result as matrices, or stacks of them, of which the last is the product of the first two."""
+        w = self.right_matrix(ctx, right)
+        x, y = matrices(ctx, left, w, out)
+        return x, w, y
+
+    def forward(self, ctx: Context, out: Any, left: Any, right: Any, loops: Any = None) -> None:
+        """Also with *loops* that compute the products of dense matrices which suit them, as a kernel has."""
         if isinstance(left, SparseRows):
             left = self._summable(ctx, left, right)
         if isinstance(left, SparseRows):
@@ -112,11 +119,10 @@ class Times(Op):
             k, n = self.right_size(static_shape(right, ctx.layouts[1]))
             self._right_product(ctx, stacked(left, k, ctx.layouts[0]), right, stacked(out, n, ctx.layout))
         else:
-            w = self.right_matrix(ctx, right)
-            x, y = matrices(ctx, left, w, out)
-            multiply(ctx.xp, x, w, y)
+            multiply(ctx, *self.matrices(ctx, out, left, right), loops)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, loops: Any = None) -> None:
+        """Also with *loops*, as :meth:`forward`."""
         dleft, dright = grads
         left = self._summable(ctx, left, right)
         if isinstance(dright, RowSparse):
@@ -128,14 +134,14 @@ class Times(Op):
                 left_gradient_of_right(ctx.xp, flat_rows(ctx.xp, left, k), stacked(grad, n, ctx.layout), stack_of(dw))
             else:
                 x, dy = matrices(ctx, left, dw, grad)
-                multiply(ctx.xp, x.swapaxes(-1, -2), dy, dw)
+                multiply(ctx, x.swapaxes(-1, -2), dy, dw, loops)
         if dleft is None:
             return
         if isinstance(right, SparseRows) and not isinstance(left, SparseRows):
             k, n = self.right_size(static_shape(right, ctx.layouts[1]))
             self._gradient_of_left(ctx, right, stacked(grad, n, ctx.layout), stacked(dleft, k, ctx.layouts[0]))
         else:
-            left_gradient(ctx, dleft, self.right_matrix(ctx, dense(ctx, right)), grad)
+            left_gradient(ctx, dleft, self.right_matrix(ctx, dense(ctx, right)), grad, loops)
 
     def _summable(self, ctx: Context, left: Any, right: Any) -> Any:
         """The left operand; dense in an outer product, which does not sum over its sparse axis."""
@@ -229,15 +235,17 @@ def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
     return flat(left, k) if ctx.layouts[0] is None else left.reshape(rows, m, k), out.reshape(rows, m, n)
 
 
-def multiply(xp: Any, left: Any, right: Any, out: Any) -> None:
+def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -> None:
     """Write the product of two matrices, or of two stacks of them; for single ones ``dot`` is half as long in getting under way."""
-    if right.ndim == 2 and out.flags.c_contiguous:
-        xp.dot(left, right, out)
+    if loops is not None and loops.suits(left, right, out):
+        loops.multiply(ctx, left, right, out)
+    elif right.ndim == 2 and out.flags.c_contiguous:
+        ctx.xp.dot(left, right, out)
     else:
-        xp.matmul(left, right, out=out)
+        ctx.xp.matmul(left, right, out=out)
 
 
-def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
+def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any, loops: Any) -> None:
     """Write the gradient of the left operand: the result's gradient times the transposed right operand."""
     dx, dy = matrices(ctx, dleft, w, grad)
     if w.ndim == 2 and len(dx) < FEW_ROWS:
@@ -246,9 +254,10 @@ def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
         ctx.xp.copyto(dx, turned.T)
         return
     if dx.ndim == w.ndim:
-        # NumPy's matmul does not call the BLAS where there is one product to sum.
-        product = ctx.xp.multiply if dy.shape[-1] == 1 else ctx.xp.matmul
-        product(dy, w.swapaxes(-1, -2), out=dx)
+        if dy.shape[-1] == 1:  # NumPy's matmul does not call the BLAS where there is one product to sum
+            ctx.xp.multiply(dy, w.swapaxes(-1, -2), out=dx)
+        else:
+            multiply(ctx, dy, w.swapaxes(-1, -2), dx, loops)
         return
     rows, m, n = dy.shape
     k = dx.shape[1]
