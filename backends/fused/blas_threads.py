@@ -100,6 +100,12 @@ end:
 """The callback.  Jobs have other places in the BLAS's tables than its own threads, which would otherwise take them for theirs."""
 
 
+def may_lend() -> bool:
+    """Whether NumPy's BLAS is one that lets others run its jobs."""
+    library = find()
+    return library is not None and library.function("openblas_set_threads_callback_function") is not None
+
+
 @lru_cache(maxsize=1)
 def lend(name: str) -> bool:
     """Have NumPy's BLAS run its jobs on OpenMP's threads, in this process but not in those that are forked from it.

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 
@@ -23,7 +21,7 @@ STACKED_FROM = 2**20
 LEAST = 32
 """Rows, columns and depth of products that are worth panels."""
 
-WIDTH, MOST_WASTED = 16, 0.1
+WIDTH, MOST_WASTED = 32, 0.1
 """Columns that panels are rounded to, and the part of these that may be empty."""
 
 CUT_FROM = 2**17

@@ -73,7 +73,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes:
                         is_plain = known == width and part == 0 and len(added) == 0 and not cuts
                         where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
                         panel = panels + (column - begin_column) // width * panel_size
-                        stepped_tile(2 * known <= width, rows, left, a_stride, a_step, panel, end - begin, where, apart, work)
+                        stepped_tile(rows, left, a_stride, a_step, panel, end - begin, where, apart, work)
                         if not is_plain:
                             _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
 
@@ -134,7 +134,7 @@ def _finish(c: int, stride: int, result: int, rows: int, known: int, is_sum: boo
             _finish_row(target, source, known, is_sum, bias, is_cut)
 
 
-@helper(inline="always")
+@helper
 def _finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, is_cut: bool) -> None:
     if is_sum:
         for i in range(size):

@@ -37,13 +37,10 @@ def tile(rows: int, a: int, a_stride: int, b: int, depth: int, c: int, c_stride:
     raise NotImplementedError("tile is called from compiled code only")
 
 
-def stepped_tile(
-    is_half: bool, rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any
-) -> None:  # fmt: skip
+def stepped_tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
     """Multiply rows, whose elements need not lie side by side, by a panel.
 
     Args:
-        is_half: whether the first half of the panel's columns is all that is wanted.
         a_step: bytes from one element of a row to the next.
         rows, a, a_stride, b, depth, c, c_stride, like: as for :func:`tile`.
     """
@@ -113,12 +110,12 @@ def _tile(rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride
 
 @means(stepped_tile)
 def _stepped_tile(
-    is_half: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
+    rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
 ) -> Callable[..., Any]:  # fmt: skip
     from .tile_code import stepped_tile
 
-    def call(is_half, rows, a, a_stride, a_step, b, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
-        stepped_tile(is_half, rows, a, a_stride, a_step, b, depth, c, c_stride, like)
+    def call(rows, a, a_stride, a_step, b, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
+        stepped_tile(rows, a, a_stride, a_step, b, depth, c, c_stride, like)
 
     return call
 

@@ -33,23 +33,15 @@ def _tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: 
 
 
 def _stepped_tile(
-    typing: Any, is_half: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
+    typing: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
 ) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        is_half, rows, a, a_stride, a_step, b, depth, c, c_stride, _ = arguments
+        rows, a, a_stride, a_step, b, depth, c, c_stride, _ = arguments
         code = _Code(context, builder, like)
-
-        def line(number: Any) -> Any:
-            return code.place(b, number, PANEL_BYTES)
-
-        with builder.if_else(is_half) as (half, whole):
-            with half:
-                code.multiply(rows, a, a_stride, line, depth, c, c_stride, vectors=1, a_step=a_step)
-            with whole:
-                code.multiply(rows, a, a_stride, line, depth, c, c_stride, a_step=a_step)
+        code.multiply(rows, a, a_stride, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride, a_step=a_step)
         return context.get_dummy_value()
 
-    return types.void(types.boolean, *[types.intp] * 8, like), generate
+    return types.void(*[types.intp] * 8, like), generate
 
 
 def _gathered_tile(

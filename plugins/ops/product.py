@@ -20,6 +20,7 @@ from . import csr
 from .contraction import contract, fill
 from .embedded_product import EmbeddedTimes
 from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
+from .shaping import TransposeAxes
 from .sparse_product import (
     left_gradient_of_right,
     left_product,
@@ -153,11 +154,13 @@ class Times(Op):
         return index == 1 and left.sparse and right.axes == () and right.rank - self.output_rank == 1
 
     def after(self, before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
-        x, *matrices = inputs
-        is_embedding = type(before.op) is type(self) is Times and x.sparse and x.rank == 1 and x.axes != ()
-        if not is_embedding or any(matrix.axes != () or matrix.rank != 2 or matrix.sparse for matrix in matrices):
+        if type(self) is not Times:
             return None
-        return EmbeddedTimes(look_up=(before.forward, before.backward), multiply=(own.forward, own.backward))
+        if own.inputs[0] == before.outputs[0]:
+            return _embedded(before, own, inputs) if type(before.op) is Times else None
+        is_turned = isinstance(before.op, TransposeAxes) and inputs[1].rank == 2 and before.op.order(2) == (1, 0)
+        are_stacks = all(spec.axes and not spec.sparse for spec in inputs)
+        return TransposeTimes(output_rank=1) if is_turned and are_stacks and self.output_rank == 1 else None
 
     def _row_sparse_gradient(self, ctx: Context, grad: Any, dright: RowSparse, left: SparseRows) -> None:
         width = size_of(dright.shape[1:])
@@ -207,6 +210,15 @@ class TransposeTimes(Times):
 
     def _gradient_of_left(self, ctx: Context, right: SparseRows, dy: Any, dleft: Any) -> None:
         transposed_gradient_of_left(ctx.xp, right.parts, dy, dleft)
+
+
+def _embedded(before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
+    """An embedding and the product that follows it in one."""
+    x, *matrices = inputs
+    is_embedding = x.sparse and x.rank == 1 and x.axes != ()
+    if not is_embedding or any(matrix.axes != () or matrix.rank != 2 or matrix.sparse for matrix in matrices):
+        return None
+    return EmbeddedTimes(look_up=(before.forward, before.backward), multiply=(own.forward, own.backward))
 
 
 # ---- shapes --------------------------------------------------------------------------------------
