@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ TYPES = [np.float32, np.float64]
 
 
 @pytest.fixture
-def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+def used(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Loops for products of any size; notes the results' shapes when they are bound."""
     shapes: list[Any] = []
     bound = dense.Products.bound
@@ -42,7 +41,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         monkeypatch.setattr(dense, name, 1)
     monkeypatch.setattr(dense, "MOST_WASTED", np.inf)
     monkeypatch.setattr("cntk.backends.numpy.times.MULTIPLIED_FROM", 1)
-    yield shapes
+    return shapes
 
 
 def context() -> Context:
