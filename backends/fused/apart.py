@@ -8,7 +8,7 @@ processor several times running moves to another.
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -102,7 +102,7 @@ def thread_number(openmp: Any) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int)(engine_of(CODE.format(meetings=MEETINGS)).get_function_address("thread"))
 
 
-@lru_cache(maxsize=2)
+@cache
 def engine_of(code: str) -> Any:
     """The code, compiled in the quickest way, for there is nothing to optimise; it is kept as long as the process runs."""
     llvm.initialize_native_target()

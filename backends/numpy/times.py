@@ -38,6 +38,11 @@ class TimesKernel:
         return 0 if loops is None else loops.takes(steps)
 
     @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
+        """Whether there is nothing to gain for dense operands."""
+        return type(left) is type(right) is np.ndarray and _dense_loops(op, left, right) is None
+
+    @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that multiplies these arrays; None where loops do not do all of it."""
         loops = _dense_loops(op, left, right)
