@@ -185,9 +185,9 @@ class Op:
         """An operator that does the work of two, where that takes less; None where there is none.
 
         Args:
-            before: what computes the first operand, which nobody else reads.
+            before: what computes one of the operands, which this operator reads once, and others only if they too do without it.
             own: what this operator is at work in.
-            inputs: types of the new operator's operands: those of *before*, then the rest of this operator's.
+            inputs: types of the new operator's operands: this operator's, with those of *before* in the place of its result.
         """
         return None
 

@@ -27,11 +27,12 @@ OPERATORS = {
     "LogSoftmax": "softmax:LogSoftmaxKernel",
     "OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "Pooling": "pooling:PoolingKernel",
+    "Products": "dense:Products",
     "Recurrence": "recurrence:fuse",
     "ReduceElements": "reduction:ReductionKernel",
     "Softmax": "softmax:SoftmaxKernel",
 }
-"""The kernel of each operator, and what serves several: products of CSR rows, chains, and the loops of recurrences."""
+"""The kernel of each operator, and what serves several: products of CSR rows and dense ones, chains, and the loops of recurrences."""
 
 
 @hookimpl

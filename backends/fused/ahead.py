@@ -18,6 +18,8 @@ LOOPS = {
     "tape.run": "q I2 I1 q q ? R1",
     "correlation._multiply": "R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? (11) R1 ?",
     "correlation._weigh": "R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)",
+    "products._multiply": "R2 q q q R1 ? (13)",
+    "products._cut_back": "R2 R2 R2 R2",
     "pools._find": "q R1 R1 R1 R1 B1 U1 B1 I2 I2 q ?",
     "maxima.find": "q R1 R1 R1 U1 I2 I2 q ?",
     "pools._send_back": "q R1 R1 B1 I1 I1 q",

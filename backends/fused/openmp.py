@@ -1,7 +1,7 @@
 """OpenMP's threads.
 
-They wait for work by spinning, for milliseconds if nobody says otherwise, and keep the BLAS's threads from the processors; so they are
-told to sleep after some microseconds.
+They wait for work by spinning, for milliseconds if nobody says otherwise, and keep others from the processors; so they are told to sleep
+earlier, the more so where the BLAS has threads of its own.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
-from .blas_threads import lend
+from .apart import thread_number
+from .blas_threads import lend, may_lend
 
 LIBRARY = "libgomp.so.1"
 
-SPINS = 2000
-"""How often threads look for work before they sleep."""
+SPINS, FEW_SPINS = 10000, 2000
+"""How often threads look for work before they sleep: for about 0.3 ms, since it takes 30 us and more to wake them; and for 0.06 ms, where
+the BLAS's own threads wait for the processors."""
 
 PLACES = {"omp_get_thread_num": 0, "omp_get_num_threads": 1}
 """The functions that say which of how many threads calls, and what they say outside of threads' work."""
@@ -57,7 +59,7 @@ def places() -> dict[str, Any]:
     """The functions of :data:`PLACES`."""
     are_shared()  # loads the library
     if library() is not None:
-        return {name: getattr(library(), name) for name in PLACES}
+        return {name: getattr(library(), name) for name in PLACES} | {"omp_get_thread_num": thread_number(library())}
     return {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
 
 
@@ -70,7 +72,7 @@ def _waiting_shortly() -> Iterator[bool]:
     elif _is_loaded():
         yield False
     else:
-        os.environ[name] = str(SPINS)
+        os.environ[name] = str(SPINS if may_lend() else FEW_SPINS)
         try:
             yield True
         finally:

@@ -37,6 +37,16 @@ def tile(rows: int, a: int, a_stride: int, b: int, depth: int, c: int, c_stride:
     raise NotImplementedError("tile is called from compiled code only")
 
 
+def stepped_tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
+    """Multiply rows, whose elements need not lie side by side, by a panel.
+
+    Args:
+        a_step: bytes from one element of a row to the next.
+        rows, a, a_stride, b, depth, c, c_stride, like: as for :func:`tile`.
+    """
+    raise NotImplementedError("stepped_tile is called from compiled code only")
+
+
 def gathered_tile(
     is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, like: Any
 ) -> None:  # fmt: skip
@@ -65,6 +75,22 @@ def dots(a: int, a_places: int, b: int, b_places: int, runs: int, count: int, c:
     raise NotImplementedError("dots is called from compiled code only")
 
 
+def turn(source: int, stride: int, target: int, like: Any) -> None:
+    """Transpose a square with as many rows as a vector has elements, into a panel; in compiled code only.
+
+    Args:
+        source, stride: address of the square, and the bytes from one row to the next.
+        target: address of the first of its columns in the panel.
+        like: an array of the type that all is in.
+    """
+    raise NotImplementedError("turn is called from compiled code only")
+
+
+def fetch(address: int) -> None:
+    """Have what lies at an address brought into the cache, to be written to soon; in compiled code only."""
+    raise NotImplementedError("fetch is called from compiled code only")
+
+
 def pointer(address: int, like: Any) -> Any:
     """A pointer to elements of the type of an array, from an address; in compiled code only."""
     raise NotImplementedError("pointer is called from compiled code only")
@@ -80,6 +106,18 @@ def _tile(rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride
     from .tile_code import tile
 
     return lambda rows, a, a_stride, b, depth, c, c_stride, like: tile(rows, a, a_stride, b, depth, c, c_stride, like)
+
+
+@means(stepped_tile)
+def _stepped_tile(
+    rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
+) -> Callable[..., Any]:  # fmt: skip
+    from .tile_code import stepped_tile
+
+    def call(rows, a, a_stride, a_step, b, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
+        stepped_tile(rows, a, a_stride, a_step, b, depth, c, c_stride, like)
+
+    return call
 
 
 @means(gathered_tile)
@@ -99,6 +137,20 @@ def _dots(a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c
     from .tile_code import dots
 
     return lambda a, a_places, b, b_places, runs, count, c, c_stride, like: dots(a, a_places, b, b_places, runs, count, c, c_stride, like)
+
+
+@means(turn)
+def _turn(source: Any, stride: Any, target: Any, like: Any) -> Callable[..., Any]:
+    from .tile_code import turn
+
+    return lambda source, stride, target, like: turn(source, stride, target, like)
+
+
+@means(fetch)
+def _fetch(address: Any) -> Callable[..., Any]:
+    from .tile_code import fetch
+
+    return lambda address: fetch(address)
 
 
 @means(spare)

@@ -32,6 +32,18 @@ def _tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: 
     return types.void(*[types.intp] * 7, like), generate
 
 
+def _stepped_tile(
+    typing: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
+) -> Any:  # fmt: skip
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows, a, a_stride, a_step, b, depth, c, c_stride, _ = arguments
+        code = _Code(context, builder, like)
+        code.multiply(rows, a, a_stride, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride, a_step=a_step)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 8, like), generate
+
+
 def _gathered_tile(
     typing: Any, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, like: Any
 ) -> Any:  # fmt: skip
@@ -60,6 +72,25 @@ def _dots(typing: Any, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, 
     return types.void(*[types.intp] * 8, like), generate
 
 
+def _turn(typing: Any, source: Any, stride: Any, target: Any, like: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _Code(context, builder, like).turn(*arguments[:3])
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 3, like), generate
+
+
+def _fetch(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [byte] + [number] * 3), "llvm.prefetch.p0")
+        is_written, stays, is_data = number(1), number(3), number(1)
+        builder.call(function, [builder.inttoptr(arguments[0], byte), is_written, stays, is_data])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), generate
+
+
 def _spare(typing: Any, like: Any) -> Any:
     """The address of memory on the stack of the function that asks."""
 
@@ -83,9 +114,14 @@ class _Code:
         self._suffix = f"v{self.lanes}f{8 * self.itemsize}"
 
     def multiply(
-        self, rows: Any, a: Any, a_stride: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any, vectors: int = 2
+        self, rows: Any, a: Any, a_stride: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any, vectors: int = 2,
+        a_step: Any = None,
     ) -> None:  # fmt: skip
-        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells."""
+        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
+
+        Args:
+            a_step: bytes from one element of a row to the next; None where they lie side by side.
+        """
         builder = self.builder
         done = builder.append_basic_block("done")
         choice = builder.switch(rows, done)
@@ -99,7 +135,7 @@ class _Code:
                 panel = line(loop.index)
                 parts = [self._load(self.place(panel, self._number(part), VECTOR_BYTES)) for part in range(vectors)]
                 for start, totals in zip(starts, sums, strict=True):
-                    many = self._spread(self.place(start, loop.index, self.itemsize))
+                    many = self._spread(self.place(start, loop.index, self.itemsize if a_step is None else a_step))
                     for part, total in zip(parts, totals, strict=True):
                         self._add_product(many, part, total)
             for row, totals in enumerate(sums):
@@ -133,6 +169,21 @@ class _Code:
                 to = self._as_pointer(self.place(start, self._number(column), self.itemsize), self.scalar)
                 builder.store(builder.call(reduce, (builder.load(to), builder.load(total)), fastmath=("reassoc",)), to)
 
+    def turn(self, source: Any, stride: Any, target: Any) -> None:
+        """Transpose a square: exchange, of pairs of vectors, ever larger parts."""
+        rows = [self._load(self.place(source, self._number(row), stride)) for row in range(self.lanes)]
+        part = 1
+        while part < self.lanes:
+            lower = [lane if not lane & part else self.lanes + lane - part for lane in range(self.lanes)]
+            upper = [lane + part for lane in lower]
+            for row in range(self.lanes):
+                if not row & part:
+                    pair = rows[row], rows[row + part]
+                    rows[row], rows[row + part] = (self._picked(*pair, lanes) for lanes in (lower, upper))
+            part *= 2
+        for row, value in enumerate(rows):
+            self._store(value, self.place(target, self._number(row), PANEL_BYTES))
+
     def place(self, address: Any, number: Any, stride: Any) -> Any:
         """The address of one of several things that lie *stride* bytes apart."""
         return self.builder.add(address, self.builder.mul(number, self._number(stride) if isinstance(stride, int) else stride))
@@ -164,6 +215,11 @@ class _Code:
         many = self.builder.insert_element(ir.Constant(self.vector, ir.Undefined), one, ir.Constant(ir.IntType(32), 0))
         return self.builder.shuffle_vector(many, many, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
 
+    def _picked(self, left: Any, right: Any, lanes: list[int]) -> Any:
+        """A vector of lanes of two others."""
+        number = ir.IntType(32)
+        return self.builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(number, len(lanes)), [number(lane) for lane in lanes]))
+
     def _add_product(self, left: Any, right: Any, total: Any) -> None:
         function = ir.FunctionType(self.vector, [self.vector] * 3)
         multiply_add = cgutils.get_or_insert_function(self.builder.module, function, f"llvm.fmuladd.{self._suffix}")
@@ -172,6 +228,9 @@ class _Code:
 
 pointer: Any = intrinsic(_pointer)
 tile: Any = intrinsic(_tile)
+stepped_tile: Any = intrinsic(_stepped_tile)
 gathered_tile: Any = intrinsic(_gathered_tile)
 dots: Any = intrinsic(_dots)
+turn: Any = intrinsic(_turn)
+fetch: Any = intrinsic(_fetch)
 spare: Any = intrinsic(_spare)

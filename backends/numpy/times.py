@@ -1,63 +1,146 @@
-"""Products with a sparse left operand on the CPU, by scipy.sparse; by compiled loops in the training of a large parameter."""
+"""Products on the CPU: with a sparse left operand by scipy.sparse, or by compiled loops in the training of a large parameter; dense ones by
+the BLAS or, where these are faster, by compiled loops."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core import plugins
 from ...core.context import Context
+from ...core.epilogue import Epilogue, Step
 from ...core.sparse import Parts, RowSparse, SparseRows
 
-LOOPS = "Csr", "numpy"
-"""The kernel that has the compiled loops."""
+SPARSE, DENSE = "Csr", "Products"
+"""The kernels that have the compiled loops."""
 
 FUSED_FROM = 2**17
 """Elements of a parameter in training from which on compiled loops save more time than it takes to load them."""
 
+MULTIPLIED_FROM = 2**20
+"""Product of the sizes of dense operands below which the BLAS is always faster."""
+
+MOST_BOUND = 8
+"""Calls that are kept for the arrays of one instruction."""
+
 
 class TimesKernel:
-    """``times`` and ``times_transpose`` for CSR rows and a parameter; everything else is left to the operator."""
+    """``times`` and ``times_transpose`` for CSR rows and a parameter, and for large dense operands; the rest is left to the operator."""
 
     @staticmethod
-    def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> None:
-        if not isinstance(left, SparseRows) or not _applies(op, ctx, left, right):
-            op.forward(ctx, out, left, right)
-            return
-        weights = op.right_matrix(ctx, right)
-        target = out.reshape(-1, weights.shape[1])
-        loops = _loops_for(ctx, right)
-        if not weights.flags.c_contiguous:  # SciPy would copy all of the transposed weights
-            present, columns = np.unique(left.indices, return_inverse=True)
-            target[...] = _matrix(left.parts, columns, len(present)) @ weights[present]
-        elif loops is not None:
-            loops.product(left.parts, weights, target)
-        elif left.is_one_hot:
-            np.take(weights, left.indices, axis=0, out=target, mode="clip")  # the default mode copies out first
-            target *= left.data[:, None]
+    def takes(op: Any, steps: Sequence[Step]) -> int:
+        """What the loops for dense operands take."""
+        loops = _loops(DENSE)
+        return 0 if loops is None else loops.takes(steps)
+
+    @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
+        """Whether there is nothing to gain for dense operands."""
+        return type(left) is type(right) is np.ndarray and _dense_loops(op, left, right) is None
+
+    @staticmethod
+    def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """A function that multiplies these arrays; None where loops do not do all of it."""
+        loops = _dense_loops(op, left, right)
+        if loops is None:
+            return None
+        matrices = op.matrices(ctx, out, left, right)
+        bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if loops.suits(*matrices) else None
+        return bound
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
+        if isinstance(left, SparseRows) and _applies(op, ctx, left, right):
+            _sparse_product(op, ctx, out, left, right)
         else:
-            target[...] = _matrix(left.parts, left.indices, len(weights)) @ weights
+            call = TimesKernel.bind(op, ctx, out, left, right, epilogue)
+            if call is not None:
+                call()
+                return
+            op.forward(ctx, out, left, right)
+        if epilogue is not None:
+            epilogue.forward(ctx, out)
 
     @staticmethod
-    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
-        if not isinstance(left, SparseRows) or grads[1] is None or not _applies(op, ctx, left, right):
+    def backward(
+        op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None = None
+    ) -> None:
+        loops = _dense_loops(op, left, right)
+        if epilogue is not None:
+            grad = epilogue.backward(ctx, grad, out) if loops is None else loops.send_back(ctx, epilogue, grad, out)
+        if isinstance(left, SparseRows) and grads[1] is not None and _applies(op, ctx, left, right):
+            _sparse_gradient(op, ctx, grad, grads[1], left, right)
+            if grads[0] is not None:
+                op.backward(ctx, grad, (grads[0], None), out, left, right)
+            return
+        if loops is None:
             op.backward(ctx, grad, grads, out, left, right)
             return
-        dright = grads[1]
-        width, columns = op.right_matrix(ctx, right).shape
-        product = _transposed_product if (loops := _loops_for(ctx, right)) is None else loops.transposed_product
-        present, values = product(left.parts, width, grad.reshape(-1, columns))
-        if isinstance(dright, RowSparse):
-            dright.set(present, values.reshape(len(present), *dright.shape[1:]))
-        else:
-            dright.fill(0)
-            op.right_matrix(ctx, dright)[present] = values
-        if grads[0] is not None:
-            op.backward(ctx, grad, (grads[0], None), out, left, right)
+        arrays = grad, *grads, left, right
+        bound = ctx.calls.get(tuple(map(id, arrays)))
+        if bound is None:
+            _bind_gradients(op, ctx, grad, grads, out, left, right, loops)
+            return
+        for call in bound[0]:
+            call()
+
+
+class _Noted(NamedTuple):
+    """Loops that note what they have been called for."""
+
+    loops: Any
+    calls: list[Callable[[], None]]
+
+    def suits(self, left: Any, right: Any, out: Any) -> bool:
+        suits: bool = self.loops.suits(left, right, out)
+        return suits
+
+    def multiply(self, ctx: Context, left: Any, right: Any, out: Any) -> None:
+        call = self.loops.bound(ctx, left, right, out)
+        self.calls.append(call)
+        call()
+
+
+def _bind_gradients(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, loops: Any) -> None:
+    """Compute gradients and, where loops do all of it, keep what they have been called for, for the next time with these arrays."""
+    noted = _Noted(loops, [])
+    op.backward(ctx, grad, grads, out, left, right, noted)
+    arrays = grad, *grads, left, right
+    if len(noted.calls) == sum(dx is not None for dx in grads):
+        if len(ctx.calls) >= MOST_BOUND:
+            ctx.calls.clear()
+        ctx.calls[tuple(map(id, arrays))] = noted.calls, arrays
+
+
+def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: Any) -> None:
+    weights = op.right_matrix(ctx, right)
+    target = out.reshape(-1, weights.shape[1])
+    loops = _sparse_loops(ctx, right)
+    if not weights.flags.c_contiguous:  # SciPy would copy all of the transposed weights
+        present, columns = np.unique(left.indices, return_inverse=True)
+        target[...] = _matrix(left.parts, columns, len(present)) @ weights[present]
+    elif loops is not None:
+        loops.product(left.parts, weights, target)
+    elif left.is_one_hot:
+        np.take(weights, left.indices, axis=0, out=target, mode="clip")  # the default mode copies out first
+        target *= left.data[:, None]
+    else:
+        target[...] = _matrix(left.parts, left.indices, len(weights)) @ weights
+
+
+def _sparse_gradient(op: Any, ctx: Context, grad: Any, dright: Any, left: SparseRows, right: Any) -> None:
+    width, columns = op.right_matrix(ctx, right).shape
+    product = _transposed_product if (loops := _sparse_loops(ctx, right)) is None else loops.transposed_product
+    present, values = product(left.parts, width, grad.reshape(-1, columns))
+    if isinstance(dright, RowSparse):
+        dright.set(present, values.reshape(len(present), *dright.shape[1:]))
+    else:
+        dright.fill(0)
+        op.right_matrix(ctx, dright)[present] = values
 
 
 def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
@@ -65,17 +148,24 @@ def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
     return type(right) is np.ndarray and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and right.dtype != np.float16
 
 
-def _loops_for(ctx: Context, right: Any) -> Any:
-    return _loops() if ctx.training and right.size >= FUSED_FROM else None
+def _sparse_loops(ctx: Context, right: Any) -> Any:
+    return _loops(SPARSE) if ctx.training and right.size >= FUSED_FROM else None
 
 
-@lru_cache(maxsize=1)
-def _loops() -> Any:
-    """The loops that a plugin has registered; None if there are none."""
+def _dense_loops(op: Any, left: Any, right: Any) -> Any:
+    """The loops for dense operands, where these may be large enough."""
+    if type(left) is np.ndarray and type(right) is np.ndarray and left.size * right.size >= MULTIPLIED_FROM and hasattr(op, "matrices"):
+        return _loops(DENSE)
+    return None
+
+
+@lru_cache(maxsize=2)
+def _loops(name: str) -> Any:
+    """The loops that a plugin has registered under a name; None if there are none."""
     try:
-        return plugins.kernels.get(LOOPS) if LOOPS in plugins.kernels else None
+        return plugins.kernels.get((name, "numpy")) if (name, "numpy") in plugins.kernels else None
     except ImportError as error:
-        message = f"products with sparse operands are slower than they could be: their loops cannot be imported, {error}"
+        message = f"products are slower than they could be: their loops cannot be imported, {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
 

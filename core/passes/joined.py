@@ -32,10 +32,10 @@ def _joined(program: Program, before: Instruction, readers: list[Instruction]) -
     """What takes the place of all that read a result, so that they do without it; nothing if one of them cannot."""
     result, found = before.outputs[0], {}
     for reader in readers:
-        first, *rest = reader.inputs
-        inputs = (*before.inputs, *rest)
-        if first != result or result in rest or reader.loop is not None:
+        if reader.inputs.count(result) != 1 or reader.loop is not None:
             return {}
+        position = reader.inputs.index(result)
+        inputs = (*reader.inputs[:position], *before.inputs, *reader.inputs[position + 1 :])
         op = reader.op.after(before, reader, [program.slots[index].spec for index in inputs])
         if op is None:
             return {}

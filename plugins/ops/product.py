@@ -20,6 +20,7 @@ from . import csr
 from .contraction import contract, fill
 from .embedded_product import EmbeddedTimes
 from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
+from .shaping import TransposeAxes
 from .sparse_product import (
     left_gradient_of_right,
     left_product,
@@ -101,7 +102,14 @@ class Times(Op):
             flop = flop * numbers_in(operand) // max(size_of(operand.shape), 1)
         return flop
 
-    def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
+    def matrices(self, ctx: Context, out: Any, left: Any, right: Any) -> tuple[Any, Any, Any]:
+        """View dense operands and the result as matrices, or stacks of them, of which the last is the product of the first two."""
+        w = self.right_matrix(ctx, right)
+        x, y = matrices(ctx, left, w, out)
+        return x, w, y
+
+    def forward(self, ctx: Context, out: Any, left: Any, right: Any, loops: Any = None) -> None:
+        """Also with *loops* that compute the products of dense matrices which suit them, as a kernel has."""
         if isinstance(left, SparseRows):
             left = self._summable(ctx, left, right)
         if isinstance(left, SparseRows):
@@ -112,11 +120,10 @@ class Times(Op):
             k, n = self.right_size(static_shape(right, ctx.layouts[1]))
             self._right_product(ctx, stacked(left, k, ctx.layouts[0]), right, stacked(out, n, ctx.layout))
         else:
-            w = self.right_matrix(ctx, right)
-            x, y = matrices(ctx, left, w, out)
-            multiply(ctx.xp, x, w, y)
+            multiply(ctx, *self.matrices(ctx, out, left, right), loops)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> None:
+    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, loops: Any = None) -> None:
+        """Also with *loops*, as :meth:`forward`."""
         dleft, dright = grads
         left = self._summable(ctx, left, right)
         if isinstance(dright, RowSparse):
@@ -128,14 +135,14 @@ class Times(Op):
                 left_gradient_of_right(ctx.xp, flat_rows(ctx.xp, left, k), stacked(grad, n, ctx.layout), stack_of(dw))
             else:
                 x, dy = matrices(ctx, left, dw, grad)
-                multiply(ctx.xp, x.swapaxes(-1, -2), dy, dw)
+                multiply(ctx, x.swapaxes(-1, -2), dy, dw, loops)
         if dleft is None:
             return
         if isinstance(right, SparseRows) and not isinstance(left, SparseRows):
             k, n = self.right_size(static_shape(right, ctx.layouts[1]))
             self._gradient_of_left(ctx, right, stacked(grad, n, ctx.layout), stacked(dleft, k, ctx.layouts[0]))
         else:
-            left_gradient(ctx, dleft, self.right_matrix(ctx, dense(ctx, right)), grad)
+            left_gradient(ctx, dleft, self.right_matrix(ctx, dense(ctx, right)), grad, loops)
 
     def _summable(self, ctx: Context, left: Any, right: Any) -> Any:
         """The left operand; dense in an outer product, which does not sum over its sparse axis."""
@@ -147,11 +154,13 @@ class Times(Op):
         return index == 1 and left.sparse and right.axes == () and right.rank - self.output_rank == 1
 
     def after(self, before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
-        x, *matrices = inputs
-        is_embedding = type(before.op) is type(self) is Times and x.sparse and x.rank == 1 and x.axes != ()
-        if not is_embedding or any(matrix.axes != () or matrix.rank != 2 or matrix.sparse for matrix in matrices):
+        if type(self) is not Times:
             return None
-        return EmbeddedTimes(look_up=(before.forward, before.backward), multiply=(own.forward, own.backward))
+        if own.inputs[0] == before.outputs[0]:
+            return _embedded(before, own, inputs) if type(before.op) is Times else None
+        is_turned = isinstance(before.op, TransposeAxes) and inputs[1].rank == 2 and before.op.order(2) == (1, 0)
+        are_stacks = all(spec.axes and not spec.sparse for spec in inputs)
+        return TransposeTimes(output_rank=1) if is_turned and are_stacks and self.output_rank == 1 else None
 
     def _row_sparse_gradient(self, ctx: Context, grad: Any, dright: RowSparse, left: SparseRows) -> None:
         width = size_of(dright.shape[1:])
@@ -203,6 +212,15 @@ class TransposeTimes(Times):
         transposed_gradient_of_left(ctx.xp, right.parts, dy, dleft)
 
 
+def _embedded(before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
+    """An embedding and the product that follows it in one."""
+    x, *matrices = inputs
+    is_embedding = x.sparse and x.rank == 1 and x.axes != ()
+    if not is_embedding or any(matrix.axes != () or matrix.rank != 2 or matrix.sparse for matrix in matrices):
+        return None
+    return EmbeddedTimes(look_up=(before.forward, before.backward), multiply=(own.forward, own.backward))
+
+
 # ---- shapes --------------------------------------------------------------------------------------
 
 
@@ -229,15 +247,17 @@ def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
     return flat(left, k) if ctx.layouts[0] is None else left.reshape(rows, m, k), out.reshape(rows, m, n)
 
 
-def multiply(xp: Any, left: Any, right: Any, out: Any) -> None:
+def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -> None:
     """Write the product of two matrices, or of two stacks of them; for single ones ``dot`` is half as long in getting under way."""
-    if right.ndim == 2 and out.flags.c_contiguous:
-        xp.dot(left, right, out)
+    if loops is not None and loops.suits(left, right, out):
+        loops.multiply(ctx, left, right, out)
+    elif right.ndim == 2 and out.flags.c_contiguous:
+        ctx.xp.dot(left, right, out)
     else:
-        xp.matmul(left, right, out=out)
+        ctx.xp.matmul(left, right, out=out)
 
 
-def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
+def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any, loops: Any) -> None:
     """Write the gradient of the left operand: the result's gradient times the transposed right operand."""
     dx, dy = matrices(ctx, dleft, w, grad)
     if w.ndim == 2 and len(dx) < FEW_ROWS:
@@ -246,9 +266,10 @@ def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any) -> None:
         ctx.xp.copyto(dx, turned.T)
         return
     if dx.ndim == w.ndim:
-        # NumPy's matmul does not call the BLAS where there is one product to sum.
-        product = ctx.xp.multiply if dy.shape[-1] == 1 else ctx.xp.matmul
-        product(dy, w.swapaxes(-1, -2), out=dx)
+        if dy.shape[-1] == 1:  # NumPy's matmul does not call the BLAS where there is one product to sum
+            ctx.xp.multiply(dy, w.swapaxes(-1, -2), out=dx)
+        else:
+            multiply(ctx, dy, w.swapaxes(-1, -2), dx, loops)
         return
     rows, m, n = dy.shape
     k = dx.shape[1]

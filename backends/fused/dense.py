@@ -1,0 +1,98 @@
+"""Which products of dense matrices compiled loops compute, and what they do beside.
+
+Numba, and the loops that it compiles, are imported when there is enough to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ...core.context import Context
+from ...core.epilogue import Epilogue, Step
+
+FUSED_FROM, ROWS_FROM = 2**22, 384
+"""Multiplications in a product, and rows of it, from which on loops are faster than the BLAS."""
+
+STACKED_FROM = 2**20
+"""Multiplications in all products of a stack, which NumPy computes one by one."""
+
+LEAST = 32
+"""Rows, columns and depth of products that are worth panels."""
+
+WIDTH, MOST_WASTED = 32, 0.1
+"""Columns that panels are rounded to, and the part of these that may be empty."""
+
+CUT_FROM = 2**17
+"""Elements of a gradient that a rectifier sends back from which on a loop is faster."""
+
+
+class Products:
+    """Loops for float32 and float64, with a bias and a rectifier that follow."""
+
+    @staticmethod
+    def takes(steps: Sequence[Step]) -> int:
+        """A sum with a number for each column, and a rectifier."""
+        names = [step.op.op_name for step in steps[:2]]
+        if names[0] != "Plus" or not _is_bias(steps[0]):
+            return 0
+        return 2 if names[1:] == ["ReLU"] else 1
+
+    @staticmethod
+    def suits(left: Any, right: Any, out: Any) -> bool:
+        """Whether loops are faster at writing the product of two matrices, or of two stacks of them, to *out*."""
+        m, n = out.shape[-2:]
+        depth = left.shape[-1]
+        if min(m, n, depth) < LEAST or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
+            return False
+        if out.ndim == 2:
+            is_large = m >= ROWS_FROM and m * n * depth >= FUSED_FROM
+            return is_large and _fills_panels(n) and left.strides[1] == left.itemsize and out.strides[1] == out.itemsize
+        if out.strides[2] != out.itemsize:
+            n = m
+        return out.size * depth >= STACKED_FROM and _fills_panels(n) and out.itemsize in out.strides[1:]
+
+    @staticmethod
+    def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
+        """Write such a product."""
+        _module().multiply(ctx, left, right, out)
+
+    @staticmethod
+    def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """A function that writes such a product with what follows; None where it cannot."""
+        call: Callable[[], None]
+        if epilogue is None:
+            call = _module().bound(ctx, left, right, out)
+            return call
+        (bias,) = epilogue.others
+        if bias.size != out.shape[-1] or out.strides[-1] != out.itemsize:
+            return None
+        call = _module().bound(ctx, left, right, out, bias.reshape(-1), len(epilogue.steps) > 1)
+        return call
+
+    @staticmethod
+    def send_back(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> Any:
+        """The gradient of the product, after which come the steps; writes those of their operands."""
+        (bias_grad,) = epilogue.grads
+        is_cut = len(epilogue.steps) > 1 and bias_grad is not None
+        if not is_cut or out.size < CUT_FROM or out.dtype.char not in "fd" or bias_grad.size != out.shape[-1]:
+            return epilogue.backward(ctx, grad, out)
+        return _module().cut_back(ctx, grad, out, bias_grad.reshape(-1))
+
+
+def _is_bias(step: Step) -> bool:
+    """Whether what is added has a number for each of so many columns as panels may have."""
+    (spec,) = step.others
+    return spec.axes == () and len(spec.dims) == 1 and spec.dims[0] >= LEAST and _fills_panels(spec.dims[0])
+
+
+def _fills_panels(columns: int) -> bool:
+    return -columns % WIDTH <= MOST_WASTED * columns
+
+
+@lru_cache(maxsize=1)
+def _module() -> Any:
+    from . import products
+
+    return products

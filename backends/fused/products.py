@@ -1,0 +1,209 @@
+"""Products of dense matrices, and of stacks of them, in compiled loops, with the bias and the rectifier that follow.
+
+Threads share rows.  What these are multiplied by is copied to panels of columns, whose rows lie one behind the other; then a few rows at a
+time meet one panel after another.  Each element of the result is a sum in an order that the sizes alone decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.threads import max_threads
+from .language import carray, helper, prange
+from .loops import Loop
+from .pieces import address
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, stepped_tile, turn
+
+PANELS_BYTES = 2**19
+"""Bytes of panels that stay in a processor's second cache."""
+
+DEPTH = 1024
+"""Products that are added up before they are added to the result."""
+
+SUMMED = 64
+"""Rows of a gradient that are summed one after another."""
+
+
+@Loop
+def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes: Any) -> None:
+    """Write products of matrices.
+
+    Args:
+        work: a row for each thread, in which some panels fit.
+        a, b, c: addresses of the operands and the result.
+        bias: what is added to each row of the result; empty for nothing.
+        is_cut: whether what is negative becomes zero then.
+        sizes: number of products; rows, depth and columns of each; columns of the panels that are made at a time; how many bytes lie
+            between products, rows and elements of a row of the first operand, of the second one, and between products and rows of the
+            result.
+    """
+    count, m, depth, n, batch, a_next, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride = sizes
+    threads, itemsize = len(work), work.itemsize
+    width = PANEL_BYTES // itemsize
+    parts, batches, groups = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + MOST_ROWS - 1) // MOST_ROWS
+    for thread in prange(threads):
+        result, panels = spare(work), address(work, thread * work.shape[1])
+        group, stop, packed = count * groups * thread // threads, count * groups * (thread + 1) // threads, -1
+        while group < stop:
+            product, first = group // groups, group % groups * MOST_ROWS
+            last = min(m, first + (stop - group) * MOST_ROWS)
+            group += (last - first + MOST_ROWS - 1) // MOST_ROWS
+            for number in range(parts * batches):
+                part, begin_column = number // batches, number % batches * batch
+                end_column = min(n, begin_column + batch)
+                begin, end = depth * part // parts, depth * (part + 1) // parts
+                panel_size = (end - begin) * PANEL_BYTES
+                if product * parts * batches + number != packed:
+                    packed = product * parts * batches + number
+                    from_b = b + product * b_next + begin * b_stride
+                    _pack(panels, from_b, b_stride, b_step, end - begin, begin_column, end_column, work)
+                is_last = part == parts - 1
+                cuts = is_cut and is_last
+                for row in range(first, last, MOST_ROWS):
+                    rows, left = min(MOST_ROWS, last - row), a + product * a_next + row * a_stride + begin * a_step
+                    for column in range(begin_column, end_column, width):
+                        known, to = min(width, end_column - column), c + product * c_next + row * c_stride + column * itemsize
+                        for line in range(2 * rows):
+                            fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
+                        added = bias[column * is_last : (column + known) * is_last]
+                        is_plain = known == width and part == 0 and len(added) == 0 and not cuts
+                        where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
+                        panel = panels + (column - begin_column) // width * panel_size
+                        stepped_tile(rows, left, a_stride, a_step, panel, end - begin, where, apart, work)
+                        if not is_plain:
+                            _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
+
+
+@helper
+def _pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
+    """Copy columns of a matrix to panels."""
+    width = PANEL_BYTES // like.itemsize
+    for column in range(begin, end, width):
+        panel, known = panels + (column - begin) // width * depth * PANEL_BYTES, min(width, end - column)
+        if step == like.itemsize:
+            _copy(panel, b + column * step, stride, depth, known, like)
+        else:
+            _copy_turned(panel, b + column * step, stride, step, depth, known, like)
+
+
+@helper
+def _copy(panel: int, b: int, stride: int, depth: int, known: int, like: Any) -> None:
+    """Copy so many columns of a matrix."""
+    width = PANEL_BYTES // like.itemsize
+    for row in range(depth):
+        source, target = carray(pointer(b + row * stride, like), width), carray(pointer(panel + row * PANEL_BYTES, like), width)
+        if known == width:
+            for column in range(width):
+                target[column] = source[column]
+        else:
+            for column in range(known):
+                target[column] = source[column]
+
+
+@helper
+def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: int, like: Any) -> None:
+    """Copy so many columns of a matrix whose columns lie one behind the other."""
+    lanes = VECTOR_BYTES // like.itemsize
+    whole = known // lanes * lanes
+    turned = 0
+    if stride == like.itemsize:
+        turned = depth // lanes * lanes
+        for row in range(0, turned, lanes):
+            for column in range(0, whole, lanes):
+                turn(b + column * step + row * stride, step, panel + row * PANEL_BYTES + column * like.itemsize, like)
+    for row in range(depth):
+        target = carray(pointer(panel + row * PANEL_BYTES, like), known)
+        for column in range(whole * (row < turned), known):
+            target[column] = carray(pointer(b + row * stride + column * step, like), 1)[0]
+
+
+@helper
+def _finish(c: int, stride: int, result: int, rows: int, known: int, is_sum: bool, bias: Any, is_cut: bool, like: Any) -> None:
+    """Write rows of a result to where they belong, or add them, with what follows."""
+    width = PANEL_BYTES // like.itemsize
+    for row in range(rows):
+        source = carray(pointer(result + row * PANEL_BYTES, like), width)
+        target = carray(pointer(c + row * stride, like), width)
+        if known == width:
+            _finish_row(target, source, width, is_sum, bias, is_cut)
+        else:
+            _finish_row(target, source, known, is_sum, bias, is_cut)
+
+
+@helper
+def _finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, is_cut: bool) -> None:
+    if is_sum:
+        for i in range(size):
+            source[i] += target[i]
+    if len(bias) > 0:
+        for i in range(size):
+            source[i] += bias[i]
+    if is_cut:
+        for i in range(size):
+            source[i] = source.dtype.type(0) if source[i] < 0 else source[i]
+    for i in range(size):
+        target[i] = source[i]
+
+
+@Loop
+def _cut_back(grad: Any, out: Any, cut: Any, sums: Any) -> None:
+    """Write the gradient that a rectifier sends back, and the sum of some of its rows after the other."""
+    zero, one = grad.dtype.type(0), grad.dtype.type(1)
+    rows, columns = grad.shape
+    for part in prange(len(sums)):
+        total = sums[part]
+        total[:] = 0
+        for row in range(rows * part // len(sums), rows * (part + 1) // len(sums)):
+            for i in range(columns):
+                value = grad[row, i] * (one if out[row, i] > 0 else zero)
+                cut[row, i] = value
+                total[i] += value
+
+
+def cut_back(ctx: Context, grad: Any, out: Any, bias_grad: Any) -> Any:
+    """The gradient of what a rectifier with the result *out* was applied to, in scratch space.
+
+    Args:
+        bias_grad: where the sum of its rows goes.
+    """
+    columns = out.shape[-1]
+    flat = out.reshape(-1, columns)
+    cut = ctx.scratch("cut", out.shape, out.dtype)
+    sums = ctx.scratch("sums", (-(-len(flat) // SUMMED), columns), out.dtype)
+    _cut_back.run(True, grad.reshape(flat.shape), flat, cut.reshape(flat.shape), sums)
+    np.add.reduce(sums, axis=0, out=bias_grad)
+    return cut
+
+
+def multiply(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, is_cut: bool = False) -> None:
+    """Write the product of matrices *left* ``(m, depth)`` and *right* ``(depth, n)``, or of stacks of such, to *out*, of which rows or
+    columns are contiguous.
+
+    Args:
+        bias: an array of shape ``(n,)`` that is added to each row; None for none.
+        is_cut: whether negative results become zero then.
+    """
+    _multiply.run(True, *_arguments(ctx, left, right, out, bias, is_cut))
+
+
+def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, is_cut: bool = False) -> Callable[[], None]:
+    """A function that does what :func:`multiply` does with these arrays."""
+    call = _multiply.bound(True, *_arguments(ctx, left, right, out, bias, is_cut))
+    call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
+    return call
+
+
+def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, is_cut: bool) -> tuple[Any, ...]:
+    if out.strides[-1] != out.itemsize:
+        left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
+    (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
+    width, at_once = PANEL_BYTES // out.itemsize, min(depth, DEPTH)
+    panels = min(-(-n // width), max(1, PANELS_BYTES // (at_once * PANEL_BYTES)))
+    work = ctx.scratch("panels", (max_threads(), at_once * panels * width), out.dtype)
+    strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
+    sizes = count, m, depth, n, panels * width, *strides[:-1]
+    return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, is_cut, sizes
