@@ -15,11 +15,13 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from .apart import OPAQUE_POINTERS, engine_of, thread_number
 from .blas import Blas, find
 
 PTHREADS = 1
 """What ``openblas_get_parallel`` says of an OpenBLAS with threads of its own."""
+
+OPAQUE_POINTERS = 17
+"""The version of LLVM from which on pointers have no types."""
 
 CODE = """
 %jobs = type {{ptr, i32, i64, ptr, i32, i1}}  ; what to call, number of jobs, size of one, the first, an option, whether they ran
@@ -127,10 +129,9 @@ def lend(name: str) -> bool:
     places = _most_threads(library) // 2
     if library.get_threads() > places:
         return False
-    functions["cntk_omp_thread"] = thread_number(openmp)
     for name, function in functions.items():
         llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
-    engine = engine_of(CODE.format(places=places))
+    engine = _engine(CODE.format(places=places))
     set_callback = functions["cntk_blas_set_callback"]
     callback, busy = ctypes.c_void_p(engine.get_function_address("callback")), ctypes.c_void_p(engine.get_global_value_address("busy"))
     lock, unlock = partial(openmp.GOMP_critical_name_start, busy), partial(openmp.GOMP_critical_name_end, busy)
@@ -171,3 +172,14 @@ def _most_threads(library: Blas) -> int:
     describe.restype = ctypes.c_char_p
     found = re.search(rb"MAX_THREADS=(\d+)", describe())
     return int(found[1]) if found else 0
+
+
+@lru_cache(maxsize=1)
+def _engine(code: str) -> Any:
+    """The code, compiled in the quickest way, for there is nothing to optimise; it is kept as long as the process runs."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), target)
+    engine.finalize_object()
+    return engine

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
-from .apart import thread_number
 from .blas_threads import lend, may_lend
 
 LIBRARY = "libgomp.so.1"
@@ -59,7 +58,7 @@ def places() -> dict[str, Any]:
     """The functions of :data:`PLACES`."""
     are_shared()  # loads the library
     if library() is not None:
-        return {name: getattr(library(), name) for name in PLACES} | {"omp_get_thread_num": thread_number(library())}
+        return {name: getattr(library(), name) for name in PLACES}
     return {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
 
 
