@@ -246,8 +246,8 @@ class Binding:
             yield _check_for_nan, (self.backend.xp, result), instruction.node
 
     def _is_declined(self, instruction: Instruction) -> bool:
-        """Whether its kernel leaves the arrays that are bound to the operator's own methods."""
-        declines = instruction.declines
+        """Whether its kernel leaves the arrays that are bound to the operator's own methods; in loops, other arrays come with each step."""
+        declines = None if instruction.loop is not None else instruction.declines
         return declines is not None and declines(self.contexts[instruction], self.result(instruction), *self.operands(instruction))
 
     @staticmethod
