@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .op import Elementwise, Op, includes
@@ -47,9 +48,13 @@ class Epilogue(NamedTuple):
 
     def forward(self, ctx: Context, out: Any) -> None:
         """Apply the steps to *out* in place: what a kernel does that has not applied them itself."""
+        for call in self.calls(ctx, out):
+            call()
+
+    def calls(self, ctx: Context, out: Any) -> list[Callable[[], None]]:
+        """What :meth:`forward` calls."""
         others = iter(self.others)
-        for step in self.steps:
-            step.op.forward(ctx, out, *step.operands(out, others))
+        return [partial(step.op.forward, ctx, out, *step.operands(out, others)) for step in self.steps]
 
     def backward(self, ctx: Context, grad: Any, out: Any) -> Any:
         """Write the gradients of the other operands, and give that of the result before the steps: *grad* itself, or scratch space."""

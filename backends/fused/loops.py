@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from struct import Struct
 from typing import Any
 
@@ -74,10 +75,10 @@ class Loop:
 
         It must not be called by several threads at a time.
         """
-        run = self._for(arguments).bound(arguments)
+        run, is_shared = self._for(arguments).bound(arguments), shared and self._has_turns
 
         def call() -> None:
-            if not run(self._threads(shared)):
+            if not run(self._threads(is_shared) if is_shared else 1):
                 raise self._failure()
 
         return call
@@ -134,7 +135,7 @@ class _Compiled:
         except IndexError:
             row = ctypes.create_string_buffer(self._struct.size)
         self._pack(row, arguments)
-        went_well = self._run(threads, row)
+        went_well = self._run(row, threads)
         self._rows.append(row)
         return went_well
 
@@ -143,7 +144,7 @@ class _Compiled:
         row = ctypes.create_string_buffer(self._struct.size)
         row.arguments = arguments  # type: ignore[attr-defined]  # the row refers to them by their addresses
         self._pack(row, arguments)
-        return lambda threads: self._run(threads, row)
+        return partial(self._run, row)
 
     def _pack(self, row: Any, arguments: Sequence[Any]) -> None:
         values = [id(argument) if isinstance(argument, ndarray) else argument for argument in arguments]
@@ -151,7 +152,7 @@ class _Compiled:
             values = [number for value in values for number in (value if type(value) is tuple else (value,))]
         self._struct.pack_into(row, 0, 0, *values)
 
-    def _run(self, threads: int, row: Any) -> bool:
+    def _run(self, row: Any, threads: int) -> bool:
         if threads > 1:
             openmp.library().GOMP_parallel(self._address, row, threads, 0)
         else:

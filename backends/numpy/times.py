@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,13 +44,18 @@ class TimesKernel:
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that multiplies these arrays; None where loops do not do all of it."""
-        loops = _dense_loops(op, left, right)
-        if loops is None:
+        """A function that multiplies these arrays; None where the operator had better be called."""
+        if not type(left) is type(right) is np.ndarray or not hasattr(op, "matrices"):
             return None
-        matrices = op.matrices(ctx, out, left, right)
-        bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if loops.suits(*matrices) else None
-        return bound
+        matrices = x, w, y = op.matrices(ctx, out, left, right)
+        if not all(map(np.may_share_memory, matrices, (left, right, out))):  # they hold what the arrays hold now
+            return None
+        loops = _dense_loops(op, left, right)
+        bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if loops is not None and loops.suits(*matrices) else None
+        if bound is not None or epilogue is None:
+            return bound
+        product = partial(np.dot, x, w, y) if w.ndim == 2 and y.flags.c_contiguous else partial(np.matmul, x, w, out=y)
+        return partial(_call, [product, *epilogue.calls(ctx, out)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
@@ -85,8 +90,12 @@ class TimesKernel:
         if bound is None:
             _bind_gradients(op, ctx, grad, grads, out, left, right, loops)
             return
-        for call in bound[0]:
-            call()
+        _call(bound[0])
+
+
+def _call(calls: Sequence[Callable[[], Any]]) -> None:
+    for call in calls:
+        call()
 
 
 class _Noted(NamedTuple):
