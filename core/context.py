@@ -21,10 +21,9 @@ class Context:
         layouts: layout of each operand, None for one without dynamic axes; refreshed before every pass.
         layout: layout of the result, None when it has no dynamic axes.
         state: any object, kept from forward to the backward step that belongs to it.
-        calls: what a kernel has bound to arrays, for as long as it likes.
     """
 
-    __slots__ = ("_kept", "_pool", "_scratch", "_sums", "backend", "calls", "layout", "layouts", "state", "training", "xp")
+    __slots__ = ("_kept", "_pool", "_scratch", "_sums", "backend", "layout", "layouts", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -33,7 +32,6 @@ class Context:
         self.layouts: Sequence[Layout | None] = ()
         self.layout: Layout | None = None
         self.state: Any = None
-        self.calls: dict[Any, Any] = {}
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ FUSED_FROM = 2**17
 
 MULTIPLIED_FROM = 2**20
 """Product of the sizes of dense operands below which the BLAS is always faster."""
-
-MOST_BOUND = 8
-"""Calls that are kept for the arrays of one instruction."""
 
 
 class TimesKernel:
@@ -45,17 +42,12 @@ class TimesKernel:
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that multiplies these arrays; None where the operator had better be called."""
-        if not type(left) is type(right) is np.ndarray or not hasattr(op, "matrices"):
+        if not type(left) is type(right) is np.ndarray:
             return None
-        matrices = x, w, y = op.matrices(ctx, out, left, right)
-        if not all(map(np.may_share_memory, matrices, (left, right, out))):  # they hold what the arrays hold now
-            return None
-        loops = _dense_loops(op, left, right)
-        bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if loops is not None and loops.suits(*matrices) else None
+        bound = _bound_to_loops(op, ctx, out, left, right, epilogue)
         if bound is not None or epilogue is None:
             return bound
-        product = partial(np.dot, x, w, y) if w.ndim == 2 and y.flags.c_contiguous else partial(np.matmul, x, w, out=y)
-        return partial(_call, [product, *epilogue.calls(ctx, out)])
+        return partial(_call, [partial(op.forward, ctx, out, left, right), *epilogue.calls(ctx, out)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
@@ -82,15 +74,7 @@ class TimesKernel:
             if grads[0] is not None:
                 op.backward(ctx, grad, (grads[0], None), out, left, right)
             return
-        if loops is None:
-            op.backward(ctx, grad, grads, out, left, right)
-            return
-        arrays = grad, *grads, left, right
-        bound = ctx.calls.get(tuple(map(id, arrays)))
-        if bound is None:
-            _bind_gradients(op, ctx, grad, grads, out, left, right, loops)
-            return
-        _call(bound[0])
+        op.backward(ctx, grad, grads, out, left, right, *(() if loops is None else (loops,)))
 
 
 def _call(calls: Sequence[Callable[[], Any]]) -> None:
@@ -98,31 +82,15 @@ def _call(calls: Sequence[Callable[[], Any]]) -> None:
         call()
 
 
-class _Noted(NamedTuple):
-    """Loops that note what they have been called for."""
-
-    loops: Any
-    calls: list[Callable[[], None]]
-
-    def suits(self, left: Any, right: Any, out: Any) -> bool:
-        suits: bool = self.loops.suits(left, right, out)
-        return suits
-
-    def multiply(self, ctx: Context, left: Any, right: Any, out: Any) -> None:
-        call = self.loops.bound(ctx, left, right, out)
-        self.calls.append(call)
-        call()
-
-
-def _bind_gradients(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, loops: Any) -> None:
-    """Compute gradients and, where loops do all of it, keep what they have been called for, for the next time with these arrays."""
-    noted = _Noted(loops, [])
-    op.backward(ctx, grad, grads, out, left, right, noted)
-    arrays = grad, *grads, left, right
-    if len(noted.calls) == sum(dx is not None for dx in grads):
-        if len(ctx.calls) >= MOST_BOUND:
-            ctx.calls.clear()
-        ctx.calls[tuple(map(id, arrays))] = noted.calls, arrays
+def _bound_to_loops(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None) -> Callable[[], None] | None:
+    """A function that has loops multiply dense operands; None where they do not do all of it."""
+    loops = _dense_loops(op, left, right)
+    if loops is None:
+        return None
+    matrices = op.matrices(ctx, out, left, right)
+    are_views = all(map(np.may_share_memory, matrices, (left, right, out)))  # copies would hold what operands hold now
+    bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if are_views and loops.suits(*matrices) else None
+    return bound
 
 
 def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: Any) -> None:

@@ -108,8 +108,7 @@ class Times(Op):
         x, y = matrices(ctx, left, w, out)
         return x, w, y
 
-    def forward(self, ctx: Context, out: Any, left: Any, right: Any, loops: Any = None) -> None:
-        """Also with *loops* that compute the products of dense matrices which suit them, as a kernel has."""
+    def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
         if isinstance(left, SparseRows):
             left = self._summable(ctx, left, right)
         if isinstance(left, SparseRows):
@@ -120,10 +119,10 @@ class Times(Op):
             k, n = self.right_size(static_shape(right, ctx.layouts[1]))
             self._right_product(ctx, stacked(left, k, ctx.layouts[0]), right, stacked(out, n, ctx.layout))
         else:
-            multiply(ctx, *self.matrices(ctx, out, left, right), loops)
+            multiply(ctx, *self.matrices(ctx, out, left, right))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, loops: Any = None) -> None:
-        """Also with *loops*, as :meth:`forward`."""
+        """Also with *loops* that compute the products of dense matrices which suit them, as a kernel has."""
         dleft, dright = grads
         left = self._summable(ctx, left, right)
         if isinstance(dright, RowSparse):
