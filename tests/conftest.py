@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,24 @@ def three_threads() -> Iterator[None]:
     threads.set_max_threads(3)
     yield
     threads.set_max_threads(before)
+
+
+@pytest.fixture
+def note(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType, str], list[Any]]:
+    """Notes from now on the objects of a class, which a module has under a name."""
+
+    def noted(module: ModuleType, name: str) -> list[Any]:
+        made: list[Any] = []
+        kind = getattr(module, name)
+
+        def begin(self: Any, *arguments: Any) -> None:
+            kind.__init__(self, *arguments)
+            made.append(self)
+
+        monkeypatch.setattr(module, name, type(name, (kind,), {"__init__": begin}))
+        return made
+
+    return noted
 
 
 @pytest.fixture(params=all_devices(), ids=lambda device: device.backend.name)

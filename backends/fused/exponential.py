@@ -20,6 +20,13 @@ Function = Callable[[Any], Any]
 CONTRACT = {"contract"}
 """What lets the compiler multiply and add in one instruction."""
 
+TO_TWO, HIGH, LOW = 1.44269504088896341, 0.693145751953125, 1.42860682030941723212e-6
+"""1 / log(2), and log(2) in two parts, the first of which has few digits."""
+
+ODD = 1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1
+EVEN = 3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1
+"""Terms of polynomials in x², the odd and the even part of a fraction that comes near the exponential."""
+
 SHARED_FROM = 2**16
 """Exponentials in a call from which on it gains by a second thread, which must be woken."""
 
@@ -42,7 +49,7 @@ def _function(real: Any, whole: Any, near: Function) -> Function:
         near: the exponential of what is no further from 0 than log(2) / 2.
     """
     limits = np.finfo(real)
-    to_two, high, low = (real(c) for c in (1.44269504088896341, 0.693145751953125, 1.42860682030941723212e-6))
+    to_two, high, low = map(real, (TO_TWO, HIGH, LOW))
     most, least = np.nextafter(np.log(limits.max), real(0)), real((limits.minexp + 1) * np.log(2))
     rounder, digits, zero, infinity = real(1.5 * 2.0**limits.nmant), whole(limits.nmant), real(0), real(np.inf)
 
@@ -70,8 +77,7 @@ def _single() -> Function:
 
 
 def _double() -> Function:
-    p0, p1, p2 = 1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1
-    q0, q1, q2 = 3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1
+    (p0, p1, p2), (q0, q1, q2) = ODD, EVEN
 
     @helper(fastmath=CONTRACT)
     def near(x: Any) -> Any:

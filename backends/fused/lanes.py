@@ -86,31 +86,43 @@ def has_nan(x: Any) -> bool:
     return found
 
 
-@helper(fastmath=SUM)
-def _sum(x: Any) -> Any:
+def _in_blocks(part: Callable[..., Any]) -> Callable[..., Any]:
+    """A sum over rows x and y, in float64, of what *part* sums up for x, a number and y in their own type."""
+    summed = helper(fastmath=SUM)(part)
+
+    @helper
+    def total(x: Any, edge: Any, y: Any) -> float:
+        if x.size <= BLOCK:
+            return np.float64(summed(x, edge, y))
+        total = 0.0
+        for begin in range(0, x.size, BLOCK):
+            total += summed(x[begin : begin + BLOCK], edge, y[begin : begin + BLOCK])
+        return total
+
+    return total
+
+
+def _sum(x: Any, edge: Any, y: Any) -> Any:
     total = x.dtype.type(0)
     for i in range(x.size):
         total += x[i]
     return total
 
 
-@helper(fastmath=SUM)
-def _sum_of_products(x: Any, y: Any) -> Any:
+def _sum_of_products(x: Any, edge: Any, y: Any) -> Any:
     total = x.dtype.type(0)
     for i in range(x.size):
         total += x[i] * y[i]
     return total
 
 
-@helper(fastmath=SUM)
-def _sum_of_powers(x: Any, edge: Any) -> Any:
+def _sum_of_powers(x: Any, edge: Any, y: Any) -> Any:
     total = x.dtype.type(0)
     for i in range(x.size):
         total += exp(x[i] - edge)
     return total
 
 
-@helper(fastmath=SUM)
 def _write_powers(x: Any, edge: Any, y: Any) -> Any:
     total = x.dtype.type(0)
     for i in range(x.size):
@@ -120,45 +132,28 @@ def _write_powers(x: Any, edge: Any, y: Any) -> Any:
     return total
 
 
+_elements, _products, _powers, _written_powers = map(_in_blocks, (_sum, _sum_of_products, _sum_of_powers, _write_powers))
+
+
 @helper
 def add_up(x: Any) -> float:
     """The sum of the elements."""
-    if x.size <= BLOCK:
-        return np.float64(_sum(x))
-    total = 0.0
-    for begin in range(0, x.size, BLOCK):
-        total += _sum(x[begin : begin + BLOCK])
-    return total
+    return _elements(x, 0, x)
 
 
 @helper
 def inner(x: Any, y: Any) -> float:
     """The sum of the products of two rows' elements."""
-    if x.size <= BLOCK:
-        return np.float64(_sum_of_products(x, y))
-    total = 0.0
-    for begin in range(0, x.size, BLOCK):
-        total += _sum_of_products(x[begin : begin + BLOCK], y[begin : begin + BLOCK])
-    return total
+    return _products(x, 0, y)
 
 
 @helper
 def add_up_powers(x: Any, edge: Any) -> float:
     """The sum of the exponentials of the distances from *edge*."""
-    if x.size <= BLOCK:
-        return np.float64(_sum_of_powers(x, edge))
-    total = 0.0
-    for begin in range(0, x.size, BLOCK):
-        total += _sum_of_powers(x[begin : begin + BLOCK], edge)
-    return total
+    return _powers(x, edge, x)
 
 
 @helper
 def write_powers(x: Any, edge: Any, y: Any) -> float:
     """The same sum, whose terms are written to y; this must not be x, nor lie right behind it, for the order of addition changes then."""
-    if x.size <= BLOCK:
-        return np.float64(_write_powers(x, edge, y))
-    total = 0.0
-    for begin in range(0, x.size, BLOCK):
-        total += _write_powers(x[begin : begin + BLOCK], edge, y[begin : begin + BLOCK])
-    return total
+    return _written_powers(x, edge, y)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .exponential import EVEN, HIGH, LOW, ODD, TO_TWO
 from .language import helper, means
 
 Function = Callable[[Any], Any]
@@ -55,9 +56,9 @@ def _exponential_less_one(real: Any, whole: Any, digits: int, least: float, most
         digits: bits of its mantissa.
         least, most: from here on it is -1, or infinite.
     """
-    to_two, high, low = (real(c) for c in (1.44269504088896341, 0.693145751953125, 1.42860682030941723212e-6))
-    p0, p1, p2 = (real(c) for c in (1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1))
-    q0, q1, q2 = (real(c) for c in (3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1))
+    to_two, high, low = map(real, (TO_TWO, HIGH, LOW))
+    p0, p1, p2 = map(real, ODD)
+    q0, q1, q2 = map(real, EVEN)
     one, two, half, bottom, top = (real(c) for c in (1, 2, 0.5, least, most))
     bias, shift, single = whole(np.finfo(real).maxexp - 1), whole(digits), whole(1)
 

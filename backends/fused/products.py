@@ -16,7 +16,7 @@ from ...core.threads import max_threads
 from .language import carray, helper, prange
 from .loops import Loop
 from .pieces import address
-from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, stepped_tile, turn
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, tile, turn
 
 PANELS_BYTES = 2**19
 """Bytes of panels that stay in a processor's second cache."""
@@ -73,7 +73,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes:
                         is_plain = known == width and part == 0 and len(added) == 0 and not cuts
                         where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
                         panel = panels + (column - begin_column) // width * panel_size
-                        stepped_tile(rows, left, a_stride, a_step, panel, end - begin, where, apart, work)
+                        tile(rows, left, a_stride, a_step, panel, end - begin, where, apart, work)
                         if not is_plain:
                             _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
 

@@ -158,7 +158,8 @@ def _multiply(tape: Any, line: int, first: int, last: int, begin: int, unfinishe
             start, stop = (last - first) * block // blocks, (last - first) * (block + 1) // blocks
             c = z + start * tape[line, op.Z_STRIDE] + column * like.itemsize
             to, stride = (c, tape[line, op.Z_STRIDE]) if known == width else (unfinished, PANEL_BYTES)
-            tile(stop - start, x + start * tape[line, op.X_STRIDE], tape[line, op.X_STRIDE], panel, tape[line, op.DEPTH], to, stride, like)
+            from_row, x_stride = x + start * tape[line, op.X_STRIDE], tape[line, op.X_STRIDE]
+            tile(stop - start, from_row, x_stride, like.itemsize, panel, tape[line, op.DEPTH], to, stride, like)
             if known < width:
                 for row in range(stop - start):
                     result = carray(pointer(c + row * tape[line, op.Z_STRIDE], like), known)

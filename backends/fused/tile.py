@@ -21,30 +21,20 @@ DOT_ROWS, DOT_COLUMNS = (4, 6) if _IS_WIDE else (3, 4)
 """Rows whose dots with as many others are computed at once."""
 
 
-def tile(rows: int, a: int, a_stride: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
+def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
     """Multiply rows by a panel; in compiled code only.
 
     Each element of the result is a sum in the order of the operands' elements, whatever the number of rows.
 
     Args:
         rows: how many, from 1 to :data:`MOST_ROWS`.
-        a, a_stride: address of the rows' first element, and the bytes from one row to the next.
+        a, a_stride, a_step: address of the rows' first element, and the bytes from one row, and from one element of a row, to the next.
         b: address of the panel.
         depth: how many products are added up.
         c, c_stride: address of the result, whose rows are as long as the panel's, and the bytes from one row to the next.
         like: an array of the type that all is in.
     """
     raise NotImplementedError("tile is called from compiled code only")
-
-
-def stepped_tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
-    """Multiply rows, whose elements need not lie side by side, by a panel.
-
-    Args:
-        a_step: bytes from one element of a row to the next.
-        rows, a, a_stride, b, depth, c, c_stride, like: as for :func:`tile`.
-    """
-    raise NotImplementedError("stepped_tile is called from compiled code only")
 
 
 def gathered_tile(
@@ -54,7 +44,7 @@ def gathered_tile(
 
     Args:
         is_half: whether the panel is half as wide as others, one vector.
-        rows, a, a_stride, depth, c, c_stride, like: as for :func:`tile`.
+        rows, a, a_stride, depth, c, c_stride, like: as for :func:`tile`; elements of a row lie side by side.
         b: an address.
         places: address of a table that tells for each row of the panel how many bytes behind *b* it lies.
     """
@@ -102,20 +92,13 @@ def spare(like: Any) -> int:
 
 
 @means(tile)
-def _tile(rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any) -> Callable[..., Any]:
-    from .tile_code import tile
-
-    return lambda rows, a, a_stride, b, depth, c, c_stride, like: tile(rows, a, a_stride, b, depth, c, c_stride, like)
-
-
-@means(stepped_tile)
-def _stepped_tile(
+def _tile(
     rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
 ) -> Callable[..., Any]:  # fmt: skip
-    from .tile_code import stepped_tile
+    from .tile_code import tile
 
     def call(rows, a, a_stride, a_step, b, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
-        stepped_tile(rows, a, a_stride, a_step, b, depth, c, c_stride, like)
+        tile(rows, a, a_stride, a_step, b, depth, c, c_stride, like)
 
     return call
 

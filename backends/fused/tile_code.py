@@ -22,23 +22,13 @@ def _pointer(typing: Any, address: Any, like: Any) -> Any:
     return types.CPointer(like.dtype)(types.intp, like), generate
 
 
-def _tile(typing: Any, rows: Any, a: Any, a_stride: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, a, a_stride, b, depth, c, c_stride, _ = arguments
-        code = _Code(context, builder, like)
-        code.multiply(rows, a, a_stride, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 7, like), generate
-
-
-def _stepped_tile(
+def _tile(
     typing: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
 ) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, a, a_stride, a_step, b, depth, c, c_stride, _ = arguments
         code = _Code(context, builder, like)
-        code.multiply(rows, a, a_stride, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride, a_step=a_step)
+        code.multiply(rows, a, a_stride, a_step, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride)
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 8, like), generate
@@ -56,9 +46,9 @@ def _gathered_tile(
 
         with builder.if_else(is_half) as (half, whole):
             with half:
-                code.multiply(rows, a, a_stride, line, depth, c, c_stride, vectors=1)
+                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors=1)
             with whole:
-                code.multiply(rows, a, a_stride, line, depth, c, c_stride)
+                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride)
         return context.get_dummy_value()
 
     return types.void(types.boolean, *[types.intp] * 8, like), generate
@@ -114,14 +104,9 @@ class _Code:
         self._suffix = f"v{self.lanes}f{8 * self.itemsize}"
 
     def multiply(
-        self, rows: Any, a: Any, a_stride: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any, vectors: int = 2,
-        a_step: Any = None,
+        self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any, vectors: int = 2
     ) -> None:  # fmt: skip
-        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
-
-        Args:
-            a_step: bytes from one element of a row to the next; None where they lie side by side.
-        """
+        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells."""
         builder = self.builder
         done = builder.append_basic_block("done")
         choice = builder.switch(rows, done)
@@ -135,7 +120,7 @@ class _Code:
                 panel = line(loop.index)
                 parts = [self._load(self.place(panel, self._number(part), VECTOR_BYTES)) for part in range(vectors)]
                 for start, totals in zip(starts, sums, strict=True):
-                    many = self._spread(self.place(start, loop.index, self.itemsize if a_step is None else a_step))
+                    many = self._spread(self.place(start, loop.index, a_step))
                     for part, total in zip(parts, totals, strict=True):
                         self._add_product(many, part, total)
             for row, totals in enumerate(sums):
@@ -228,7 +213,6 @@ class _Code:
 
 pointer: Any = intrinsic(_pointer)
 tile: Any = intrinsic(_tile)
-stepped_tile: Any = intrinsic(_stepped_tile)
 gathered_tile: Any = intrinsic(_gathered_tile)
 dots: Any = intrinsic(_dots)
 turn: Any = intrinsic(_turn)

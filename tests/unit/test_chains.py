@@ -43,17 +43,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def taped(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def taped(note: Callable[..., list[Any]]) -> list[Any]:
     """What has been put on tapes."""
-    made: list[Any] = []
-
-    class Noted(chains.Taped):  # type: ignore[misc, name-defined]
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            made.append(self)
-
-    monkeypatch.setattr(chains, "Taped", Noted)
-    return made
+    return note(chains, "Taped")
 
 
 def gradients(model: Model, data: Any, dtype: Any) -> tuple[Any, list[Any]]:

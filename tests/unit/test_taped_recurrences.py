@@ -34,17 +34,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def taped(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def taped(note: Callable[..., list[Any]]) -> list[Any]:
     """What has been put on tapes."""
-    made: list[Any] = []
-
-    class Noted(recurrence.Taped):  # type: ignore[misc, name-defined]
-        def __init__(self, calls: Any, lines: Any) -> None:
-            super().__init__(calls, lines)
-            made.append(self)
-
-    monkeypatch.setattr(recurrence, "Taped", Noted)
-    return made
+    return note(recurrence, "Taped")
 
 
 def sequences(width: int, dtype: Any = np.float32, lengths: tuple[int, ...] = LENGTHS) -> list[Any]:
