@@ -57,7 +57,7 @@ class ConvolutionKernel:
             call()
             return
         g, rows = _geometry(op, ctx, filters, operand)
-        op.forward(ctx, out, filters, operand, *_loops(is_for_loops(g, rows, operand.dtype, is_backward=op.transpose)))
+        op.forward(ctx, out, filters, operand, *_loops(g, rows, operand.dtype, is_backward=op.transpose))
         if epilogue is not None:
             epilogue.forward(ctx, out)
 
@@ -69,7 +69,7 @@ class ConvolutionKernel:
             grad = epilogue.backward(ctx, grad, out)
         if any(dx is not None for dx in grads):
             g, rows = _geometry(op, ctx, filters, operand)
-            op.backward(ctx, grad, grads, out, filters, operand, *_loops(is_for_loops(g, rows, operand.dtype, is_backward=True)))
+            op.backward(ctx, grad, grads, out, filters, operand, *_loops(g, rows, operand.dtype, is_backward=True))
 
 
 class _Result:
@@ -81,9 +81,7 @@ class _Result:
 
     def correlate(self, ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
         """Note it."""
-        from .correlation import bound_correlation
-
-        self.call = bound_correlation(ctx, out, filters, operand, g, self._bias, self._is_cut)
+        self.call = _module(g, len(operand), operand.itemsize).bound_correlation(ctx, out, filters, operand, g, self._bias, self._is_cut)
 
 
 def _is_bias(spec: Spec) -> bool:
@@ -97,13 +95,16 @@ def _geometry(op: Any, ctx: Context, filters: Any, operand: Any) -> tuple[Correl
     return op.geometry(filters.shape, static), operand.size // size_of(static) if operand.size else 0
 
 
-def _loops(is_for_loops: bool) -> Sequence[Any]:
+def _loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> Sequence[Any]:
     """The module that correlates; none if the operator is to use its own."""
-    if not is_for_loops:
-        return ()
-    from . import correlation
+    return (_module(g, rows, dtype.itemsize),) if is_for_loops(g, rows, dtype, is_backward) else ()
 
-    return (correlation,)
+
+def _module(g: Correlation, rows: int, itemsize: int) -> Any:
+    """The module whose loops correlate so many images fastest."""
+    from . import correlation, winograd
+
+    return winograd if winograd.suits(g, rows, itemsize) else correlation
 
 
 def is_for_loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> bool:

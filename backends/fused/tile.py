@@ -51,6 +51,21 @@ def gathered_tile(
     raise NotImplementedError("gathered_tile is called from compiled code only")
 
 
+def strided_tile(
+    is_half: bool, adds: bool, rows: int, a: int, a_stride: int, a_step: int, b: int, b_stride: int, depth: int,
+    c: int, c_stride: int, like: Any,
+) -> None:  # fmt: skip
+    """Multiply rows by a panel whose rows lie apart.
+
+    Args:
+        is_half: whether the panel is half as wide as others, one vector.
+        adds: whether the product is added to what is there.
+        rows, a, a_stride, a_step, depth, c, c_stride, like: as for :func:`tile`.
+        b, b_stride: address of the panel, and the bytes from one of its rows to the next.
+    """
+    raise NotImplementedError("strided_tile is called from compiled code only")
+
+
 def dots(a: int, a_places: int, b: int, b_places: int, runs: int, count: int, c: int, c_stride: int, like: Any) -> None:
     """Add the dots of :data:`DOT_ROWS` rows with :data:`DOT_COLUMNS` others to a matrix.
 
@@ -111,6 +126,19 @@ def _gathered_tile(
 
     def call(is_half, rows, a, a_stride, b, places, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
         gathered_tile(is_half, rows, a, a_stride, b, places, depth, c, c_stride, like)
+
+    return call
+
+
+@means(strided_tile)
+def _strided_tile(
+    is_half: Any, adds: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, b_stride: Any, depth: Any,
+    c: Any, c_stride: Any, like: Any,
+) -> Callable[..., Any]:  # fmt: skip
+    from .tile_code import strided_tile
+
+    def call(is_half, adds, rows, a, a_stride, a_step, b, b_stride, depth, c, c_stride, like):  # type: ignore[no-untyped-def]
+        strided_tile(is_half, adds, rows, a, a_stride, a_step, b, b_stride, depth, c, c_stride, like)
 
     return call
 

@@ -27,7 +27,7 @@ def _tile(
 ) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, a, a_stride, a_step, b, depth, c, c_stride, _ = arguments
-        code = _Code(context, builder, like)
+        code = Code(context, builder, like)
         code.multiply(rows, a, a_stride, a_step, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride)
         return context.get_dummy_value()
 
@@ -39,7 +39,7 @@ def _gathered_tile(
 ) -> Any:  # fmt: skip
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         is_half, rows, a, a_stride, b, places, depth, c, c_stride, _ = arguments
-        code = _Code(context, builder, like)
+        code = Code(context, builder, like)
 
         def line(number: Any) -> Any:
             return builder.add(b, code.entry(places, number))
@@ -54,9 +54,33 @@ def _gathered_tile(
     return types.void(types.boolean, *[types.intp] * 8, like), generate
 
 
+def _strided_tile(
+    typing: Any, is_half: Any, adds: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, b_stride: Any, depth: Any,
+    c: Any, c_stride: Any, like: Any,
+) -> Any:  # fmt: skip
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        is_half, adds, rows, a, a_stride, a_step, b, b_stride, depth, c, c_stride, _ = arguments
+        code = Code(context, builder, like)
+
+        def multiply(vectors: int) -> None:
+            with builder.if_else(adds) as (added, written):
+                for to_add, block in ((True, added), (False, written)):
+                    with block:
+                        code.multiply(rows, a, a_stride, a_step, lambda n: code.place(b, n, b_stride), depth, c, c_stride, vectors, to_add)
+
+        with builder.if_else(is_half) as (half, whole):
+            with half:
+                multiply(1)
+            with whole:
+                multiply(2)
+        return context.get_dummy_value()
+
+    return types.void(types.boolean, types.boolean, *[types.intp] * 9, like), generate
+
+
 def _dots(typing: Any, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c: Any, c_stride: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _Code(context, builder, like).dots(*arguments[:8])
+        Code(context, builder, like).dots(*arguments[:8])
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 8, like), generate
@@ -64,7 +88,7 @@ def _dots(typing: Any, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, 
 
 def _turn(typing: Any, source: Any, stride: Any, target: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _Code(context, builder, like).turn(*arguments[:3])
+        Code(context, builder, like).turn(*arguments[:3])
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 3, like), generate
@@ -92,7 +116,7 @@ def _spare(typing: Any, like: Any) -> Any:
     return types.intp(like), generate
 
 
-class _Code:
+class Code:
     """Writes code for elements of the type of an array."""
 
     def __init__(self, context: Any, builder: Any, like: Any) -> None:
@@ -101,12 +125,18 @@ class _Code:
         self.lanes = VECTOR_BYTES // self.itemsize
         self.vector = ir.VectorType(self.scalar, self.lanes)
         self.word = context.get_value_type(types.intp)
+        self.zeros = ir.Constant(self.vector, None)
         self._suffix = f"v{self.lanes}f{8 * self.itemsize}"
 
     def multiply(
-        self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any, vectors: int = 2
+        self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any,
+        vectors: int = 2, adds: bool = False,
     ) -> None:  # fmt: skip
-        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells."""
+        """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
+
+        Args:
+            adds: whether the product is added to what is there.
+        """
         builder = self.builder
         done = builder.append_basic_block("done")
         choice = builder.switch(rows, done)
@@ -114,49 +144,57 @@ class _Code:
             block = builder.append_basic_block(f"rows.{count}")
             choice.add_case(count, block)
             builder.position_at_end(block)
-            starts = [self.place(a, self._number(row), a_stride) for row in range(count)]
+            starts = [self.place(a, row, a_stride) for row in range(count)]
             sums = [[self._zero() for _ in range(vectors)] for _ in range(count)]
+            ends = [[self.place(self.place(c, row, c_stride), part, VECTOR_BYTES) for part in range(vectors)] for row in range(count)]
+            if adds:
+                for totals, to in zip(sums, ends, strict=True):
+                    for total, place in zip(totals, to, strict=True):
+                        builder.store(self.load(place), total)
             with cgutils.for_range(builder, depth) as loop:
                 panel = line(loop.index)
-                parts = [self._load(self.place(panel, self._number(part), VECTOR_BYTES)) for part in range(vectors)]
+                parts = [self.load(self.place(panel, part, VECTOR_BYTES)) for part in range(vectors)]
                 for start, totals in zip(starts, sums, strict=True):
                     many = self._spread(self.place(start, loop.index, a_step))
                     for part, total in zip(parts, totals, strict=True):
                         self._add_product(many, part, total)
-            for row, totals in enumerate(sums):
-                start = self.place(c, self._number(row), c_stride)
-                for part, total in enumerate(totals):
-                    self._store(builder.load(total), self.place(start, self._number(part), VECTOR_BYTES))
+            for totals, to in zip(sums, ends, strict=True):
+                for total, place in zip(totals, to, strict=True):
+                    self.store(builder.load(total), place)
             builder.branch(done)
         builder.position_at_end(done)
 
     def dots(self, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c: Any, c_stride: Any) -> None:
         """Add dots of rows to a matrix."""
         builder = self.builder
-        rows = [builder.add(a, self.entry(a_places, self._number(row))) for row in range(DOT_ROWS)]
-        columns = [builder.add(b, self.entry(b_places, self._number(column))) for column in range(DOT_COLUMNS)]
+        rows = [builder.add(a, self.entry(a_places, row)) for row in range(DOT_ROWS)]
+        columns = [builder.add(b, self.entry(b_places, column)) for column in range(DOT_COLUMNS)]
         sums = [[self._zero() for _ in columns] for _ in rows]
         with cgutils.for_range(builder, count) as run:
-            first = builder.mul(run.index, self._number(2))
+            first = self.times(run.index, 2)
             start = self.entry(runs, first)
-            with cgutils.for_range(builder, self.entry(runs, builder.add(first, self._number(1)))) as loop:
+            with cgutils.for_range(builder, self.entry(runs, builder.add(first, self.number(1)))) as loop:
                 at = self.place(start, loop.index, VECTOR_BYTES)
-                met = [self._load(builder.add(column, at)) for column in columns]
+                met = [self.load(builder.add(column, at)) for column in columns]
                 for row, totals in zip(rows, sums, strict=True):
-                    one = self._load(builder.add(row, at))
+                    one = self.load(builder.add(row, at))
                     for other, total in zip(met, totals, strict=True):
                         self._add_product(one, other, total)
         name = f"llvm.vector.reduce.fadd.{self._suffix}"
         reduce = cgutils.get_or_insert_function(builder.module, ir.FunctionType(self.scalar, [self.scalar, self.vector]), name)
         for row, totals in enumerate(sums):
-            start = self.place(c, self._number(row), c_stride)
+            start = self.place(c, row, c_stride)
             for column, total in enumerate(totals):
-                to = self._as_pointer(self.place(start, self._number(column), self.itemsize), self.scalar)
+                to = self._as_pointer(self.place(start, column, self.itemsize), self.scalar)
                 builder.store(builder.call(reduce, (builder.load(to), builder.load(total)), fastmath=("reassoc",)), to)
 
     def turn(self, source: Any, stride: Any, target: Any) -> None:
-        """Transpose a square: exchange, of pairs of vectors, ever larger parts."""
-        rows = [self._load(self.place(source, self._number(row), stride)) for row in range(self.lanes)]
+        """Transpose a square."""
+        for row, value in enumerate(self.turned([self.load(self.place(source, row, stride)) for row in range(self.lanes)])):
+            self.store(value, self.place(target, row, PANEL_BYTES))
+
+    def turned(self, rows: list[Any]) -> list[Any]:
+        """The columns of a square: of pairs of vectors ever larger parts are exchanged."""
         part = 1
         while part < self.lanes:
             lower = [lane if not lane & part else self.lanes + lane - part for lane in range(self.lanes)]
@@ -166,18 +204,21 @@ class _Code:
                     pair = rows[row], rows[row + part]
                     rows[row], rows[row + part] = (self._picked(*pair, lanes) for lanes in (lower, upper))
             part *= 2
-        for row, value in enumerate(rows):
-            self._store(value, self.place(target, self._number(row), PANEL_BYTES))
+        return rows
 
     def place(self, address: Any, number: Any, stride: Any) -> Any:
         """The address of one of several things that lie *stride* bytes apart."""
-        return self.builder.add(address, self.builder.mul(number, self._number(stride) if isinstance(stride, int) else stride))
+        return self.builder.add(address, self.times(number, stride))
+
+    def times(self, left: Any, right: Any) -> Any:
+        """A product of whole numbers."""
+        return self.builder.mul(*(self.number(factor) if isinstance(factor, int) else factor for factor in (left, right)))
 
     def entry(self, table: Any, number: Any) -> Any:
         """An entry of a table of numbers."""
         return self.builder.load(self._as_pointer(self.place(table, number, self.word.width // 8), self.word))
 
-    def _number(self, value: int) -> Any:
+    def number(self, value: int) -> Any:
         return ir.Constant(self.word, value)
 
     def _as_pointer(self, address: Any, of: Any) -> Any:
@@ -185,14 +226,38 @@ class _Code:
 
     def _zero(self) -> Any:
         total = cgutils.alloca_once(self.builder, self.vector)
-        self.builder.store(ir.Constant(self.vector, None), total)
+        self.builder.store(self.zeros, total)
         return total
 
-    def _load(self, address: Any) -> Any:
-        return self.builder.load(self._as_pointer(address, self.vector), align=self.itemsize)
+    def load(self, address: Any, known: int | None = None) -> Any:
+        """A vector from memory, or its first elements, with zeros behind them."""
+        if known in (None, self.lanes):
+            return self.builder.load(self._as_pointer(address, self.vector), align=self.itemsize)
+        return self._masked("load", self.vector, [address], known, [self.zeros])
 
-    def _store(self, value: Any, address: Any) -> None:
-        self.builder.store(value, self._as_pointer(address, self.vector), align=self.itemsize)
+    def store(self, value: Any, address: Any, known: int | None = None) -> None:
+        """Write a vector to memory, or its first elements."""
+        if known in (None, self.lanes):
+            self.builder.store(value, self._as_pointer(address, self.vector), align=self.itemsize)
+        else:
+            self._masked("store", ir.VoidType(), [value, address], known, [])
+
+    def many(self, value: float) -> Any:
+        """A vector of a number."""
+        return ir.Constant(self.vector, [ir.Constant(self.scalar, value)] * self.lanes)
+
+    def at_least(self, low: Any, value: Any) -> Any:
+        """The elements of *low* in place of those that are less."""
+        return self.builder.select(self.builder.fcmp_ordered("<", value, low), low, value)
+
+    def _masked(self, name: str, result: Any, first: list[Any], known: int, rest: list[Any]) -> Any:
+        bit, number = ir.IntType(1), ir.IntType(32)
+        mask = ir.Constant(ir.VectorType(bit, self.lanes), [bit(lane < known) for lane in range(self.lanes)])
+        *values, address = first
+        arguments = [*values, self._as_pointer(address, self.vector), number(self.itemsize), mask, *rest]
+        function = ir.FunctionType(result, [argument.type for argument in arguments])
+        full = f"llvm.masked.{name}.{self._suffix}.p0"
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, full), arguments)
 
     def _spread(self, address: Any) -> Any:
         """A vector of the same number everywhere."""
@@ -214,6 +279,7 @@ class _Code:
 pointer: Any = intrinsic(_pointer)
 tile: Any = intrinsic(_tile)
 gathered_tile: Any = intrinsic(_gathered_tile)
+strided_tile: Any = intrinsic(_strided_tile)
 dots: Any = intrinsic(_dots)
 turn: Any = intrinsic(_turn)
 fetch: Any = intrinsic(_fetch)

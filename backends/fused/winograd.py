@@ -1,0 +1,352 @@
+"""Correlation of images with filters of 3x3 weights, and its gradients, by minimal filtering (:mod:`.patches`), in compiled loops.
+
+A vector holds channels of one pixel.  Images are copied to grids of such, with their padding; there every patch of 4x4 pixels, two apart,
+gives 16 sums.  For each of the 16 there is a product of matrices: of patches' sums by those of filters, which sums over channels and gives
+what results are made of, or, for the gradient of filters, of what comes back by sums, over patches.  What lies where tells :mod:`.tiling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...core.context import Context
+from ...core.shape import size_of
+from ...core.threads import max_threads
+from ...core.windows import Correlation, Windows
+from .language import carray, helper, prange
+from .loops import Loop
+from .patches import collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
+from .pieces import address, writable
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
+from .tiling import SUMS, TURNS, tiling
+
+LEAST_CHANNELS, LEAST_RESULTS = 16, 192
+"""Channels on either side, and results of a filter, from which on the products are worth what is done for them."""
+
+MOST_FILLED = 2
+"""Vectors and patches may have so many times the elements that are needed."""
+
+SHARED_FROM = 2**23
+"""Multiplications, as they are counted without minimal filtering, from which on threads share them."""
+
+FILTERS_SHARED_FROM = 2**14
+"""Weights from which on threads share what is done for each of them."""
+
+SIZE = 3
+"""Weights of a filter along each axis."""
+
+
+@Loop
+def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
+    """Write the sums of filters' weights, (16, depth, filters).
+
+    Args:
+        is_turned: whether filters are turned by half a circle.
+        sizes: channels; filters, and the same filled up to whole vectors; elements from one channel's weights to the next one's, and
+            from one filter's.
+    """
+    depth, maps, row, channel_stride, map_stride = sizes
+    itemsize = sums.itemsize
+    lanes = VECTOR_BYTES // itemsize
+    for channel in prange(depth):
+        for some in range(0, maps, lanes):
+            first = min(some, maps - lanes)
+            of, to = address(filters, channel * channel_stride + first * map_stride), address(sums, channel * row + first)
+            enter_filters(of, map_stride * itemsize, is_turned, to, depth * row * itemsize, sums)
+
+
+@helper
+def _fill(grid: int, x: Any, side: Any, pixels: Any, block: Any) -> None:
+    """Copy what a block sees of images to a grid."""
+    channels, height, width, above, before, halo, _, _, image_bytes, row_bytes, pixel_bytes = side
+    itemsize = x.itemsize
+    lanes, plane = VECTOR_BYTES // itemsize, height * width * itemsize
+    top = 2 * block[2] - above
+    begin, end = max(top, 0), min(2 * block[3] + halo - above, height)
+    size = (end - begin) * width
+    for image in range(block[1] - block[0]):
+        to = grid + image * image_bytes + (begin - top) * row_bytes + before * pixel_bytes
+        of = address(x, ((block[0] + image) * channels * height + begin) * width)
+        for some in range(0, channels, lanes):
+            channel = min(some, channels - lanes)
+            for at in range(0, size, lanes):
+                pixel = max(min(at, size - lanes), 0)
+                source, target = of + channel * plane + pixel * itemsize, to + channel * itemsize
+                if size >= lanes:
+                    spread(source, plane, target, address(pixels, pixel), x)
+                else:
+                    for lane in range(lanes):
+                        values = carray(pointer(source + lane * plane, x), size)
+                        for i in range(size):
+                            carray(pointer(target + pixels[i], x), lanes)[lane] = values[i]
+
+
+@helper
+def _give(grid: int, out: Any, side: Any, pixels: Any, block: Any) -> None:
+    """Copy the results of a block from their grid to where they belong."""
+    channels, height, width, _, _, _, _, _, image_bytes, _, _ = side
+    itemsize = out.itemsize
+    lanes, plane = VECTOR_BYTES // itemsize, height * width * itemsize
+    begin, end = 2 * block[2], min(2 * block[3], height)
+    size = (end - begin) * width
+    for image in range(block[1] - block[0]):
+        of = grid + image * image_bytes
+        to = address(out, ((block[0] + image) * channels * height + begin) * width)
+        for some in range(0, channels, lanes):
+            channel = min(some, channels - lanes)
+            for at in range(0, size, lanes):
+                pixel = max(min(at, size - lanes), 0)
+                source, target = of + channel * itemsize, to + channel * plane + pixel * itemsize
+                if size >= lanes:
+                    collect(source, address(pixels, pixel), target, plane, out)
+                else:
+                    for lane in range(lanes):
+                        values = carray(pointer(target + lane * plane, out), size)
+                        for i in range(size):
+                            values[i] = carray(pointer(source + pixels[i], out), lanes)[lane]
+
+
+@helper
+def _enter(grid: int, sums: int, side: Any, places: Any, of_image: int, first: int, count: int, like: Any) -> None:
+    """Write the sums of some patches of a block, of which there are so many in an image."""
+    channels, _, _, _, _, halo, row, step, image_bytes, row_bytes, pixel_bytes = side
+    itemsize = like.itemsize
+    lanes = VECTOR_BYTES // itemsize
+    for i in range(count):
+        image = (first + i) // of_image
+        of = grid + image * image_bytes + places[first + i - image * of_image]
+        for some in range(0, channels, lanes):
+            channel = min(some, channels - lanes)
+            source, target = of + channel * itemsize, sums + (i * row + channel) * itemsize
+            if halo > 0:
+                enter(source, row_bytes, pixel_bytes, target, step * itemsize, like)
+            else:
+                enter_gradient(source, row_bytes, pixel_bytes, target, step * itemsize, like)
+
+
+@helper
+def _memory(work: Any, thread: int, count: int, images: Any, results: Any) -> tuple[int, int, int, int, int]:
+    """Where in a thread's memory the grids of images and of results begin, the sums of either, and what is behind."""
+    _, _, _, _, _, _, _, step, image_bytes, _, _ = images
+    _, _, _, _, _, _, _, out_step, out_image_bytes, _, _ = results
+    grid = address(work, thread * work.shape[1])
+    out_grid = grid + count * image_bytes
+    sums = out_grid + count * out_image_bytes
+    out_sums = sums + SUMS * step * work.itemsize
+    return grid, out_grid, sums, out_sums, out_sums + SUMS * out_step * work.itemsize
+
+
+@Loop
+def _convolve(
+    work: Any, out: Any, filters: Any, x: Any, blocks: Any, images: Any, results: Any, image_pixels: Any, result_pixels: Any, patches: Any,
+    sizes: Any, clears: bool, bias: Any, is_cut: bool,
+) -> None:  # fmt: skip
+    """Write results, as :class:`.tiling.Tiling` describes it.
+
+    Args:
+        filters: the sums of their weights.
+        bias: what is added to each result; empty for nothing.
+        is_cut: whether what is negative becomes zero then.
+    """
+    count, columns, at_once = sizes
+    channels, _, _, _, _, _, row, step, _, _, _ = images
+    maps, _, _, _, _, _, out_row, out_step, out_image_bytes, out_row_bytes, out_pixel_bytes = results
+    threads, itemsize = len(work), work.itemsize
+    lanes, width = VECTOR_BYTES // itemsize, PANEL_BYTES // itemsize
+    least = -np.inf
+    if is_cut:
+        least = 0.0
+    for thread in prange(threads):
+        grid, out_grid, sums, products, added = _memory(work, thread, count, images, results)
+        low = added + out_row * itemsize
+        grids = work[thread, : (sums - grid) // itemsize]
+        grids[:] = 0
+        ends = work[thread, work.shape[1] - out_row - lanes :]
+        ends[:out_row] = 0
+        for m in range(len(bias)):
+            ends[m] = bias[m]
+        ends[out_row:] = least
+        for turn in range(thread, len(blocks), threads):
+            block = blocks[turn]
+            if clears:
+                grids[:] = 0
+            _fill(grid, x, images, image_pixels, block)
+            of_image = (block[3] - block[2]) * columns
+            total = (block[1] - block[0]) * of_image
+            for first in range(0, total, at_once):
+                some = min(at_once, total - first)
+                _enter(grid, sums, images, patches[0], of_image, first, some, work)
+                for number in range(SUMS):
+                    left, right = sums + number * step * itemsize, address(filters, number * channels * out_row)
+                    to = products + number * out_step * itemsize
+                    for column in range(0, out_row, width):
+                        is_half, at = out_row - column <= lanes, column * itemsize
+                        for i in range(0, some, MOST_ROWS):
+                            strided_tile(
+                                is_half, False, min(MOST_ROWS, some - i), left + i * row * itemsize, row * itemsize, itemsize,
+                                right + at, out_row * itemsize, channels, to + i * out_row * itemsize + at, out_row * itemsize, work,
+                            )  # fmt: skip
+                for i in range(some):
+                    image = (first + i) // of_image
+                    to = out_grid + image * out_image_bytes + patches[1, first + i - image * of_image]
+                    for m in range(0, maps, lanes):
+                        at = min(m, maps - lanes) * itemsize
+                        of = products + i * out_row * itemsize + at
+                        leave(of, out_step * itemsize, added + at, low, to + at, out_row_bytes, out_pixel_bytes, work)
+            _give(out_grid, out, results, result_pixels, block)
+
+
+@Loop
+def _weigh(
+    work: Any, totals: Any, grad: Any, x: Any, parts: Any, blocks: Any, images: Any, results: Any, image_pixels: Any, result_pixels: Any,
+    patches: Any, sizes: Any, clears: bool,
+) -> None:  # fmt: skip
+    """Sum up parts of the gradient of the sums of filters' weights, each (16, filters, channels).
+
+    Args:
+        parts: blocks that are summed up together: the first, and the one behind the last.
+    """
+    count, columns, at_once = sizes
+    _, _, _, _, _, _, row, step, _, _, _ = images
+    maps, _, _, _, _, _, out_row, out_step, _, _, _ = results
+    threads, itemsize = len(work), work.itemsize
+    lanes, width = VECTOR_BYTES // itemsize, PANEL_BYTES // itemsize
+    for thread in prange(threads):
+        grid, out_grid, sums, out_sums, _ = _memory(work, thread, count, images, results)
+        grids = work[thread, : (sums - grid) // itemsize]
+        grids[:] = 0
+        for part in range(thread, len(parts), threads):
+            totals[part, :] = 0
+            for turn in range(parts[part, 0], parts[part, 1]):
+                block = blocks[turn]
+                if clears:
+                    grids[:] = 0
+                _fill(grid, x, images, image_pixels, block)
+                _fill(out_grid, grad, results, result_pixels, block)
+                of_image = (block[3] - block[2]) * columns
+                total = (block[1] - block[0]) * of_image
+                for first in range(0, total, at_once):
+                    some = min(at_once, total - first)
+                    _enter(grid, sums, images, patches[0], of_image, first, some, work)
+                    _enter(out_grid, out_sums, results, patches[1], of_image, first, some, work)
+                    for number in range(SUMS):
+                        left, right = out_sums + number * out_step * itemsize, sums + number * step * itemsize
+                        to = address(totals, part * totals.shape[1] + number * maps * row)
+                        for column in range(0, row, width):
+                            is_half, at = row - column <= lanes, column * itemsize
+                            for m in range(0, maps, MOST_ROWS):
+                                strided_tile(
+                                    is_half, True, min(MOST_ROWS, maps - m), left + m * itemsize, itemsize, out_row * itemsize,
+                                    right + at, row * itemsize, some, to + m * row * itemsize + at, row * itemsize, work,
+                                )  # fmt: skip
+
+
+@Loop
+def _transform_back(totals: Any, filters: Any, sizes: Any) -> None:
+    """Write the gradient of filters, (filters, channels, 9), from parts of that of the sums of their weights, (16, filters, channels)."""
+    maps, channels, row = sizes
+    parts, itemsize = len(totals), totals.itemsize
+    lanes, step = VECTOR_BYTES // itemsize, maps * row
+    for m in prange(maps):
+        for number in range(SUMS):
+            at = number * step + m * row
+            total = totals[0, at : at + row]
+            for part in range(1, parts):
+                more = totals[part, at : at + row]
+                for i in range(row):
+                    total[i] += more[i]
+        for some in range(0, channels, lanes):
+            first = min(some, channels - lanes)
+            to = address(filters, (m * channels + first) * SIZE * SIZE)
+            leave_filters(address(totals, m * row + first), step * itemsize, to, SIZE * SIZE * itemsize, totals)
+
+
+def suits(g: Correlation, rows: int, itemsize: int) -> bool:
+    """Whether so many images are correlated faster by the functions here."""
+    w, lanes = g.windows, VECTOR_BYTES // itemsize
+    if g.groups > 1 or g.over_channels or w.kernel != (SIZE, SIZE) or not w.strides == w.dilation == (1, 1):
+        return False
+    if min(g.channels, g.maps) < max(LEAST_CHANNELS, lanes):
+        return False
+    sizes, units = (g.channels, g.maps, *w.out), (lanes, lanes, 2, 2)
+    filled = size_of([-(-size // unit) * unit for size, unit in zip(sizes, units, strict=True)])
+    return filled <= MOST_FILLED * size_of(sizes) and rows * size_of(w.out) >= LEAST_RESULTS
+
+
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False) -> None:
+    """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does.
+
+    Args:
+        bias: an array with a number for each filter that is added to its results; None for none.
+        is_cut: whether negative results become zero then.
+    """
+    for loop, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut):
+        loop.run(*arguments)
+
+
+def bound_correlation(
+    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False
+) -> Callable[[], None]:
+    """A function that correlates these arrays, as :func:`correlate` would."""
+    if not all(array.flags.carray for array in (out, filters, operand)):
+        return partial(correlate, ctx, out, filters, operand, g, bias, is_cut)
+    transform, convolve = (loop.bound(*arguments) for loop, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut))
+
+    def call() -> None:
+        transform()
+        convolve()
+
+    return call
+
+
+def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
+    """Write the gradients of the filters and of the operand, as the operators' own function does."""
+    if operand_grad is not None:
+        for loop, arguments in _steps(ctx, operand_grad, filters, grad, _reverse(g), is_turned=True):
+            loop.run(*arguments)
+    if filters_grad is not None:
+        _sum_up(ctx, filters_grad, grad, operand, g)
+
+
+def _reverse(g: Correlation) -> Correlation:
+    """The correlation with turned filters that sends gradients back."""
+    w = g.windows
+    lower, upper = (tuple(SIZE - 1 - padding for padding in of) for of in (w.lower, w.upper))
+    return Correlation(1, g.maps, g.channels, Windows(w.out, w.kernel, w.strides, w.dilation, lower, upper, w.dims), False)
+
+
+def _steps(
+    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, is_cut: bool = False
+) -> Sequence[tuple[Loop, Sequence[Any]]]:
+    """The loops that correlate, and their arguments."""
+    channels, maps, taps = g.channels, g.maps, SIZE * SIZE
+    how = tiling(channels, maps, g.windows, out.itemsize, len(x))
+    work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
+    sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
+    strides = (maps * taps, taps) if is_turned else (taps, channels * taps)
+    filters, x = writable(ctx, "filters", filters).reshape(-1), writable(ctx, "images", x).reshape(-1)
+    tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
+    multiplications = out.size * channels * taps
+    return (
+        (_transform, (filters.size >= FILTERS_SHARED_FROM, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
+        (
+            _convolve,
+            (multiplications >= SHARED_FROM, work, out.reshape(-1), sums, x, *tables, work[0, :0] if bias is None else bias, is_cut),
+        ),
+    )
+
+
+def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
+    how = tiling(g.channels, g.maps, g.windows, grad.itemsize, len(grad))
+    cuts = len(how.blocks) * np.arange(TURNS + 1) // TURNS
+    totals = ctx.scratch("parts of the filters' gradient", (TURNS, SUMS * g.maps * how.images.row), grad.dtype)
+    work = ctx.scratch("work", (min(max_threads(), TURNS), how.work), grad.dtype)
+    grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
+    tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
+    shared = grad.size * g.channels * SIZE * SIZE >= SHARED_FROM
+    _weigh.run(shared, work, totals, grad, operand, np.stack([cuts[:-1], cuts[1:]], axis=1), *tables)
+    _transform_back.run(filters_grad.size >= FILTERS_SHARED_FROM, totals, filters_grad.reshape(-1), (g.maps, g.channels, how.images.row))
