@@ -19,9 +19,6 @@ from ...core.windows import Correlation
 FUSED_FROM = 2**17
 """Multiplications in a call from which on loops save more time than it takes to load them."""
 
-LARGEST_FILTERS = 2**21
-"""Weights up to which their gradient is summed in parts."""
-
 
 class ConvolutionKernel:
     """Loops for float32 and float64, with a bias and a rectifier that follow.  What is small is left to the operator."""
@@ -40,7 +37,7 @@ class ConvolutionKernel:
     def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that convolves these arrays; None where loops do not do all of it."""
         g, rows = _geometry(op, ctx, filters, operand)
-        if op.transpose or not is_for_loops(g, rows, operand.dtype, is_backward=False):
+        if op.transpose or not is_for_loops(g, rows, operand.dtype):
             return None
         result = _Result()
         if epilogue is not None:
@@ -97,7 +94,10 @@ def _geometry(op: Any, ctx: Context, filters: Any, operand: Any) -> tuple[Correl
 
 def _loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> Sequence[Any]:
     """The module that correlates; none if the operator is to use its own."""
-    return (_module(g, rows, dtype.itemsize),) if is_for_loops(g, rows, dtype, is_backward) else ()
+    if not is_for_loops(g, rows, dtype):
+        return ()
+    module = _module(g, rows, dtype.itemsize)
+    return () if is_backward and size_of(g.weights) > module.LARGEST_FILTERS else (module,)
 
 
 def _module(g: Correlation, rows: int, itemsize: int) -> Any:
@@ -107,9 +107,6 @@ def _module(g: Correlation, rows: int, itemsize: int) -> Any:
     return winograd if winograd.suits(g, rows, itemsize) else correlation
 
 
-def is_for_loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> bool:
-    """Whether loops are faster."""
-    weights = size_of(g.weights)
-    if dtype == np.float16 or rows * weights * size_of(g.windows.out) < FUSED_FROM:
-        return False
-    return not is_backward or weights <= LARGEST_FILTERS
+def is_for_loops(g: Correlation, rows: int, dtype: Any) -> bool:
+    """Whether there is enough to do for loops."""
+    return dtype != np.float16 and rows * size_of(g.weights) * size_of(g.windows.out) >= FUSED_FROM

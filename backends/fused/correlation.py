@@ -21,6 +21,9 @@ from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile
 
+LARGEST_FILTERS = 2**21
+"""Weights up to which their gradient is summed in parts."""
+
 SHARED_FROM = 2**22
 """Multiplications from which on threads share them."""
 

@@ -29,6 +29,14 @@ def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride:
         to, of, size = at + lines[i, 0], start + lines[i, 1], lines[i, 2]
         if step == 1 and stride == 1:
             copy(target, to, source, of, size)
+        elif step == 1 and stride == 2:
+            left, right = target[to : to + size], source[of : of + 2 * size - 1]
+            for j in range(size):
+                left[j] = right[2 * j]
+        elif step == 2 and stride == 1:
+            left, right = target[to : to + 2 * size - 1], source[of : of + size]
+            for j in range(size):
+                left[2 * j] = right[j]
         else:
             for j in range(size):
                 target[to + j * step] = source[of + j * stride]

@@ -24,8 +24,12 @@ from .pieces import address, writable
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, TURNS, tiling
 
-LEAST_CHANNELS, LEAST_RESULTS = 16, 192
-"""Channels on either side, and results of a filter, from which on the products are worth what is done for them."""
+LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 9216
+"""Channels on either side from which on, and results of a filter from which on, one more for so many weights, the products are worth what
+is done for them."""
+
+LARGEST_FILTERS, PARTS_BYTES = 2**22, 2**26
+"""Weights up to which their gradient is summed in parts, and memory that these should not exceed."""
 
 MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
@@ -274,7 +278,8 @@ def suits(g: Correlation, rows: int, itemsize: int) -> bool:
         return False
     sizes, units = (g.channels, g.maps, *w.out), (lanes, lanes, 2, 2)
     filled = size_of([-(-size // unit) * unit for size, unit in zip(sizes, units, strict=True)])
-    return filled <= MOST_FILLED * size_of(sizes) and rows * size_of(w.out) >= LEAST_RESULTS
+    least = max(LEAST_RESULTS, size_of(g.weights) // WEIGHTS_A_RESULT)
+    return filled <= MOST_FILLED * size_of(sizes) and rows * size_of(w.out) >= least
 
 
 def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False) -> None:
@@ -342,9 +347,11 @@ def _steps(
 
 def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
     how = tiling(g.channels, g.maps, g.windows, grad.itemsize, len(grad))
-    cuts = len(how.blocks) * np.arange(TURNS + 1) // TURNS
-    totals = ctx.scratch("parts of the filters' gradient", (TURNS, SUMS * g.maps * how.images.row), grad.dtype)
-    work = ctx.scratch("work", (min(max_threads(), TURNS), how.work), grad.dtype)
+    size = SUMS * g.maps * how.images.row
+    count = max(min(TURNS, PARTS_BYTES // (size * grad.itemsize)), 2)
+    cuts = len(how.blocks) * np.arange(count + 1) // count
+    totals = ctx.scratch("parts of the filters' gradient", (count, size), grad.dtype)
+    work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
     shared = grad.size * g.channels * SIZE * SIZE >= SHARED_FROM

@@ -152,24 +152,28 @@ def test_the_operator_computes_where_no_other_kernel_does(asked: list[bool], mon
 
 
 @pytest.mark.parametrize(
-    ("rows", "channels", "maps", "dims", "groups", "expected"),
+    ("rows", "channels", "maps", "dims", "groups", "size", "stride", "expected"),
     [
-        (64, 16, 16, (32, 32), 1, True),
-        (1, 16, 16, (32, 32), 1, False),
-        (64, 3, 16, (32, 32), 1, False),
-        (64, 20, 20, (32, 32), 1, False),
-        (64, 48, 60, (32, 32), 1, True),
-        (64, 64, 64, (32, 32), 4, True),
-        (64, 64, 64, (32, 32), 8, False),
-        (64, 64, 64, (32, 32), 64, True),
-        (64, 8, 8, (100, 100), 8, False),
-        (64, 64, 64, (10, 10, 10), 64, False),
+        (64, 16, 16, (32, 32), 1, 5, 1, True),
+        (1, 16, 16, (32, 32), 1, 5, 1, False),
+        (64, 3, 16, (32, 32), 1, 5, 1, False),
+        (64, 20, 20, (32, 32), 1, 5, 1, False),
+        (64, 48, 60, (32, 32), 1, 5, 1, True),
+        (64, 48, 60, (32, 32), 1, 3, 2, True),
+        (64, 48, 60, (32, 32), 1, 3, 1, False),
+        (64, 64, 64, (32, 32), 4, 3, 1, True),
+        (64, 64, 64, (32, 32), 8, 3, 1, False),
+        (64, 64, 64, (32, 32), 64, 3, 1, True),
+        (64, 8, 8, (100, 100), 8, 3, 1, False),
+        (64, 64, 64, (10, 10, 10), 64, 3, 1, False),
     ],
 )
-def test_where_the_library_is_used(rows: int, channels: int, maps: int, dims: tuple[int, ...], groups: int, expected: bool) -> None:
+def test_where_the_library_is_used(
+    rows: int, channels: int, maps: int, dims: tuple[int, ...], groups: int, size: int, stride: int, expected: bool
+) -> None:
     rank = len(dims)
-    ones, padding = (1,) * (rank + 1), (False, *[True] * rank)
-    g = correlation(maps, (channels // groups, *[3] * rank), (channels, *dims), ones, ones, padding, groups)
+    ones, strides, padding = (1,) * (rank + 1), (1, *[stride] * rank), (False, *[True] * rank)
+    g = correlation(maps, (channels // groups, *[size] * rank), (channels, *dims), strides, ones, padding, groups)
     assert convolution.is_fast(g, rows) == expected
 
 
@@ -294,7 +298,7 @@ from cntk.core.windows import correlation
 plugins.register_plugin(cntk_onednn, "onednn")
 threads.set_max_threads(2)
 x = C.input_variable((16, 40, 40))
-z = C.layers.Convolution2D((3, 3), 16, pad=True)(x)
+z = C.layers.Convolution2D((5, 5), 16, pad=True)(x)
 data = np.random.default_rng(0).normal(size=(32, 16, 40, 40)).astype(np.float32)
 before = z.eval({x: data})
 print(any("dnnl" in line for line in open("/proc/self/maps")), flush=True)
