@@ -64,8 +64,8 @@ def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
 
 
 @helper
-def _fill(grid: int, x: Any, side: Any, pixels: Any, block: Any) -> None:
-    """Copy what a block sees of images to a grid."""
+def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, comes: bool) -> None:
+    """Copy what a block sees of images, or its results, to their grid, or back if it does not *come*."""
     channels, height, width, above, before, halo, _, _, image_bytes, row_bytes, pixel_bytes = side
     itemsize = x.itemsize
     lanes, plane = VECTOR_BYTES // itemsize, height * width * itemsize
@@ -73,45 +73,33 @@ def _fill(grid: int, x: Any, side: Any, pixels: Any, block: Any) -> None:
     begin, end = max(top, 0), min(2 * block[3] + halo - above, height)
     size = (end - begin) * width
     for image in range(block[1] - block[0]):
-        to = grid + image * image_bytes + (begin - top) * row_bytes + before * pixel_bytes
-        of = address(x, ((block[0] + image) * channels * height + begin) * width)
+        inside = grid + image * image_bytes + (begin - top) * row_bytes + before * pixel_bytes
+        outside = address(x, ((block[0] + image) * channels * height + begin) * width)
         for some in range(0, channels, lanes):
             channel = min(some, channels - lanes)
             for at in range(0, size, lanes):
                 pixel = max(min(at, size - lanes), 0)
-                source, target = of + channel * plane + pixel * itemsize, to + channel * itemsize
-                if size >= lanes:
-                    spread(source, plane, target, address(pixels, pixel), x)
+                here, there = outside + channel * plane + pixel * itemsize, inside + channel * itemsize
+                if size < lanes:
+                    _copy_few(here, plane, there, pixels, size, comes, x)
+                elif comes:
+                    spread(here, plane, there, address(pixels, pixel), x)
                 else:
-                    for lane in range(lanes):
-                        values = carray(pointer(source + lane * plane, x), size)
-                        for i in range(size):
-                            carray(pointer(target + pixels[i], x), lanes)[lane] = values[i]
+                    collect(there, address(pixels, pixel), here, plane, x)
 
 
 @helper
-def _give(grid: int, out: Any, side: Any, pixels: Any, block: Any) -> None:
-    """Copy the results of a block from their grid to where they belong."""
-    channels, height, width, _, _, _, _, _, image_bytes, _, _ = side
-    itemsize = out.itemsize
-    lanes, plane = VECTOR_BYTES // itemsize, height * width * itemsize
-    begin, end = 2 * block[2], min(2 * block[3], height)
-    size = (end - begin) * width
-    for image in range(block[1] - block[0]):
-        of = grid + image * image_bytes
-        to = address(out, ((block[0] + image) * channels * height + begin) * width)
-        for some in range(0, channels, lanes):
-            channel = min(some, channels - lanes)
-            for at in range(0, size, lanes):
-                pixel = max(min(at, size - lanes), 0)
-                source, target = of + channel * itemsize, to + channel * plane + pixel * itemsize
-                if size >= lanes:
-                    collect(source, address(pixels, pixel), target, plane, out)
-                else:
-                    for lane in range(lanes):
-                        values = carray(pointer(target + lane * plane, out), size)
-                        for i in range(size):
-                            values[i] = carray(pointer(source + pixels[i], out), lanes)[lane]
+def _copy_few(here: int, plane: int, there: int, pixels: Any, size: int, comes: bool, like: Any) -> None:
+    """Copy a vector of channels of each of fewer pixels than a vector has elements."""
+    lanes = VECTOR_BYTES // like.itemsize
+    for lane in range(lanes):
+        line = carray(pointer(here + lane * plane, like), size)
+        for i in range(size):
+            vector = carray(pointer(there + pixels[i], like), lanes)
+            if comes:
+                vector[lane] = line[i]
+            else:
+                line[i] = vector[lane]
 
 
 @helper
@@ -178,7 +166,7 @@ def _convolve(
             block = blocks[turn]
             if clears:
                 grids[:] = 0
-            _fill(grid, x, images, image_pixels, block)
+            _copy(grid, x, images, image_pixels, block, True)
             of_image = (block[3] - block[2]) * columns
             total = (block[1] - block[0]) * of_image
             for first in range(0, total, at_once):
@@ -201,7 +189,7 @@ def _convolve(
                         at = min(m, maps - lanes) * itemsize
                         of = products + i * out_row * itemsize + at
                         leave(of, out_step * itemsize, added + at, low, to + at, out_row_bytes, out_pixel_bytes, work)
-            _give(out_grid, out, results, result_pixels, block)
+            _copy(out_grid, out, results, result_pixels, block, False)
 
 
 @Loop
@@ -229,8 +217,8 @@ def _weigh(
                 block = blocks[turn]
                 if clears:
                     grids[:] = 0
-                _fill(grid, x, images, image_pixels, block)
-                _fill(out_grid, grad, results, result_pixels, block)
+                _copy(grid, x, images, image_pixels, block, True)
+                _copy(out_grid, grad, results, result_pixels, block, True)
                 of_image = (block[3] - block[2]) * columns
                 total = (block[1] - block[0]) * of_image
                 for first in range(0, total, at_once):
