@@ -8,7 +8,7 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from .patches import A, B, G, Matrix
+from .patches import TAPS, A, B, G, Matrix
 from .tile_code import Code
 
 
@@ -96,9 +96,6 @@ def _collect(typing: Any, source: Any, places: Any, target: Any, stride: Any, li
 
 Vectors = list[list[Any]]
 
-TAPS = 9
-"""Weights of a filter for a channel."""
-
 
 def _read(code: Code, source: Any, row: Any, pixel: Any, size: int) -> Vectors:
     return [[code.load(code.place(code.place(source, y, row), x, pixel)) for x in range(size)] for y in range(size)]
@@ -117,7 +114,7 @@ def _both(code: Code, matrix: Matrix, values: Vectors) -> Vectors:
 
 
 def _sum(code: Code, weights: Sequence[float], values: Sequence[Any]) -> Any:
-    """The weighted sum of vectors, of which one has the weight 1 or a positive one is not 1."""
+    """The weighted sum of vectors; the largest of the weights is positive."""
     total = None
     for weight, value in sorted(zip(weights, values, strict=True), key=lambda pair: -pair[0]):
         part = value if abs(weight) in (0, 1) else code.builder.fmul(value, code.many(abs(weight)))

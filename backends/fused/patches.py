@@ -14,6 +14,12 @@ from typing import Any
 
 from .language import means
 
+SIZE = 3
+"""Weights of a filter along each axis."""
+
+TAPS = SIZE * SIZE
+"""Weights of a filter for a channel."""
+
 Matrix = tuple[tuple[float, ...], ...]
 
 B: Matrix = ((1, 0, 0, 0), (0, 1, -1, -1), (-1, 1, 1, 0), (0, 0, 0, 1))

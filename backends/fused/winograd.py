@@ -8,7 +8,7 @@ what results are made of, or, for the gradient of filters, of what comes back by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...core.threads import max_threads
 from ...core.windows import Correlation, Windows
 from .language import carray, helper, prange
 from .loops import Loop
-from .patches import collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
+from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
 from .pieces import address, writable
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, TURNS, tiling
@@ -39,9 +39,6 @@ SHARED_FROM = 2**23
 
 FILTERS_SHARED_FROM = 2**14
 """Weights from which on threads share what is done for each of them."""
-
-SIZE = 3
-"""Weights of a filter along each axis."""
 
 
 @Loop
@@ -253,8 +250,8 @@ def _transform_back(totals: Any, filters: Any, sizes: Any) -> None:
                     total[i] += more[i]
         for some in range(0, channels, lanes):
             first = min(some, channels - lanes)
-            to = address(filters, (m * channels + first) * SIZE * SIZE)
-            leave_filters(address(totals, m * row + first), step * itemsize, to, SIZE * SIZE * itemsize, totals)
+            to = address(filters, (m * channels + first) * TAPS)
+            leave_filters(address(totals, m * row + first), step * itemsize, to, TAPS * itemsize, totals)
 
 
 def suits(g: Correlation, rows: int, itemsize: int) -> bool:
@@ -305,6 +302,7 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
         _sum_up(ctx, filters_grad, grad, operand, g)
 
 
+@lru_cache(maxsize=256)
 def _reverse(g: Correlation) -> Correlation:
     """The correlation with turned filters that sends gradients back."""
     w = g.windows
@@ -316,20 +314,17 @@ def _steps(
     ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, is_cut: bool = False
 ) -> Sequence[tuple[Loop, Sequence[Any]]]:
     """The loops that correlate, and their arguments."""
-    channels, maps, taps = g.channels, g.maps, SIZE * SIZE
+    channels, maps = g.channels, g.maps
     how = tiling(channels, maps, g.windows, out.itemsize, len(x))
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
-    strides = (maps * taps, taps) if is_turned else (taps, channels * taps)
+    strides = (maps * TAPS, TAPS) if is_turned else (TAPS, channels * TAPS)
     filters, x = writable(ctx, "filters", filters).reshape(-1), writable(ctx, "images", x).reshape(-1)
     tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
-    multiplications = out.size * channels * taps
+    filters_shared, shared = filters.size >= FILTERS_SHARED_FROM, out.size * channels * TAPS >= SHARED_FROM
     return (
-        (_transform, (filters.size >= FILTERS_SHARED_FROM, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
-        (
-            _convolve,
-            (multiplications >= SHARED_FROM, work, out.reshape(-1), sums, x, *tables, work[0, :0] if bias is None else bias, is_cut),
-        ),
+        (_transform, (filters_shared, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
+        (_convolve, (shared, work, out.reshape(-1), sums, x, *tables, work[0, :0] if bias is None else bias, is_cut)),
     )
 
 
@@ -342,6 +337,6 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
-    shared = grad.size * g.channels * SIZE * SIZE >= SHARED_FROM
+    shared = grad.size * g.channels * TAPS >= SHARED_FROM
     _weigh.run(shared, work, totals, grad, operand, np.stack([cuts[:-1], cuts[1:]], axis=1), *tables)
     _transform_back.run(filters_grad.size >= FILTERS_SHARED_FROM, totals, filters_grad.reshape(-1), (g.maps, g.channels, how.images.row))
