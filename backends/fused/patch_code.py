@@ -46,7 +46,7 @@ def _enter_filters(typing: Any, source: Any, stride: Any, is_turned: Any, target
         taps: list[Any] = []
         for first in range(0, TAPS, code.lanes):
             begin, known = code.place(source, first, code.itemsize), min(TAPS - first, code.lanes)
-            taps += code.turned([code.load(code.place(begin, row, stride), known) for row in range(code.lanes)])[:known]
+            taps += code.turned([code.load(code.place(begin, row, stride), code.first(known)) for row in range(code.lanes)])[:known]
         with builder.if_else(is_turned) as (turned, straight):
             for block, of in ((turned, taps[::-1]), (straight, taps)):
                 with block:
@@ -65,7 +65,7 @@ def _leave_filters(typing: Any, source: Any, step: Any, target: Any, stride: Any
             begin, known = code.place(target, first, code.itemsize), min(TAPS - first, code.lanes)
             columns = taps[first : first + known] + [code.zeros] * (code.lanes - known)
             for row, value in enumerate(code.turned(columns)):
-                code.store(value, code.place(begin, row, stride), known)
+                code.store(value, code.place(begin, row, stride), code.first(known))
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 4, like), generate

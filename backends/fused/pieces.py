@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.context import Context
 from .language import copy_bytes, helper
+from .tile import put_alternate, take_alternate
 
 
 @helper
@@ -30,13 +31,9 @@ def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride:
         if step == 1 and stride == 1:
             copy(target, to, source, of, size)
         elif step == 1 and stride == 2:
-            left, right = target[to : to + size], source[of : of + 2 * size - 1]
-            for j in range(size):
-                left[j] = right[2 * j]
+            take_alternate(address(target, to), address(source, of), size, target)
         elif step == 2 and stride == 1:
-            left, right = target[to : to + 2 * size - 1], source[of : of + size]
-            for j in range(size):
-                left[2 * j] = right[j]
+            put_alternate(address(target, to), address(source, of), size, target)
         else:
             for j in range(size):
                 target[to + j * step] = source[of + j * stride]

@@ -96,6 +96,16 @@ def fetch(address: int) -> None:
     raise NotImplementedError("fetch is called from compiled code only")
 
 
+def take_alternate(target: int, source: int, size: int, like: Any) -> None:
+    """Copy so many elements, every second one from an address; in compiled code only."""
+    raise NotImplementedError("take_alternate is called from compiled code only")
+
+
+def put_alternate(target: int, source: int, size: int, like: Any) -> None:
+    """Copy so many elements to every second one from an address; in compiled code only."""
+    raise NotImplementedError("put_alternate is called from compiled code only")
+
+
 def pointer(address: int, like: Any) -> Any:
     """A pointer to elements of the type of an array, from an address; in compiled code only."""
     raise NotImplementedError("pointer is called from compiled code only")
@@ -162,6 +172,20 @@ def _fetch(address: Any) -> Callable[..., Any]:
     from .tile_code import fetch
 
     return lambda address: fetch(address)
+
+
+@means(take_alternate)
+def _take_alternate(target: Any, source: Any, size: Any, like: Any) -> Callable[..., Any]:
+    from .tile_code import take_alternate
+
+    return lambda target, source, size, like: take_alternate(target, source, size, like)
+
+
+@means(put_alternate)
+def _put_alternate(target: Any, source: Any, size: Any, like: Any) -> Callable[..., Any]:
+    from .tile_code import put_alternate
+
+    return lambda target, source, size, like: put_alternate(target, source, size, like)
 
 
 @means(spare)

@@ -105,6 +105,38 @@ def _fetch(typing: Any, address: Any) -> Any:
     return types.void(types.intp), generate
 
 
+def _take_alternate(typing: Any, target: Any, source: Any, size: Any, like: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, source, size, _ = arguments
+        code = Code(context, builder, like)
+        with cgutils.for_range_slice(builder, code.number(0), size, code.number(code.lanes)) as (at, _):
+            left = builder.sub(size, at)
+            begin, span = code.place(source, at, 2 * code.itemsize), builder.sub(code.times(left, 2), code.number(1))
+            halves = [code.load(code.place(begin, part, VECTOR_BYTES), code.before(span, part)) for part in range(2)]
+            value = code.picked(*halves, list(range(0, 2 * code.lanes, 2)))
+            code.store(value, code.place(target, at, code.itemsize), code.before(left))
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 3, like), generate
+
+
+def _put_alternate(typing: Any, target: Any, source: Any, size: Any, like: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, source, size, _ = arguments
+        code = Code(context, builder, like)
+        with cgutils.for_range_slice(builder, code.number(0), size, code.number(code.lanes)) as (at, _):
+            left = builder.sub(size, at)
+            begin, span = code.place(target, at, 2 * code.itemsize), builder.sub(code.times(left, 2), code.number(1))
+            value = code.load(code.place(source, at, code.itemsize), code.before(left))
+            for part in range(2):
+                lanes = [(part * code.lanes + lane) // 2 for lane in range(code.lanes)]
+                known = builder.and_(code.alternate, code.before(span, part))
+                code.store(code.picked(value, value, lanes), code.place(begin, part, VECTOR_BYTES), known)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 3, like), generate
+
+
 def _spare(typing: Any, like: Any) -> Any:
     """The address of memory on the stack of the function that asks."""
 
@@ -126,6 +158,7 @@ class Code:
         self.vector = ir.VectorType(self.scalar, self.lanes)
         self.word = context.get_value_type(types.intp)
         self.zeros = ir.Constant(self.vector, None)
+        self.alternate = self._flags([lane % 2 == 0 for lane in range(self.lanes)])
         self._suffix = f"v{self.lanes}f{8 * self.itemsize}"
 
     def multiply(
@@ -202,7 +235,7 @@ class Code:
             for row in range(self.lanes):
                 if not row & part:
                     pair = rows[row], rows[row + part]
-                    rows[row], rows[row + part] = (self._picked(*pair, lanes) for lanes in (lower, upper))
+                    rows[row], rows[row + part] = (self.picked(*pair, lanes) for lanes in (lower, upper))
             part *= 2
         return rows
 
@@ -229,15 +262,15 @@ class Code:
         self.builder.store(self.zeros, total)
         return total
 
-    def load(self, address: Any, known: int | None = None) -> Any:
-        """A vector from memory, or its first elements, with zeros behind them."""
-        if known in (None, self.lanes):
+    def load(self, address: Any, known: Any = None) -> Any:
+        """A vector from memory, or those elements that flags name, with zeros in place of others."""
+        if known is None:
             return self.builder.load(self._as_pointer(address, self.vector), align=self.itemsize)
         return self._masked("load", self.vector, [address], known, [self.zeros])
 
-    def store(self, value: Any, address: Any, known: int | None = None) -> None:
-        """Write a vector to memory, or its first elements."""
-        if known in (None, self.lanes):
+    def store(self, value: Any, address: Any, known: Any = None) -> None:
+        """Write a vector to memory, or those elements that flags name."""
+        if known is None:
             self.builder.store(value, self._as_pointer(address, self.vector), align=self.itemsize)
         else:
             self._masked("store", ir.VoidType(), [value, address], known, [])
@@ -250,22 +283,35 @@ class Code:
         """The elements of *low* in place of those that are less."""
         return self.builder.select(self.builder.fcmp_ordered("<", value, low), low, value)
 
-    def _masked(self, name: str, result: Any, first: list[Any], known: int, rest: list[Any]) -> Any:
-        bit, number = ir.IntType(1), ir.IntType(32)
-        mask = ir.Constant(ir.VectorType(bit, self.lanes), [bit(lane < known) for lane in range(self.lanes)])
+    def _masked(self, name: str, result: Any, first: list[Any], known: Any, rest: list[Any]) -> Any:
         *values, address = first
-        arguments = [*values, self._as_pointer(address, self.vector), number(self.itemsize), mask, *rest]
+        arguments = [*values, self._as_pointer(address, self.vector), ir.IntType(32)(self.itemsize), known, *rest]
         function = ir.FunctionType(result, [argument.type for argument in arguments])
         full = f"llvm.masked.{name}.{self._suffix}.p0"
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, full), arguments)
 
+    def first(self, count: int) -> Any:
+        """Flags for the first lanes of a vector; None for all."""
+        return None if count == self.lanes else self._flags([lane < count for lane in range(self.lanes)])
+
+    def before(self, count: Any, part: int = 0) -> Any:
+        """Flags for those lanes of a vector, or of one behind it, that are among the first so many."""
+        numbers = list(range(part * self.lanes, (part + 1) * self.lanes))
+        return self.builder.icmp_signed("<", ir.Constant(ir.VectorType(self.word, self.lanes), numbers), self._repeated(count))
+
+    def _flags(self, values: list[bool]) -> Any:
+        return ir.Constant(ir.VectorType(ir.IntType(1), self.lanes), [ir.IntType(1)(value) for value in values])
+
     def _spread(self, address: Any) -> Any:
         """A vector of the same number everywhere."""
-        one = self.builder.load(self._as_pointer(address, self.scalar))
-        many = self.builder.insert_element(ir.Constant(self.vector, ir.Undefined), one, ir.Constant(ir.IntType(32), 0))
-        return self.builder.shuffle_vector(many, many, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
+        return self._repeated(self.builder.load(self._as_pointer(address, self.scalar)))
 
-    def _picked(self, left: Any, right: Any, lanes: list[int]) -> Any:
+    def _repeated(self, one: Any) -> Any:
+        vector, number = ir.VectorType(one.type, self.lanes), ir.IntType(32)
+        first = self.builder.insert_element(ir.Constant(vector, ir.Undefined), one, number(0))
+        return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(number, self.lanes), None))
+
+    def picked(self, left: Any, right: Any, lanes: list[int]) -> Any:
         """A vector of lanes of two others."""
         number = ir.IntType(32)
         return self.builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(number, len(lanes)), [number(lane) for lane in lanes]))
@@ -283,4 +329,6 @@ strided_tile: Any = intrinsic(_strided_tile)
 dots: Any = intrinsic(_dots)
 turn: Any = intrinsic(_turn)
 fetch: Any = intrinsic(_fetch)
+take_alternate: Any = intrinsic(_take_alternate)
+put_alternate: Any = intrinsic(_put_alternate)
 spare: Any = intrinsic(_spare)
