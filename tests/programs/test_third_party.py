@@ -76,7 +76,7 @@ import cntk as C
 from cntk.core import plugins
 
 x = C.input_variable((16, 40, 40))
-z = C.convolution(np.ones((16, 16, 3, 3), np.float32), x, auto_padding=[False, True, True])
+z = C.convolution(np.ones((16, 16, 5, 5), np.float32), x, auto_padding=[False, True, True])
 data = np.ones((32, 16, 40, 40), np.float32)
 print(z.eval({x: data})[3, 5, :2, 7], any("dnnl" in line for line in open("/proc/self/maps")))
 """
@@ -191,7 +191,7 @@ def test_a_plugin_can_be_left_out(with_extras: Environment) -> None:
 
 def test_convolutions_go_without_onednn(with_onednn: Environment) -> None:
     assert "onednn (cntk-onednn 0.1.0, cntk_onednn): loaded" in succeeded(with_onednn.run("-m", "cntk", "plugins"))
-    assert succeeded(with_onednn.run("-c", CONVOLUTION)) == "[ 96. 144.] False\n"
+    assert succeeded(with_onednn.run("-c", CONVOLUTION)) == "[240. 320.] False\n"
 
     broken = with_onednn.run("-m", "cntk", "plugins", "--broken", CNTK_ONEDNN="/nowhere/libdnnl.so.3")
     assert broken.returncode == 1
@@ -202,8 +202,8 @@ def test_convolutions_by_onednn(with_onednn: Environment, root: Path) -> None:
     library = onednn(root)
     listed = succeeded(with_onednn.run("-m", "cntk", "plugins", CNTK_ONEDNN=library))
     assert "onednn (cntk-onednn 0.1.0, cntk_onednn): loaded\n    kernels: Convolution on numpy\n" in listed
-    assert succeeded(with_onednn.run("-c", CONVOLUTION, CNTK_ONEDNN=library)) == "[ 96. 144.] True\n"
-    assert succeeded(with_onednn.run("-c", CONVOLUTION, CNTK_ONEDNN=library, CNTK_PLUGINS="")) == "[ 96. 144.] False\n"
+    assert succeeded(with_onednn.run("-c", CONVOLUTION, CNTK_ONEDNN=library)) == "[240. 320.] True\n"
+    assert succeeded(with_onednn.run("-c", CONVOLUTION, CNTK_ONEDNN=library, CNTK_PLUGINS="")) == "[240. 320.] False\n"
 
 
 def onednn(root: Path) -> str:
