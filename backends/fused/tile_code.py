@@ -112,8 +112,8 @@ def _take_alternate(typing: Any, target: Any, source: Any, size: Any, like: Any)
         with cgutils.for_range_slice(builder, code.number(0), size, code.number(code.lanes)) as (at, _):
             left = builder.sub(size, at)
             begin, span = code.place(source, at, 2 * code.itemsize), builder.sub(code.times(left, 2), code.number(1))
-            halves = [code.load(code.place(begin, part, VECTOR_BYTES), code.before(span, part)) for part in range(2)]
-            value = code.picked(*halves, list(range(0, 2 * code.lanes, 2)))
+            lower, upper = (code.load(code.place(begin, part, VECTOR_BYTES), code.before(span, part)) for part in range(2))
+            value = code.picked(lower, upper, list(range(0, 2 * code.lanes, 2)))
             code.store(value, code.place(target, at, code.itemsize), code.before(left))
         return context.get_dummy_value()
 
