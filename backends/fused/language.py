@@ -6,6 +6,8 @@ Nothing here imports Numba, since loops whose machine code is kept do without.  
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
 from typing import Any, NamedTuple
 
 Function = Callable[..., Any]
@@ -45,6 +47,26 @@ def helper(function: Function | None = None, **options: Any) -> Any:
         return lambda function: helper(function, **options)
     meanings.append(Meaning(function, lambda *_: function, options))
     return function
+
+
+def written_in(module: str) -> Callable[[Function], Function]:
+    """Lets compiled code call a function that a module of this package writes in LLVM's code, under the same name; nothing else can."""
+
+    def declare(function: Function) -> Function:
+        name = function.__name__
+
+        @wraps(function)
+        def refuse(*_: Any) -> Any:
+            raise NotImplementedError(f"{name} is called from compiled code only")
+
+        def choose(*_: Any) -> Function:
+            written = getattr(import_module(f".{module}", __package__), name)
+            return lambda *arguments: written(*arguments)
+
+        meanings.append(Meaning(refuse, choose, {}))
+        return refuse
+
+    return declare
 
 
 def prange(turns: int) -> range:

@@ -2,99 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from numba import types
-from numba.extending import intrinsic
-
 from .patches import TAPS, A, B, G, Matrix
-from .tile_code import Code
-
-
-def _entering(matrix: Matrix) -> Callable[..., Any]:
-    """What multiplies a square of vectors from both sides."""
-
-    def entering(typing: Any, source: Any, row: Any, pixel: Any, target: Any, step: Any, like: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            source, row, pixel, target, step, _ = arguments
-            code = Code(context, builder, like)
-            _write(code, _both(code, matrix, _read(code, source, row, pixel, len(matrix[0]))), target, code.times(step, 4), step)
-            return context.get_dummy_value()
-
-        return types.void(*[types.intp] * 5, like), generate
-
-    return entering
-
-
-def _leave(typing: Any, source: Any, step: Any, bias: Any, least: Any, target: Any, row: Any, pixel: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, step, bias, least, target, row, pixel, _ = arguments
-        code = Code(context, builder, like)
-        added, low = code.load(bias), code.load(least)
-        values = _both(code, _turned(A), _read(code, source, code.times(step, 4), step, 4))
-        _write(code, [[code.at_least(low, builder.fadd(value, added)) for value in line] for line in values], target, row, pixel)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 7, like), generate
-
-
-def _enter_filters(typing: Any, source: Any, stride: Any, is_turned: Any, target: Any, step: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, stride, is_turned, target, step, _ = arguments
-        code = Code(context, builder, like)
-        taps: list[Any] = []
-        for first in range(0, TAPS, code.lanes):
-            begin, known = code.place(source, first, code.itemsize), min(TAPS - first, code.lanes)
-            taps += code.turned([code.load(code.place(begin, row, stride), code.first(known)) for row in range(code.lanes)])[:known]
-        with builder.if_else(is_turned) as (turned, straight):
-            for block, of in ((turned, taps[::-1]), (straight, taps)):
-                with block:
-                    _write(code, _both(code, G, [of[:3], of[3:6], of[6:]]), target, code.times(step, 4), step)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp, types.boolean, types.intp, types.intp, like), generate
-
-
-def _leave_filters(typing: Any, source: Any, step: Any, target: Any, stride: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, step, target, stride, _ = arguments
-        code = Code(context, builder, like)
-        taps = [tap for line in _both(code, _turned(G), _read(code, source, code.times(step, 4), step, 4)) for tap in line]
-        for first in range(0, TAPS, code.lanes):
-            begin, known = code.place(target, first, code.itemsize), min(TAPS - first, code.lanes)
-            columns = taps[first : first + known] + [code.zeros] * (code.lanes - known)
-            for row, value in enumerate(code.turned(columns)):
-                code.store(value, code.place(begin, row, stride), code.first(known))
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 4, like), generate
-
-
-def _spread(typing: Any, source: Any, stride: Any, target: Any, places: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, stride, target, places, _ = arguments
-        code = Code(context, builder, like)
-        for column, value in enumerate(code.turned([code.load(code.place(source, row, stride)) for row in range(code.lanes)])):
-            code.store(value, builder.add(target, code.entry(places, column)))
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 4, like), generate
-
-
-def _collect(typing: Any, source: Any, places: Any, target: Any, stride: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, places, target, stride, _ = arguments
-        code = Code(context, builder, like)
-        columns = [code.load(builder.add(source, code.entry(places, column))) for column in range(code.lanes)]
-        for row, value in enumerate(code.turned(columns)):
-            code.store(value, code.place(target, row, stride))
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 4, like), generate
-
+from .tile_code import Code, written
 
 Vectors = list[list[Any]]
+
+
+@written
+def enter(code: Code, source: Any, row: Any, pixel: Any, target: Any, step: Any) -> None:
+    _write(code, _both(code, _turned(B), _read(code, source, row, pixel, 4)), target, code.times(step, 4), step)
+
+
+@written
+def enter_gradient(code: Code, source: Any, row: Any, pixel: Any, target: Any, step: Any) -> None:
+    _write(code, _both(code, A, _read(code, source, row, pixel, 2)), target, code.times(step, 4), step)
+
+
+@written
+def leave(code: Code, source: Any, step: Any, bias: Any, least: Any, target: Any, row: Any, pixel: Any) -> None:
+    added, low = code.load(bias), code.load(least)
+    values = _both(code, _turned(A), _read(code, source, code.times(step, 4), step, 4))
+    _write(code, [[code.at_least(low, code.builder.fadd(value, added)) for value in line] for line in values], target, row, pixel)
+
+
+@written
+def enter_filters(code: Code, source: Any, stride: Any, is_turned: Any, target: Any, step: Any) -> None:
+    taps: list[Any] = []
+    for begin, known, flags in _columns(code, source):
+        taps += code.turned([code.load(code.place(begin, row, stride), flags) for row in range(code.lanes)])[:known]
+    with code.builder.if_else(is_turned) as (turned, straight):
+        for block, of in ((turned, taps[::-1]), (straight, taps)):
+            with block:
+                _write(code, _both(code, G, [of[:3], of[3:6], of[6:]]), target, code.times(step, 4), step)
+
+
+@written
+def leave_filters(code: Code, source: Any, step: Any, target: Any, stride: Any) -> None:
+    taps = [tap for line in _both(code, _turned(G), _read(code, source, code.times(step, 4), step, 4)) for tap in line]
+    for begin, known, flags in _columns(code, target):
+        columns, taps = taps[:known] + [code.zeros] * (code.lanes - known), taps[known:]
+        for row, value in enumerate(code.turned(columns)):
+            code.store(value, code.place(begin, row, stride), flags)
+
+
+@written
+def spread(code: Code, source: Any, stride: Any, target: Any, places: Any) -> None:
+    for column, value in enumerate(code.turned([code.load(code.place(source, row, stride)) for row in range(code.lanes)])):
+        code.store(value, code.builder.add(target, code.entry(places, column)))
+
+
+@written
+def collect(code: Code, source: Any, places: Any, target: Any, stride: Any) -> None:
+    columns = [code.load(code.builder.add(source, code.entry(places, column))) for column in range(code.lanes)]
+    for row, value in enumerate(code.turned(columns)):
+        code.store(value, code.place(target, row, stride))
+
+
+def _columns(code: Code, filters: Any) -> Iterator[tuple[Any, int, Any]]:
+    """Columns of a filter's weights, as many as a vector has elements at a time: where they begin, how many there are, and their flags."""
+    for first in range(0, TAPS, code.lanes):
+        known = min(TAPS - first, code.lanes)
+        yield code.place(filters, first, code.itemsize), known, code.first(known)
 
 
 def _read(code: Code, source: Any, row: Any, pixel: Any, size: int) -> Vectors:
@@ -127,12 +98,3 @@ def _sum(code: Code, weights: Sequence[float], values: Sequence[Any]) -> Any:
 
 def _turned(matrix: Matrix) -> Matrix:
     return tuple(zip(*matrix, strict=True))
-
-
-enter: Any = intrinsic(_entering(_turned(B)))
-enter_filters: Any = intrinsic(_enter_filters)
-leave_filters: Any = intrinsic(_leave_filters)
-leave: Any = intrinsic(_leave)
-enter_gradient: Any = intrinsic(_entering(A))
-spread: Any = intrinsic(_spread)
-collect: Any = intrinsic(_collect)

@@ -175,14 +175,13 @@ def plan_of_filters(g: Correlation, itemsize: int, rows: int) -> Weighing:
     lines = [grid.result_lines(first, last) for first, last in how.slabs]
     grads = [how.scaled(of_slab, 0) for of_slab in lines]
     blocks = how.blocks(rows)
-    cuts = len(blocks) * np.arange(TURNS + 1) // TURNS
     begins, sizes, growth = how.runs(lines[0]).T
     by_count = how.pixel == 1
     if by_count:
         begins, sizes = np.repeat(begins, how.images), sizes + np.arange(how.images) * growth
     channels = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     return Weighing(
-        np.stack([cuts[:-1], cuts[1:]], axis=1),
+        parts_of(len(blocks), TURNS),
         blocks,
         np.stack([*_ranges(fills), *_ranges(grads)], axis=1),
         np.concatenate(fills),
@@ -195,6 +194,13 @@ def plan_of_filters(g: Correlation, itemsize: int, rows: int) -> Weighing:
         (g.channels * phases + g.maps) * how.plane,
         how.clears(rows),
     )
+
+
+@lru_cache(maxsize=256)
+def parts_of(blocks: int, count: int) -> Any:
+    """So many parts of blocks, a row for each: the first block, and the one behind the last."""
+    cuts = blocks * np.arange(count + 1) // count
+    return np.stack([cuts[:-1], cuts[1:]], axis=1)
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from llvmlite import ir
@@ -22,78 +24,6 @@ def _pointer(typing: Any, address: Any, like: Any) -> Any:
     return types.CPointer(like.dtype)(types.intp, like), generate
 
 
-def _tile(
-    typing: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, like: Any
-) -> Any:  # fmt: skip
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, a, a_stride, a_step, b, depth, c, c_stride, _ = arguments
-        code = Code(context, builder, like)
-        code.multiply(rows, a, a_stride, a_step, lambda number: code.place(b, number, PANEL_BYTES), depth, c, c_stride)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 8, like), generate
-
-
-def _gathered_tile(
-    typing: Any, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, like: Any
-) -> Any:  # fmt: skip
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        is_half, rows, a, a_stride, b, places, depth, c, c_stride, _ = arguments
-        code = Code(context, builder, like)
-
-        def line(number: Any) -> Any:
-            return builder.add(b, code.entry(places, number))
-
-        with builder.if_else(is_half) as (half, whole):
-            with half:
-                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors=1)
-            with whole:
-                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride)
-        return context.get_dummy_value()
-
-    return types.void(types.boolean, *[types.intp] * 8, like), generate
-
-
-def _strided_tile(
-    typing: Any, is_half: Any, adds: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, b_stride: Any, depth: Any,
-    c: Any, c_stride: Any, like: Any,
-) -> Any:  # fmt: skip
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        is_half, adds, rows, a, a_stride, a_step, b, b_stride, depth, c, c_stride, _ = arguments
-        code = Code(context, builder, like)
-
-        def multiply(vectors: int) -> None:
-            with builder.if_else(adds) as (added, written):
-                for to_add, block in ((True, added), (False, written)):
-                    with block:
-                        code.multiply(rows, a, a_stride, a_step, lambda n: code.place(b, n, b_stride), depth, c, c_stride, vectors, to_add)
-
-        with builder.if_else(is_half) as (half, whole):
-            with half:
-                multiply(1)
-            with whole:
-                multiply(2)
-        return context.get_dummy_value()
-
-    return types.void(types.boolean, types.boolean, *[types.intp] * 9, like), generate
-
-
-def _dots(typing: Any, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c: Any, c_stride: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        Code(context, builder, like).dots(*arguments[:8])
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 8, like), generate
-
-
-def _turn(typing: Any, source: Any, stride: Any, target: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        Code(context, builder, like).turn(*arguments[:3])
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 3, like), generate
-
-
 def _fetch(typing: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -103,38 +33,6 @@ def _fetch(typing: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.intp), generate
-
-
-def _take_alternate(typing: Any, target: Any, source: Any, size: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, source, size, _ = arguments
-        code = Code(context, builder, like)
-        with cgutils.for_range_slice(builder, code.number(0), size, code.number(code.lanes)) as (at, _):
-            left = builder.sub(size, at)
-            begin, span = code.place(source, at, 2 * code.itemsize), builder.sub(code.times(left, 2), code.number(1))
-            lower, upper = (code.load(code.place(begin, part, VECTOR_BYTES), code.before(span, part)) for part in range(2))
-            value = code.picked(lower, upper, list(range(0, 2 * code.lanes, 2)))
-            code.store(value, code.place(target, at, code.itemsize), code.before(left))
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 3, like), generate
-
-
-def _put_alternate(typing: Any, target: Any, source: Any, size: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, source, size, _ = arguments
-        code = Code(context, builder, like)
-        with cgutils.for_range_slice(builder, code.number(0), size, code.number(code.lanes)) as (at, _):
-            left = builder.sub(size, at)
-            begin, span = code.place(target, at, 2 * code.itemsize), builder.sub(code.times(left, 2), code.number(1))
-            value = code.load(code.place(source, at, code.itemsize), code.before(left))
-            for part in range(2):
-                lanes = [(part * code.lanes + lane) // 2 for lane in range(code.lanes)]
-                known = builder.and_(code.alternate, code.before(span, part))
-                code.store(code.picked(value, value, lanes), code.place(begin, part, VECTOR_BYTES), known)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 3, like), generate
 
 
 def _spare(typing: Any, like: Any) -> Any:
@@ -220,11 +118,6 @@ class Code:
             for column, total in enumerate(totals):
                 to = self._as_pointer(self.place(start, column, self.itemsize), self.scalar)
                 builder.store(builder.call(reduce, (builder.load(to), builder.load(total)), fastmath=("reassoc",)), to)
-
-    def turn(self, source: Any, stride: Any, target: Any) -> None:
-        """Transpose a square."""
-        for row, value in enumerate(self.turned([self.load(self.place(source, row, stride)) for row in range(self.lanes)])):
-            self.store(value, self.place(target, row, PANEL_BYTES))
 
     def turned(self, rows: list[Any]) -> list[Any]:
         """The columns of a square: of pairs of vectors ever larger parts are exchanged."""
@@ -322,13 +215,95 @@ class Code:
         self.builder.store(self.builder.call(multiply_add, (left, right, self.builder.load(total))), total)
 
 
+def written(write: Callable[..., None]) -> Any:
+    """What compiled code calls, made of a function that writes it, given :class:`Code` and the arguments but for the last, an array."""
+
+    def typed(typing: Any, *arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            write(Code(context, builder, arguments[-1]), *values[:-1])
+            return context.get_dummy_value()
+
+        kinds = [types.boolean if isinstance(argument, types.Boolean) else types.intp for argument in arguments[:-1]]
+        return types.void(*kinds, arguments[-1]), generate
+
+    like = Parameter("like", Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = Signature([*signature(write).parameters.values(), like])  # type: ignore[attr-defined]
+    typed.__name__ = write.__name__
+    return intrinsic(typed)
+
+
+@written
+def gathered_tile(
+    code: Code, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any
+) -> None:  # fmt: skip
+    def line(number: Any) -> Any:
+        return code.builder.add(b, code.entry(places, number))
+
+    with code.builder.if_else(is_half) as (half, whole):
+        for vectors, block in ((1, half), (2, whole)):
+            with block:
+                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors)
+
+
+@written
+def strided_tile(
+    code: Code, is_half: Any, adds: Any, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, b_stride: Any, depth: Any,
+    c: Any, c_stride: Any,
+) -> None:  # fmt: skip
+    def line(number: Any) -> Any:
+        return code.place(b, number, b_stride)
+
+    def multiply(vectors: int) -> None:
+        with code.builder.if_else(adds) as (added, anew):
+            for is_sum, block in ((True, added), (False, anew)):
+                with block:
+                    code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, is_sum)
+
+    with code.builder.if_else(is_half) as (half, whole):
+        with half:
+            multiply(1)
+        with whole:
+            multiply(2)
+
+
+@written
+def dots(code: Code, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c: Any, c_stride: Any) -> None:
+    code.dots(a, a_places, b, b_places, runs, count, c, c_stride)
+
+
+@written
+def turn(code: Code, source: Any, stride: Any, target: Any) -> None:
+    for column, value in enumerate(code.turned([code.load(code.place(source, row, stride)) for row in range(code.lanes)])):
+        code.store(value, code.place(target, column, PANEL_BYTES))
+
+
+@written
+def take_alternate(code: Code, target: Any, source: Any, size: Any) -> None:
+    with _by_vectors(code, source, size) as (at, left, begin, span):
+        lower, upper = (code.load(code.place(begin, part, VECTOR_BYTES), code.before(span, part)) for part in range(2))
+        value = code.picked(lower, upper, list(range(0, 2 * code.lanes, 2)))
+        code.store(value, code.place(target, at, code.itemsize), code.before(left))
+
+
+@written
+def put_alternate(code: Code, target: Any, source: Any, size: Any) -> None:
+    with _by_vectors(code, target, size) as (at, left, begin, span):
+        value = code.load(code.place(source, at, code.itemsize), code.before(left))
+        for part in range(2):
+            lanes = [(part * code.lanes + lane) // 2 for lane in range(code.lanes)]
+            known = code.builder.and_(code.alternate, code.before(span, part))
+            code.store(code.picked(value, value, lanes), code.place(begin, part, VECTOR_BYTES), known)
+
+
+@contextmanager
+def _by_vectors(code: Code, spread: Any, size: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """A loop over vectors of elements, which lie in *spread* two apart: the first one's number, how many are left, where the first one
+    lies, and how many elements they take there."""
+    with cgutils.for_range_slice(code.builder, code.number(0), size, code.number(code.lanes)) as (at, _):
+        left = code.builder.sub(size, at)
+        yield at, left, code.place(spread, at, 2 * code.itemsize), code.builder.sub(code.times(left, 2), code.number(1))
+
+
 pointer: Any = intrinsic(_pointer)
-tile: Any = intrinsic(_tile)
-gathered_tile: Any = intrinsic(_gathered_tile)
-strided_tile: Any = intrinsic(_strided_tile)
-dots: Any = intrinsic(_dots)
-turn: Any = intrinsic(_turn)
 fetch: Any = intrinsic(_fetch)
-take_alternate: Any = intrinsic(_take_alternate)
-put_alternate: Any = intrinsic(_put_alternate)
 spare: Any = intrinsic(_spare)

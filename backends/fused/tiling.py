@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.windows import Windows
+from .plan import TURNS
 from .tile import MOST_ROWS, VECTOR_BYTES
 
 SUMS = 16
@@ -22,9 +23,6 @@ SUMS_BYTES = GRID_BYTES = 2**18
 
 LEAST_AT_ONCE = 64
 """Patches that are multiplied at a time, all the same, since each time all sums of filters are read."""
-
-TURNS = 8
-"""Blocks that threads share, where there is enough to do: their number must not depend on that of the threads."""
 
 
 class Side(NamedTuple):
@@ -74,6 +72,12 @@ class Tiling(NamedTuple):
     sizes: tuple[int, int, int]
     clears: bool
     work: int
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """What loops are given."""
+        sides = tuple(self.images), tuple(self.results)
+        return self.blocks, *sides, self.image_pixels, self.result_pixels, self.patches, self.sizes, self.clears
 
 
 @lru_cache(maxsize=256)

@@ -21,8 +21,9 @@ from .language import carray, helper, prange
 from .loops import Loop
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
 from .pieces import address, writable
+from .plan import TURNS, parts_of
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
-from .tiling import SUMS, TURNS, tiling
+from .tiling import SUMS, tiling
 
 LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 9216
 """Channels on either side from which on, and results of a filter from which on, one more for so many weights, the products are worth what
@@ -320,11 +321,10 @@ def _steps(
     sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
     strides = (maps * TAPS, TAPS) if is_turned else (TAPS, channels * TAPS)
     filters, x = writable(ctx, "filters", filters).reshape(-1), writable(ctx, "images", x).reshape(-1)
-    tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
     filters_shared, shared = filters.size >= FILTERS_SHARED_FROM, out.size * channels * TAPS >= SHARED_FROM
     return (
         (_transform, (filters_shared, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
-        (_convolve, (shared, work, out.reshape(-1), sums, x, *tables, work[0, :0] if bias is None else bias, is_cut)),
+        (_convolve, (shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, is_cut)),
     )
 
 
@@ -332,11 +332,9 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     how = tiling(g.channels, g.maps, g.windows, grad.itemsize, len(grad))
     size = SUMS * g.maps * how.images.row
     count = max(min(TURNS, PARTS_BYTES // (size * grad.itemsize)), 2)
-    cuts = len(how.blocks) * np.arange(count + 1) // count
     totals = ctx.scratch("parts of the filters' gradient", (count, size), grad.dtype)
     work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
-    tables = how.blocks, tuple(how.images), tuple(how.results), how.image_pixels, how.result_pixels, how.patches, how.sizes, how.clears
     shared = grad.size * g.channels * TAPS >= SHARED_FROM
-    _weigh.run(shared, work, totals, grad, operand, np.stack([cuts[:-1], cuts[1:]], axis=1), *tables)
+    _weigh.run(shared, work, totals, grad, operand, parts_of(len(how.blocks), count), *how.tables)
     _transform_back.run(filters_grad.size >= FILTERS_SHARED_FROM, totals, filters_grad.reshape(-1), (g.maps, g.channels, how.images.row))
