@@ -16,7 +16,7 @@ from cntk.core.device import backend_named
 from cntk.core.evaluate import feeds_for
 from cntk.core.program import Program
 from cntk.core.sizes import Sizes
-from cntk.core.workspace import Workspace
+from cntk.core.workspace import Run, Workspace
 
 NODES = [1000, 2000, 5000, 10000, 20000]
 STAGES = ["build", "clone", "program", "sizes", "bind", "step"]
@@ -160,9 +160,9 @@ def seconds(make, nodes):
     times[-1] = time.process_time()
     workspace = Workspace(program)
     done(Sizes(program, feeds))
-    binding = done(workspace.load(feeds))
-    binding.run(binding.forward_steps)
-    binding.run(binding.backward_steps)
+    run = Run(program, workspace, done(workspace.load(feeds)))
+    run.forward()
+    run.backward()
     done(None)
     took = np.diff(times)
     took[4] -= took[3]  # to load is to find sizes again, and to bind
