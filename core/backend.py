@@ -51,10 +51,11 @@ class Backend(Protocol):
     def normal(self, out: Any, seed: int, draw: int) -> None:
         """Fill with standard normal numbers, determined by *seed* and *draw*."""
 
-    def add_up(
-        self, full: Any, axes: tuple[int, ...], target: Any, keeps_axes: bool, scratch: Callable[[str, Sequence[int], Any], Any]
-    ) -> None:
-        """Write the sum of *full* over *axes*, which *keeps_axes* leaves with size 1, into *target*; *scratch* gives temporary space."""
+    def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
+        """A function that writes the sum of *full* over *axes* into *target*, each time that it is called.
+
+        The target has these axes with size 1 or, if they are the first ones, not at all.
+        """
 
     def synchronize(self) -> None:
         """Wait until all work handed to the device is done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .layout import Layout
@@ -23,7 +23,7 @@ class Context:
         state: any object, kept from forward to the backward step that belongs to it.
     """
 
-    __slots__ = ("_kept", "_pool", "_scratch", "_sums", "backend", "layout", "layouts", "state", "training", "xp")
+    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "_sums", "backend", "layout", "layouts", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -35,6 +35,7 @@ class Context:
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
+        self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most are of the same arrays in each call
         self._sums: dict[Any, tuple[tuple[int, ...], tuple[int, ...] | None]] = {}
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
@@ -55,15 +56,18 @@ class Context:
 
     def sum_to(self, full: Any, target: Any) -> None:
         """Sum *full* over the axes along which *target* was broadcast to its shape, into *target*."""
+        last = self._last_sum
+        if last is None or last[0] is not full or last[1] is not target:
+            last = self._last_sum = full, target, self._summing(full, target)
+        last[2]()
+
+    def _summing(self, full: Any, target: Any) -> Callable[[], Any]:
         key = (full.shape, target.shape)
         axes_and_shape = self._sums.get(key)
         if axes_and_shape is None:
             axes_and_shape = self._sums[key] = _axes_to_sum(*key)
         axes, shape = axes_and_shape
-        if shape is None:
-            self.backend.add_up(full, axes, target, False, self.scratch)
-        else:
-            self.backend.add_up(full, axes, target.reshape(shape), True, self.scratch)
+        return self.backend.summing(full, axes, target if shape is None else target.reshape(shape))
 
     def _from_pool(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
         nbytes = self.backend.nbytes(shape, dtype)
@@ -91,8 +95,8 @@ class StepContext(Context):
 
 
 def _axes_to_sum(full: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Axes to sum over, and the shape with ones in their place; None where only leading axes go, so that dropping them does."""
+    """Axes to sum over, and the target's shape with all of them; None where it has them, or lacks only axes that are summed over."""
     missing = len(full) - len(target)
     shape = (1,) * missing + target
     axes = tuple(axis for axis in range(len(full)) if shape[axis] == 1 and (full[axis] != 1 or axis < missing))
-    return axes, None if axes == tuple(range(missing)) else shape
+    return axes, None if not missing or axes == tuple(range(missing)) else shape

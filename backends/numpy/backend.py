@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import FLOAT_TYPES
 from ...core.random import philox_normal, philox_uniform
-from .sums import add_up
+from . import sums
 
 ALIGNMENT = 64
 
@@ -21,6 +21,7 @@ class NumpyBackend:
     xp = np
     dtypes = FLOAT_TYPES
     sparse = True
+    summing = staticmethod(sums.summing)
 
     def unavailable(self) -> str:
         return ""
@@ -56,11 +57,6 @@ class NumpyBackend:
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
         philox_normal(out, seed, draw)
-
-    def add_up(
-        self, full: Any, axes: tuple[int, ...], target: Any, keeps_axes: bool, scratch: Callable[[str, Sequence[int], Any], Any]
-    ) -> None:
-        add_up(full, axes, target, keeps_axes, scratch)
 
     def synchronize(self) -> None:
         return None

@@ -40,7 +40,7 @@ class CosDistance(Op):
         xp.divide(x, lengths[0], out=products)
         xp.multiply(products, y, out=products)
         xp.divide(products, lengths[1], out=products)
-        products.sum(axis=1, out=out.reshape(-1))
+        ctx.sum_to(products, out.reshape(-1, 1))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp = ctx.xp
@@ -173,7 +173,7 @@ def _measure(ctx: Context, vectors: Any, out: Any) -> None:
     largest[empty] = 1
     xp.divide(vectors, largest, out=squares)
     xp.multiply(squares, squares, out=squares)
-    squares.sum(axis=1, out=out, keepdims=True)
+    ctx.sum_to(squares, out)
     xp.sqrt(out, out=out)
     xp.multiply(out, largest, out=out)
     out[empty] = 1

@@ -38,11 +38,11 @@ class CrossEntropyWithSoftmax(Op):
         xp, rows = ctx.xp, ctx.state
         if rows is None or rows.out is not out:
             rows = ctx.state = _SoftmaxRows(ctx, out, inputs, self.axis)
-        z, y, axis, powers, total, edge, level = rows.z, rows.y, rows.axis, rows.powers, rows.total, rows.edge, rows.level
+        z, y, powers, total, edge, level = rows.z, rows.y, rows.powers, rows.total, rows.edge, rows.level
         rows.find_edge(xp)
         xp.subtract(z, edge, out=powers)
         xp.exp(powers, out=powers)
-        xp.add.reduce(powers, axis, None, total, True)
+        ctx.sum_to(powers, total)
         xp.log(total, out=level)
         if rows.look():
             picked, places = rows.picked, rows.places
@@ -52,7 +52,7 @@ class CrossEntropyWithSoftmax(Op):
         else:
             products = ctx.scratch("products", rows.full, z.dtype)
             xp.multiply(z, dense(ctx, y, rows.rank), out=products)
-            products.sum(axis=axis, out=out, keepdims=True)
+            ctx.sum_to(products, out)
         xp.subtract(edge, out, out=out)  # first what is large: the logarithm would be lost in it
         xp.add(out, level, out=out)
 
@@ -131,7 +131,7 @@ class SquaredError(Op):
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         difference = self._difference(ctx, inputs)
         ctx.xp.multiply(difference, difference, out=difference)
-        difference.sum(axis=tuple(range(out.ndim, difference.ndim)), out=out)
+        ctx.sum_to(difference, out.reshape(out.shape + (1,) * (difference.ndim - out.ndim)))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         difference = self._difference(ctx, inputs)

@@ -42,7 +42,7 @@ class ClassificationError(Op):
             chosen = rows.chosen = ctx.keep("chosen", z.shape, np.bool_)
             xp.equal(xp.arange(z.shape[_LAST]), largest[..., None], out=chosen)
             xp.multiply(chosen, dense(ctx, y, rows.rank), out=products)
-            products.sum(axis=_LAST, out=out, keepdims=True)
+            ctx.sum_to(products, out)
         xp.subtract(1, out, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:

@@ -22,7 +22,7 @@ class ReduceL1(Reduction):
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         magnitudes = ctx.scratch("magnitudes", x.shape, x.dtype)
         ctx.xp.absolute(x, out=magnitudes)
-        magnitudes.sum(axis=axes, out=y, keepdims=True)
+        ctx.sum_to(magnitudes, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         ctx.xp.sign(x, out=dx)
@@ -39,7 +39,7 @@ class ReduceSumSquare(Reduction):
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         squares = ctx.scratch("squares", x.shape, x.dtype)
         ctx.xp.multiply(x, x, out=squares)
-        squares.sum(axis=axes, out=y, keepdims=True)
+        ctx.sum_to(squares, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         ctx.xp.multiply(x, 2, out=dx)

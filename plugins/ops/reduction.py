@@ -20,7 +20,7 @@ class ReduceSum(Reduction):
     reduction_op_name = "Sum"
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        x.sum(axis=axes, out=y, keepdims=True)
+        ctx.sum_to(x, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         ctx.xp.copyto(dx, dy)
@@ -83,7 +83,7 @@ class ReduceLogSum(Reduction):
         xp.clip(highest, limits.min, limits.max, out=highest)  # an infinite maximum must not give inf - inf
         xp.subtract(x, highest, out=powers)
         xp.exp(powers, out=powers)
-        powers.sum(axis=axes, out=y, keepdims=True)
+        ctx.sum_to(powers, y)
         xp.log(y, out=y)
         xp.add(y, highest, out=y)
 
@@ -92,7 +92,7 @@ class ReduceLogSum(Reduction):
         total = ctx.scratch("total", y.shape, y.dtype)
         xp.subtract(x, y, out=dx)
         xp.exp(dx, out=dx)
-        dx.sum(axis=axes, out=total, keepdims=True)  # 1 but for the rounding of a large y
+        ctx.sum_to(dx, total)  # 1 but for the rounding of a large y
         xp.divide(dy, total, out=total)
         xp.multiply(dx, total, out=dx)
 

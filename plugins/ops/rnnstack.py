@@ -139,11 +139,11 @@ class Cell:
         if dweights is not None:
             dof_x, dof_h, dbias_x, dbias_h = dweights
             xp.matmul(self.dgates.T, before, out=dof_h)
-            self.dgates.sum(axis=0, out=dbias_h)
+            self.ctx.sum_to(self.dgates, dbias_h)
         self.turn_outside(dh)
         if dweights is not None:
             xp.matmul(self.dgates.T, self.x, out=dof_x)
-            self.dgates.sum(axis=0, out=dbias_x)
+            self.ctx.sum_to(self.dgates, dbias_x)
         if dx is not None:
             target = self.ctx.scratch("more", dx.shape, dx.dtype) if adds else dx
             xp.matmul(self.dgates, self.of_x, out=target)
