@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -91,9 +92,7 @@ class SparseRows:
             row, parts = self._steps[row]
             pieces.append(parts)
         self._steps.clear()
-        data, indices, indptr = zip(*pieces, strict=True)
-        counts = [starts[1:] - starts[:-1] for starts in indptr]
-        return np.concatenate(data), np.concatenate(indices), np.concatenate((indptr[0][:1], *counts)).cumsum()
+        return join(pieces)
 
     # ---- what operators ask for ----
 
@@ -127,7 +126,7 @@ class SparseRows:
     def to_csr(self, backend: Any) -> Any:
         """The matrix, in memory of its own on the host; float32 for float16, which SciPy has not."""
         data, indices, indptr = (backend.to_numpy(part) for part in (self.data, self.indices, self.indptr))
-        return _csr_matrix(data, indices, indptr, self.shape[-1])
+        return csr_matrix_of(data, indices, indptr, self.shape[-1])
 
 
 class SparseStep(SparseRows):
@@ -194,7 +193,7 @@ class RowSparse:
         present = (rows[:, None] * beside + np.arange(beside)).reshape(-1)
         counts = np.zeros(self.shape[0] * beside + 1, np.intp)
         counts[present + 1] = width
-        return _csr_matrix(values.reshape(-1), np.tile(np.arange(width), len(present)), np.cumsum(counts), width)
+        return csr_matrix_of(values.reshape(-1), np.tile(np.arange(width), len(present)), np.cumsum(counts), width)
 
     def to_dense(self, xp: Any) -> Any:
         """The whole gradient as an array of its own."""
@@ -218,7 +217,15 @@ def _starts_of_one_hot(count: int, dtype: Any) -> bytes:
     return np.arange(count, dtype=dtype).tobytes()
 
 
-def _csr_matrix(data: Any, indices: Any, indptr: Any, width: int) -> Any:
+def join(pieces: Sequence[Parts]) -> Parts:
+    """Matrices below each other."""
+    data, indices, indptr = zip(*pieces, strict=True)
+    counts = [starts[1:] - starts[:-1] for starts in indptr]
+    return np.concatenate(data), np.concatenate(indices), np.concatenate((indptr[0][:1], *counts)).cumsum()
+
+
+def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:
+    """SciPy's matrix; of float32 for float16, which SciPy has not."""
     from scipy.sparse import csr_matrix
 
     values = data.astype(np.float32) if data.dtype == np.float16 else data

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_array, csr_matrix, issparse
 
 import cntk as C
 
@@ -123,6 +123,25 @@ def test_the_shape_of_a_sparse_view_tells_its_sequences(shape: Any, steps: int) 
 def test_sparse_sequences_that_do_not_fit(shape: Any, data: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"'s'.*{message}"):
         C.alias(sequence(*shape)).eval(data, as_numpy=False)
+
+
+def with_room(array: Any) -> Any:
+    """CSR rows with more room for elements than they need, and wide indices."""
+    tight = csr(array)
+    data, indices = np.append(tight.data, np.float32([7, 7])), np.append(tight.indices, [0, 0]).astype(np.int64)
+    rows = csr_array(tight.shape, dtype=np.float32)
+    rows.data, rows.indices, rows.indptr = data, indices, tight.indptr.astype(np.int64)
+    return rows
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("order", [[0], [0, 1], [1, 0, 2], [0, 0, 1]])
+def test_matrices_of_all_kinds_below_each_other(order: list[int], sparse: bool) -> None:
+    arrays = [np.float32([[0, 2, 0], [1, 0, 3]]), np.float32([[0, 0, 4]]), np.float32([[0, 0, 0], [5, 6, 0], [0, 0, 7]])]
+    made = [with_room(arrays[0]), csr(arrays[1]), csr_array(arrays[2])]
+    s = sequence(3, sparse=sparse)
+    for found, number in zip(fed(s, [made[number] for number in order]), order, strict=True):
+        np.testing.assert_array_equal(found, arrays[number])
 
 
 def test_a_free_last_axis() -> None:
