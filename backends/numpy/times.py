@@ -104,7 +104,8 @@ def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: An
         loops.product(left.parts, weights, target)
     elif left.is_one_hot:
         np.take(weights, left.indices, axis=0, out=target, mode="clip")  # the default mode copies out first
-        target *= left.data[:, None]
+        if not left.is_of_ones:
+            target *= left.data[:, None]
     else:
         target[...] = _matrix(left.parts, left.indices, len(weights)) @ weights
 

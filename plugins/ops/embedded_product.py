@@ -48,7 +48,7 @@ class EmbeddedTimes(Op):
         products = ctx.scratch("products", (len(present), out.shape[1]), out.dtype)
         xp.matmul(table[present], w, out=products)
         xp.take(products, place, axis=0, out=out, mode="clip")  # the default mode copies out first
-        if bool((x.data != 1).any()):
+        if not x.is_of_ones:
             xp.multiply(out, x.data[:, None], out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: SparseRows, table: Any, w: Any) -> None:

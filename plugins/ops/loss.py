@@ -48,7 +48,8 @@ class CrossEntropyWithSoftmax(Op):
             picked, places = rows.picked, rows.places
             xp.add(rows.starts, y.indices, out=places)
             z.take(places, None, picked, "clip")  # other modes copy
-            xp.multiply(picked, y.data, out=picked)
+            if not y.is_of_ones:
+                xp.multiply(picked, y.data, out=picked)
         else:
             products = ctx.scratch("products", rows.full, z.dtype)
             xp.multiply(z, dense(ctx, y, rows.rank), out=products)
@@ -65,7 +66,8 @@ class CrossEntropyWithSoftmax(Op):
             xp.divide(grad, rows.total, out=rows.scale)
             xp.multiply(rows.powers, rows.scale, out=slope)
             if rows.is_one_hot:
-                slope.reshape(-1)[rows.places] -= y.data * grad.reshape(-1)
+                share = grad.reshape(-1)
+                slope.reshape(-1)[rows.places] -= share if y.is_of_ones else y.data * share
             else:
                 products = ctx.scratch("products", rows.full, z.dtype)
                 xp.multiply(dense(ctx, y, rows.rank), grad, out=products)

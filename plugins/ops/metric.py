@@ -34,7 +34,11 @@ class ClassificationError(Op):
             rows = ctx.state = _GuessRows(ctx, out, inputs)
         z, y, largest = rows.z, rows.y, rows.largest
         z.argmax(axis=_LAST, out=largest)
-        if rows.look():
+        if rows.look() and y.is_of_ones:
+            xp.not_equal(rows.guess, y.indices, out=rows.hit)
+            xp.copyto(rows.flat, rows.hit)
+            return
+        if rows.is_one_hot:
             xp.equal(rows.guess, y.indices, out=rows.hit)
             xp.multiply(rows.hit, y.data, out=rows.flat)
         else:
@@ -59,7 +63,7 @@ class _GuessRows(Rows):
 
     Attributes:
         flat, guess: the errors, and the classes with the largest outputs, in one row.
-        hit: for a one-hot target, whether the guess is right.
+        hit: for a one-hot target, whether the guess is right, or with ones alone whether it is wrong.
         chosen: for others, whether each class has the largest output: what backward needs.
     """
 

@@ -107,7 +107,7 @@ def _classes(ctx: Context, labels: Any, rows: int) -> Any:
     """Number of the class that each row of labels names, spread over the rows of the inputs."""
     xp = ctx.xp
     if isinstance(labels, SparseRows):
-        one_hot, classes = labels.is_one_hot and bool((labels.data == 1).all()), labels.indices
+        one_hot, classes = labels.is_one_hot and labels.is_of_ones, labels.indices
     else:
         flat = labels.reshape(-1, labels.shape[-1])
         one_hot = bool(((flat != 0).sum(axis=1) == 1).all()) and bool((flat.max(axis=1) == 1).all())

@@ -115,6 +115,17 @@ def test_classification_error_takes_the_first_of_equal_outputs(sparse: bool) -> 
     assert_array_equal(C.classification_error(z, y).eval({z: LOGITS, y: target}), [[0], [1], [1]])
 
 
+def test_targets_of_one_program_may_be_weighted_or_not() -> None:
+    z, y = C.input_variable(3, needs_gradient=True), C.input_variable(3, is_sparse=True)
+    loss, error = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
+    for weight in 1, 0.5, 1, 2:
+        target = one_hot(CLASSES, weight)
+        expected = loss_and_gradient(target.toarray(), False)
+        assert_close(loss.eval({z: LOGITS, y: target}), expected[0], tolerance=SINGLE)
+        assert_close(loss.grad({z: LOGITS, y: target}, wrt=[z]), expected[1])
+        assert_array_equal(error.eval({z: LOGITS, y: target}), [[1 - weight], [1], [1]])
+
+
 @pytest.mark.parametrize(("n", "wrong"), [(1, None), (2, 2), (3, 1), (4, 0), (5, 0)])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_top_n_counts_over_the_minibatch(n: int, wrong: float | None, sparse: bool) -> None:
