@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .layout import Layout
@@ -23,7 +24,7 @@ class Context:
         state: any object, kept from forward to the backward step that belongs to it.
     """
 
-    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "_sums", "backend", "layout", "layouts", "state", "training", "xp")
+    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "backend", "layout", "layouts", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -36,7 +37,6 @@ class Context:
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
         self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most are of the same arrays in each call
-        self._sums: dict[Any, tuple[tuple[int, ...], tuple[int, ...] | None]] = {}
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
         """An uninitialised array that is valid until the method returns; instructions share its memory."""
@@ -62,11 +62,7 @@ class Context:
         last[2]()
 
     def _summing(self, full: Any, target: Any) -> Callable[[], Any]:
-        key = (full.shape, target.shape)
-        axes_and_shape = self._sums.get(key)
-        if axes_and_shape is None:
-            axes_and_shape = self._sums[key] = _axes_to_sum(*key)
-        axes, shape = axes_and_shape
+        axes, shape = _axes_to_sum(full.shape, target.shape)
         return self.backend.summing(full, axes, target if shape is None else target.reshape(shape))
 
     def _from_pool(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -94,6 +90,7 @@ class StepContext(Context):
         raise RuntimeError(f"forward keeps '{key}' for backward, which the operator's class must say for recurrences: by_rows = False")
 
 
+@lru_cache(maxsize=1024)
 def _axes_to_sum(full: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Axes to sum over, and the target's shape with all of them; None where it has them, or lacks only axes that are summed over."""
     missing = len(full) - len(target)

@@ -11,7 +11,7 @@ import numpy as np
 from .dtypes import dtype_name
 from .layout import Layout
 from .shape import Shape, is_concrete, size_of
-from .sparse import SparseRows, csr_matrix_of, join, rows_of_steps
+from .sparse import SparseRows, csr_matrix_of, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
 
@@ -260,9 +260,7 @@ def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
     width = _width_of(variable, parts)
     if len(parts) == 1:
         return parts[0]
-    ends = [part.indptr[-1] for part in parts]  # behind which a matrix may have room for more
-    pieces = [(part.data[:end], part.indices[:end], part.indptr) for part, end in zip(parts, ends, strict=True)]
-    return csr_matrix_of(*join(pieces), width)
+    return csr_matrix_of(*join([parts_of(part) for part in parts]), width)
 
 
 def _width_of(variable: Variable, parts: Sequence[Any]) -> int:

@@ -238,11 +238,24 @@ def _ones(count: int, dtype: Any) -> bytes:
     return np.ones(count, dtype).tobytes()
 
 
+def parts_of(matrix: Any) -> Parts:
+    """The three arrays of a matrix, without what lies behind its last row."""
+    end = matrix.indptr[-1]
+    return matrix.data[:end], matrix.indices[:end], matrix.indptr
+
+
 def join(pieces: Sequence[Parts]) -> Parts:
     """Matrices below each other."""
     data, indices, indptr = zip(*pieces, strict=True)
-    counts = [starts[1:] - starts[:-1] for starts in indptr]
-    return np.concatenate(data), np.concatenate(indices), np.concatenate((indptr[0][:1], *counts)).cumsum()
+    values, columns = np.concatenate(data), np.concatenate(indices)
+    return values, columns, starts_of(np.concatenate([starts[1:] - starts[:-1] for starts in indptr]), columns)
+
+
+def starts_of(counts: Any, indices: Any) -> Any:
+    """Where matrix rows that have so many values start, and the last one ends; of the type of the indices where that will do."""
+    starts = np.zeros(len(counts) + 1, indices.dtype if len(indices) < 2**31 else np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
 
 
 def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:

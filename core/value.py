@@ -11,6 +11,7 @@ import numpy as np
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
 from .shape import Shape, as_shape, format_shape, size_of
+from .sparse import csr_matrix_of, join, parts_of
 from .tensor import ArrayMixin
 
 if TYPE_CHECKING:
@@ -449,12 +450,7 @@ def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
 
 
 def _pad_csr(sequences: Sequence[Any], longest: int) -> Any:
-    from scipy.sparse import csr_matrix, vstack
-
-    width = sequences[0].shape[1]
-    blocks: list[Any] = []
-    for part in sequences:
-        blocks.append(part)
-        if part.shape[0] < longest:
-            blocks.append(csr_matrix((longest - part.shape[0], width), dtype=part.dtype))
-    return csr_matrix(vstack(blocks))
+    """The rows of sequences, each with empty ones behind it."""
+    pieces = [parts_of(part) for part in sequences]
+    padded = [(data, indices, np.append(starts, np.full(longest + 1 - len(starts), starts[-1]))) for data, indices, starts in pieces]
+    return csr_matrix_of(*join(padded), sequences[0].shape[1])

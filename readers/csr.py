@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from ..core.sparse import starts_of
 
 
 class CsrRows:
@@ -56,6 +56,4 @@ class CsrRows:
 
 def csr_of(data: Any, indices: Any, counts: Any, width: int) -> CsrRows:
     """Rows that have so many elements each."""
-    indptr = np.zeros(len(counts) + 1, indices.dtype if len(data) < 2**31 else np.int64)
-    np.cumsum(counts, out=indptr[1:])
-    return CsrRows(data, indices, indptr, width)
+    return CsrRows(data, indices, starts_of(counts, indices), width)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.sparse import join, parts_of
 from ..core.value import is_csr
 from .csr import CsrRows, csr_of
 
@@ -180,9 +181,7 @@ def join_rows(parts: Sequence[Any]) -> Any:
     """Arrays or CSR matrices below each other."""
     if not is_csr(parts[0]):
         return np.concatenate(parts)
-    counts = np.concatenate([np.diff(part.indptr) for part in parts])
-    data, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
-    return csr_of(data, indices, counts, parts[0].shape[1])
+    return CsrRows(*join([parts_of(part) for part in parts]), parts[0].shape[1])
 
 
 def one_hot_rows(classes: Any, count: int, where: str, dtype: Any = np.float32) -> Any:

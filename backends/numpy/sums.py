@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 FEWEST = 2
-"""Sums, or terms of each, from which on a product with ones is faster, 2 to 20 times; it is as accurate."""
+"""Sums, or terms of each, from which on a product with ones is faster, of many up to 20 times; it is as accurate."""
 
 MOST = 1024
 """Terms up to which a product adds up a row as accurately as NumPy, which adds in pairs."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..csr import CsrRows
 from ..deserializer import StreamData
+from ..rows import join_rows
 from ..streams import StreamConfiguration
 from .exact import rounded
 from .grammar import Sample
@@ -77,11 +78,4 @@ def join(parts: Sequence[Part]) -> StreamData:
     """One part after another."""
     lengths = np.concatenate([part.lengths for part in parts])
     rows = [part.rows for part in parts if part.rows.shape[0]] or [parts[0].rows]
-    if len(rows) == 1:
-        return StreamData.of_lengths(rows[0], lengths)
-    if isinstance(rows[0], np.ndarray):
-        return StreamData.of_lengths(np.concatenate(rows), lengths)
-    ends = np.cumsum([0, *(part.nnz for part in rows)])
-    indptr = np.concatenate([rows[0].indptr[:1], *(part.indptr[1:] + end for part, end in zip(rows, ends[:-1], strict=True))])
-    values, indices = (np.concatenate([getattr(part, name) for part in rows]) for name in ("data", "indices"))
-    return StreamData.of_lengths(csr(values, indices, indptr.astype(indices.dtype), rows[0].shape[1], True), lengths)
+    return StreamData.of_lengths(rows[0] if len(rows) == 1 else join_rows(rows), lengths)

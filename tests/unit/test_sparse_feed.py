@@ -140,8 +140,10 @@ def test_matrices_of_all_kinds_below_each_other(order: list[int], sparse: bool) 
     arrays = [np.float32([[0, 2, 0], [1, 0, 3]]), np.float32([[0, 0, 4]]), np.float32([[0, 0, 0], [5, 6, 0], [0, 0, 7]])]
     made = [with_room(arrays[0]), csr(arrays[1]), csr_array(arrays[2])]
     s = sequence(3, sparse=sparse)
-    for found, number in zip(fed(s, [made[number] for number in order]), order, strict=True):
-        np.testing.assert_array_equal(found, arrays[number])
+    data = [made[number] for number in order]
+    for given in data, C.Value.create(s, data):
+        for found, number in zip(fed(s, given), order, strict=True):
+            np.testing.assert_array_equal(found, arrays[number])
 
 
 def test_a_free_last_axis() -> None:
