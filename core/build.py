@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import plugins
+from . import graph, plugins
 from .dtypes import as_dtype
 from .op import Elementwise, Op, includes
 from .options import option
 from .shape import is_concrete
+from .source import warn_at
 from .spec import DynamicAxesError, Spec
 from .tensor import ArrayMixin
 from .types import VariableType
-from .variable import Constant, Input, Literal, Output, Parameter, Variable, has_inferred_dimensions
+from .variable import Constant, Input, Literal, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .nodes import Composite, Primitive
@@ -264,6 +265,7 @@ def infer_again(order: Sequence[Primitive], presuming: Presuming = Presuming.NOT
     if not _all_typed(order):
         changed = _settle(order, Presuming.CONSTANTS) or changed
     _tell_what_is_wrong(order)
+    _check_sequences(order)
     return changed
 
 
@@ -302,6 +304,24 @@ def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
                 _from_known(node.op, [variable.spec for variable in node.inputs])
             except (ValueError, TypeError, RuntimeError) as error:
                 raise explained(error, node) from None
+
+
+def _check_sequences(order: Sequence[Primitive]) -> None:
+    """Refuse a recurrence that runs along no sequence, for all of its operands that differ from sample to sample are none."""
+    if any(variable.spec.axes is None for variable in _given(order)):
+        return
+    along = [node for node in order if any(output.spec.axes is None for output in node.outputs)]
+    delay = next((node for node in along if node.op.steps_back), None)
+    no_sequences = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
+    if delay is None or not no_sequences:
+        return
+    inputs = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
+    if any(v.has_sequence_axis() for v in inputs):
+        found, remedy = no_sequences, "repeat it along a sequence with sequence.broadcast_as, or keep the sequence axis that it had"
+    else:
+        found, remedy = inputs, "declare it with sequence.input_variable"
+    names = ", ".join(map(repr, found))
+    raise explained(RuntimeError(f"a recurrence runs along sequences, but {names} has no sequence axis; {remedy}"), delay)
 
 
 def _sweep(order: Sequence[Primitive], presuming: Presuming) -> bool:
@@ -346,6 +366,19 @@ def _resolve(node: Primitive, specs: list[Spec]) -> list[Spec]:
                     variable.set_shape(tuple(shape))
             specs = [variable.spec for variable in node.inputs]
     return specs
+
+
+def warn_of_repetition(node: Primitive) -> None:
+    """Warn at the user's line where a value without sequence axis is compared with every step of a sequence."""
+    compared = [v for v in node.inputs if v.spec.axes]
+    if len({len(v.dynamic_axes) for v in compared}) == 2:
+        short, long = sorted(compared, key=lambda v: len(v.dynamic_axes))[:: len(compared) - 1]
+        a, b = (f"{v.name or v.kind} ({v.spec})" for v in (short, long))  # without uids: the warning is the same for each copy
+        warn_at(
+            f"{node.op_name}: {a} has no sequence axis and is compared with every step of {b}; take one step of each sequence with "
+            "sequence.last or a Fold, or say that this is meant with sequence.broadcast_as",
+            node.line,
+        )
 
 
 def explained(error: Exception, node: Primitive) -> Exception:
