@@ -360,14 +360,12 @@ class Function(TensorOps, metaclass=_FunctionType):
             raise KeyError(f"{self} has several outputs; index them with an int, got {key!r}")
         return self.outputs[key]
 
-    def __iter__(self) -> Iterator[Variable]:
-        return iter(self.outputs)
+    def __iter__(self) -> Iterator[Any]:
+        """The outputs where there are several; otherwise the parts along the first static axis."""
+        return super().__iter__() if len(self.outputs) == 1 else iter(self.outputs)
 
     def __len__(self) -> int:
         raise TypeError(f"{self} has no length; len(f.outputs) counts outputs")
-
-    def __bool__(self) -> bool:
-        return True
 
     # ---- evaluating: see core/evaluate.py ----
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from . import plugins
+from .numpy_calls import call_ufunc, no_array_function
 
 
 def _op(name: str) -> Any:
@@ -14,7 +18,65 @@ def _op(name: str) -> Any:
 class TensorOps:
     """Arithmetic and indexing for everything that denotes one value of a graph."""
 
-    __array_ufunc__ = None  # so that `ndarray + variable` comes to us instead of becoming an array of objects
+    if TYPE_CHECKING:
+        shape: Any
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Any:
+        """Whether it is the same object: values are compared by ``C.equal``.
+
+        Raises:
+            TypeError: *other* is a number or an array.
+        """
+        if isinstance(other, (int, float, np.ndarray, np.generic)) and not isinstance(other, bool):
+            raise TypeError(f"{self!r} == {other!r:.40} asks whether these are one object; C.equal(x, y) compares values in the graph")
+        return NotImplemented
+
+    def __bool__(self) -> bool:
+        """Refused: a graph has no values, and so no branches.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            f"{self!r} is no condition: it has no value while the graph is built. C.element_select(condition, x, y) chooses between "
+            "values, and x is not None asks whether there is one"
+        )
+
+    def __lt__(self, other: Any) -> Any:
+        return _no_order("<", "less")
+
+    def __le__(self, other: Any) -> Any:
+        return _no_order("<=", "less_equal")
+
+    def __gt__(self, other: Any) -> Any:
+        return _no_order(">", "greater")
+
+    def __ge__(self, other: Any) -> Any:
+        return _no_order(">=", "greater_equal")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's operators, so that ``array + x`` comes to us instead of becoming an array of objects."""
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Refused: NumPy's functions compute arrays."""
+        raise no_array_function(function)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Parts along the first static axis, of which each keeps the axis with length 1.
+
+        Raises:
+            TypeError: there is no such axis, or its length is not known.
+        """
+        shape = self.shape
+        if not shape or shape[0] < 0:
+            axis = "a first static axis of known length" if shape else "a static axis"
+            raise TypeError(
+                f"{self!r} has not {axis} to iterate over; samples and steps are in the data, which Recurrence, Fold and C.sequence go through"
+            )
+        return (self[i] for i in range(shape[0]))
 
     def __add__(self, other: Any) -> Any:
         return _op("plus")(self, other)
@@ -65,6 +127,10 @@ class TensorOps:
         for axis, part in zip(axes, keys, strict=True):
             result = _select(result, axis, part)
         return result
+
+
+def _no_order(sign: str, name: str) -> Any:
+    raise TypeError(f"x {sign} y is not defined for values of a graph; use C.{name}(x, y)")
 
 
 class ArrayMixin:
