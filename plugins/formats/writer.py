@@ -54,7 +54,8 @@ def write_function(function: Function) -> dict[str, Any]:
 
 def write_structure(root: Primitive) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """The dictionary of a graph without its leaves; by uid the primitives and leaves that belong to it; and the uids of those primitives
-    of which the dictionary says the operands alone: user functions, and what has no counterpart in the format."""
+    of which the dictionary says the operands alone: user functions, what has no counterpart in the format, and what is not known well
+    enough for it."""
     writer = _StructureWriter(_nodes_of(root))
     found = writer.function(Composite(root))
     return found, {uid: node for node, uid in writer.uids.items() if node in writer.own}, writer.apart
@@ -346,7 +347,7 @@ class _StructureWriter(_Writer):
         row = row_for(node)
         if isinstance(node, (Combine, Block)) or isinstance(node.op, NativeOp):
             super().node(node)
-        elif row is None or isinstance(node, UserFunction) or is_part(node.outputs[0]):
+        elif row is None or isinstance(node, UserFunction) or is_part(node.outputs[0]) or any(v.spec.shape is None for v in node.inputs):
             self.apart.append(self.uid(node))
             self.record(node, APART, node.inputs, {})
         else:
