@@ -526,6 +526,25 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         register_udf_deserialize_callback(op_name, callback)
 
+    # ---- pickles and copies: see core/pickling.py ----
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self)
+
+    def __copy__(self) -> Function:
+        from .pickling import shallow_copy
+
+        made: Function = shallow_copy(self)
+        return made
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Function:
+        from .pickling import deep_copy
+
+        made: Function = deep_copy(self, memo)
+        return made
+
     # ---- printing ----
 
     def __str__(self) -> str:
