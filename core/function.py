@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import graph
 from .model_files import ModelFormat
+from .options import get_global_option
 from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
 
@@ -129,8 +130,14 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @property
     def arguments(self) -> tuple[Variable, ...]:
-        """Inputs and placeholders that values must be given for."""
-        return tuple(v for v in dict.fromkeys(self.inputs) if not isinstance(v, (Parameter, Constant)))
+        """Inputs and placeholders that values must be given for; with the global option ``python_operand_order`` set to False the right
+        operand of a product comes before the left, as in CNTK's engine."""
+        inputs = self.inputs if get_global_option("python_operand_order", True) else self._engine_inputs()
+        return tuple(v for v in dict.fromkeys(inputs) if not isinstance(v, (Parameter, Constant)))
+
+    def _engine_inputs(self) -> Sequence[Variable]:
+        """The inputs with the operands of products right before left."""
+        raise NotImplementedError
 
     @property
     def signature(self) -> tuple[Variable, ...]:

@@ -57,6 +57,9 @@ class Primitive(Function):
     def inputs(self) -> tuple[Variable, ...]:
         return tuple(self._inputs)
 
+    def _engine_inputs(self) -> Sequence[Variable]:
+        return tuple(reversed(self.inputs)) if self.op.reversed_operands else self.inputs
+
     @property
     def outputs(self) -> tuple[Variable, ...]:
         return self._outputs
@@ -125,7 +128,12 @@ class Composite(Function):
 
     @property
     def inputs(self) -> tuple[Variable, ...]:
-        leaves = graph.leaves_of(self._root)
+        return self._in_declared_order(graph.leaves_of(self._root))
+
+    def _engine_inputs(self) -> Sequence[Variable]:
+        return self._in_declared_order(graph.leaves_of(self._root, engine_order=True))
+
+    def _in_declared_order(self, leaves: Sequence[Variable]) -> tuple[Variable, ...]:
         if not self.order:
             return tuple(leaves)
         among = set(leaves)
