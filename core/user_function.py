@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .as_methods import AsMethods
 from .axis import Axes, Axis
 from .build import Presuming, as_variable, explained
 from .context import Context
@@ -34,7 +35,7 @@ class UserFunction(Primitive):
 
     Args:
         inputs: variables and functions that it is applied to.
-        as_numpy: whether data come as arrays; else as :class:`~cntk.core.Value` objects.
+        as_numpy: whether data come as arrays; else as values whose properties are methods: ``x.shape()``, ``x.data()``, ``x.device()``.
         attributes: what ``.attributes`` shows.
         name: a name to find it by.
 
@@ -273,13 +274,14 @@ class _UserOp(Op):
     def _shown(self, ctx: Context, array: Any, variable: Variable, layout: Layout | None) -> Any:
         """Rows as the user's methods get them, in memory of their own."""
         as_numpy, axes = self.function.as_numpy, variable.dynamic_axes
+        shown: Any
         if isinstance(array, SparseRows):
             matrix = array.to_csr(ctx.backend)
             shown = unfeed_sparse(matrix, array, axes, layout) if as_numpy else sparse_value_of(matrix, array.shape, axes, layout, None)
         else:
             host = ctx.backend.to_numpy(array)
             shown = unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, None)
-        return shown
+        return shown if as_numpy else AsMethods(shown)
 
 
 def _check_axes(outputs: Sequence[Variable], inputs: Sequence[Spec]) -> None:

@@ -212,6 +212,7 @@ class Value(ArrayMixin):
     """
 
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
+        batch = getattr(batch, "value_to_feed", batch)
         if not isinstance(batch, NDArrayView):
             batch = NDArrayView.from_data(batch if is_csr(batch) else np.asarray(batch, order="C"), device)
         self._view = batch
