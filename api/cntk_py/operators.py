@@ -15,7 +15,7 @@ from cntk import random as random
 from cntk.core.axis import Axis
 from cntk.core.block import combine as _combine
 from cntk.core.function import Function
-from cntk.internal.sanitize import data_type_to_dtype, sanitize_axis, sanitize_axis_list, sanitize_permutation
+from cntk.internal.sanitize import data_type_to_dtype, sanitize_axis, sanitize_permutation
 from cntk.ops import sequence
 
 OPERATORS = {
@@ -169,14 +169,20 @@ OPERATORS = {
 
 _TEXTS = ("block_op_name", "block_instance_name", "recurrent_op", "sequence_axis_name_prefix", "name")
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "axis": lambda axis: sanitize_axis_list(axis) if isinstance(axis, (list, tuple)) else sanitize_axis(axis),
-    "axis1": sanitize_axis,
-    "axis2": sanitize_axis,
-    "axes": sanitize_axis_list,
+    "axis": lambda axis: [*map(_axis, axis)] if isinstance(axis, (list, tuple)) else _axis(axis),
+    "axis1": lambda axis: _axis(axis),
+    "axis2": lambda axis: _axis(axis),
+    "axes": lambda axes: [*map(_axis, axes)],
     "auto_padding": lambda flags: list(reversed(flags)),
     "sharing": lambda flags: list(reversed(flags)),
     "dtype": data_type_to_dtype,
 }
+
+
+def _axis(axis: Axis) -> Axis | int:
+    """An axis as it is called here: a static one by its number."""
+    found = sanitize_axis(axis)
+    return found.static_axis_index() if found.is_static_axis and found != Axis.new_leading_axis() else found
 
 
 def _operator(entry: str, arguments: str) -> tuple[str, Callable[..., Function]]:
@@ -228,7 +234,7 @@ def sum(operands: Sequence[Any], name: str = "") -> Function:
 
 def splice(operands: Sequence[Any], axis: Axis, name: str = "") -> Function:
     """The operands one after another along an axis."""
-    return ops.splice(*operands, axis=sanitize_axis(axis), name=name)
+    return ops.splice(*operands, axis=_axis(axis), name=name)
 
 
 def custom_proxy_op(operands: Sequence[Any], custom_op: str, output_shape: Any, output_data_type: int, name: str = "") -> Function:
@@ -273,9 +279,10 @@ def transpose(x: Any, *args: Any) -> Function:
 
 
 def unsqueeze(x: Any, axes: Sequence[Axis], name: str = "") -> Function:
-    """New axes of length 1."""
-    for axis in axes:
-        x = ops.expand_dims(x, sanitize_axis(axis))
+    """New axes of length 1, by their numbers in the result."""
+    rank = len(x.shape) + len(axes)
+    for place in sorted(rank - 1 - axis.static_axis_index() % rank for axis in axes):
+        x = ops.expand_dims(x, place - 1 if place else Axis.new_leading_axis())
     return ops.alias(x, name)
 
 

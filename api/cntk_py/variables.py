@@ -11,8 +11,6 @@ from cntk import ops
 from cntk.cntk_py.shapes import NDShape
 from cntk.core.axis import Axis
 from cntk.core.dtypes import DataType
-from cntk.core.shape import as_shape
-from cntk.core.value import NDArrayView
 from cntk.core.variable import Constant as _Constant
 from cntk.core.variable import Input, Placeholder, Variable
 from cntk.core.variable import Parameter as _Parameter
@@ -67,16 +65,6 @@ def ConstantFloat(shape: Any, value: float = 0, device: Any = None, name: str = 
 def ConstantDouble(shape: Any, value: float = 0, device: Any = None, name: str = "") -> _Constant:
     """A float64 constant that is *value* everywhere."""
     return _Constant(value, shape, np.float64, device, name)
-
-
-def NDArrayViewFloat(value: float, shape: Any, device: Any = None, read_only: bool = False) -> NDArrayView:
-    """A float32 view that is *value* everywhere."""
-    return NDArrayView.from_dense(np.full(as_shape(shape), value, np.float32), device, read_only)
-
-
-def NDArrayViewDouble(value: float, shape: Any, device: Any = None, read_only: bool = False) -> NDArrayView:
-    """A float64 view that is *value* everywhere."""
-    return NDArrayView.from_dense(np.full(as_shape(shape), value, np.float64), device, read_only)
 
 
 def input_variable(shape: Any, *args: Any) -> Input:

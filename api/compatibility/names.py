@@ -102,9 +102,10 @@ NAMES: dict[str, dict[str, str]] = {
             "enable_node_timing momentum_from_time_constant mpicommunicator number_of_workers quantized_mpicommunicator "
             "QuantizedDistributedCommunicator TensorBoardFileWriter trainer_impl worker_global_rank"
         ),
+        "cntk.cntk_py.values": "NDArrayViewDouble NDArrayViewFloat Value_create",
         "cntk.cntk_py.variables": (
-            "Constant ConstantDouble ConstantFloat input_variable NDArrayViewDouble NDArrayViewFloat output_variable Parameter "
-            "ParameterDouble ParameterFloat placeholder_variable"
+            "Constant ConstantDouble ConstantFloat input_variable output_variable Parameter ParameterDouble ParameterFloat "
+            "placeholder_variable"
         ),
         "cntk.comparison": "are_equal are_equivalent",
         "cntk.core.axis": (
@@ -139,7 +140,7 @@ NAMES: dict[str, dict[str, str]] = {
         "cntk.core.shape": "FreeDimension InferredDimension",
         "cntk.core.value": (
             "NDArrayView NDArrayView_random_uniform_double=NDArrayView.random_uniform_double "
-            "NDArrayView_random_uniform_float=NDArrayView.random_uniform_float Value Value_create=Value.create "
+            "NDArrayView_random_uniform_float=NDArrayView.random_uniform_float Value "
             "Value_create_batch_double=Value.create_batch_double Value_create_batch_float=Value.create_batch_float "
             "Value_create_dense_double=Value.create_dense_double Value_create_dense_float=Value.create_dense_float "
             "Value_create_one_hot_double=Value.create_one_hot_double Value_create_one_hot_float=Value.create_one_hot_float "

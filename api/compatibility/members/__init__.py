@@ -5,6 +5,8 @@ Classes here hold members for those that the tables ``MEMBERS`` name; :func:`com
 
 from __future__ import annotations
 
+from types import FunctionType
+
 from cntk.compatibility.members import data, graph, training
 
 
@@ -14,4 +16,6 @@ def complete_classes() -> None:
         for target, members in table.items():
             for name, member in vars(members).items():
                 if not name.startswith("__"):
+                    if isinstance(member, FunctionType) and member.__qualname__.startswith(members.__name__):
+                        member.__qualname__ = f"{target.__name__}.{name}"
                     setattr(target, name, member)
