@@ -10,6 +10,7 @@ import numpy as np
 
 from . import plugins
 from .dtypes import as_dtype
+from .foreign import as_data
 from .op import ALL, Op, Which, includes
 from .options import option
 from .shape import is_concrete
@@ -46,6 +47,7 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
 
 def as_variables(op_name: str, operands: Sequence[Any], uniform: Which = ALL) -> list[Variable]:
     """Turn operands into variables; numbers, arrays and the *uniform* constants take the element type of the other operands."""
+    operands = [as_data(op_name, operand) for operand in operands]
     if len(operands) == 1 and isinstance(operands[0], np.ndarray) and operands[0].dtype.kind in "iub":
         operands = [operands[0].astype(np.float32)]
     variables = [_variable_of(operand) for operand in operands]
@@ -83,6 +85,7 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
         return variable
     if isinstance(operand, ArrayMixin):
         operand = operand.asarray()
+    operand = as_data(op_name, operand)
     if isinstance(operand, (np.ndarray, np.generic)):
         if operand.dtype.kind != "f":
             raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .dtypes import dtype_name
+from .foreign import as_data
 from .layout import Layout
 from .shape import Shape, is_concrete, size_of
 from .sparse import SparseRows, csr_matrix_of, join, parts_of, rows_of_steps
@@ -89,6 +90,7 @@ def feed(variable: Variable, data: Any) -> Feed:
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
+    data = as_data(variable, data)
     dims = variable.spec.dims
     if isinstance(data, Value):
         dims = _dims_of_value(variable, data)
@@ -377,6 +379,7 @@ def _rows_in(order: Any, matrix: Any) -> SparseRows:
 
 def _dense(variable: Variable, data: Any) -> Any:
     """An array of the variable's dtype from a number, an array or nested lists."""
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple, int, float)):
         try:
             return np.asarray(data, dtype=variable.dtype)
@@ -439,6 +442,7 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
         return data
     if isinstance(data, NDArrayView):
         return Value(data)
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple)) and variable.dynamic_axes:
         return _value_of_sequences(variable, data, seq_starts, device, read_only)
     array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)
