@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .dtypes import dtype_name
+from .foreign import as_data
 from .layout import Layout
 from .shape import Shape, is_concrete, reshaped, size_of
 from .source import warn_user
@@ -113,6 +114,7 @@ def feed(variable: Variable, data: Any) -> Feed:
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
+    data = as_data(variable, data)
     dims = variable.spec.dims
     if isinstance(data, Value):
         data = _in_samples_of(variable, data)
@@ -421,6 +423,7 @@ def _rows_in(order: Any, matrix: Any) -> SparseRows:
 
 def _dense(variable: Variable, data: Any) -> Any:
     """An array of the variable's dtype from a number, an array or nested lists."""
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple, int, float)):
         try:
             return np.asarray(data, dtype=variable.dtype)
@@ -481,6 +484,7 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
         return data
     if isinstance(data, NDArrayView):
         return Value(data)
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple)) and variable.dynamic_axes:
         return _value_of_sequences(variable, data, seq_starts, device, read_only)
     array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)

@@ -11,6 +11,7 @@ import numpy as np
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
+from .foreign import as_data
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
@@ -230,7 +231,7 @@ class Output(Variable):
         return self._owner.line
 
 
-class _Holder(Variable, ArrayMixin):
+class _Holder(ArrayMixin, Variable):
     """A variable that holds a value of its own: what parameters and constants have in common.
 
     Attributes:
@@ -441,9 +442,9 @@ class Constant(_Holder):
 
 
 def _held(value: Any) -> Any:
-    """What a Value or NDArrayView holds, an array or CSR matrix; anything else as it is."""
+    """What a Value or NDArrayView holds, an array or CSR matrix; what another library holds, as an array; anything else as it is."""
     view = value.data if isinstance(value, Value) else value
-    return view._data if isinstance(view, NDArrayView) else view
+    return view._data if isinstance(view, NDArrayView) else as_data("value", view)
 
 
 def _dense(value: Any) -> Any:
