@@ -119,11 +119,12 @@ class Function(TensorOps, metaclass=_FunctionType):
         """The result.
 
         Raises:
-            RuntimeError: there are several.
+            RuntimeError: there are several, or none.
         """
         outputs = self.outputs
         if len(outputs) != 1:
-            raise RuntimeError(f"{self} has {len(outputs)} outputs; choose one of .outputs")
+            many = f"{len(outputs)} outputs; choose one of .outputs" if outputs else "no outputs"
+            raise RuntimeError(f"{self} has {many}")
         return outputs[0]
 
     @property

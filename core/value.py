@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
 from .shape import Shape, as_shape, format_shape, size_of
+from .source import warn_user
 from .sparse import csr_matrix_of, join, parts_of
 from .tensor import ArrayMixin
 
@@ -60,7 +60,7 @@ class NDArrayView(ArrayMixin):
             raise TypeError(f"NDArrayView.from_dense: expected a NumPy array, got {type(np_array).__name__}")
         dtype = as_dtype(np_array.dtype)
         if not np_array.flags.c_contiguous:
-            warnings.warn("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+            warn_user("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning)
             borrow = False
         data = np_array if borrow else np.array(np_array, dtype=dtype, order="C")
         return NDArrayView._of(data, data.shape, device, read_only)
@@ -213,7 +213,7 @@ class Value(ArrayMixin):
 
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
         if not isinstance(batch, NDArrayView):
-            batch = NDArrayView.from_data(batch if is_csr(batch) else np.ascontiguousarray(batch), device)
+            batch = NDArrayView.from_data(batch if is_csr(batch) else np.asarray(batch, order="C"), device)
         self._view = batch
         self._lengths: list[int] | None = None
         self._sequences: list[Any] | None = None  # CSR matrices of a sparse value's sequences, which are dear to cut out
@@ -231,6 +231,19 @@ class Value(ArrayMixin):
         """The steps of all sequences one after another, in an array or CSR rows, and the lengths of the sequences; None if it is not held
         so."""
         return None
+
+    @property
+    def sample_shape(self) -> Shape | None:
+        """The static shape of a sample as a stream describes it, which :meth:`in_samples` changes; None for other values."""
+        return None
+
+    def in_samples(self, shape: Shape) -> Value:
+        """The same minibatch in samples of another static shape of as many elements.
+
+        Raises:
+            ValueError: the value is no stream's, and its shape is what it says.
+        """
+        raise ValueError(f"{self!r} does not come from a stream, so its samples keep their shape; reshape the array it was made of")
 
     @classmethod
     def _of_sequences(
@@ -407,7 +420,7 @@ class Value(ArrayMixin):
 
     def _to_array(self) -> Any:
         if self._lengths is not None and len(set(self._lengths)) > 1:
-            warnings.warn("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart", UserWarning, stacklevel=2)
+            warn_user("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart")
         return self.data.asarray()
 
     def deep_clone(self, read_only: bool = False) -> Value:

@@ -135,7 +135,10 @@ class Variable(TensorOps):
         """The type as it prints: ``Tensor[2,3]``, ``SparseTensor[4]``, ``Sequence[Tensor[2]]``."""
         return type_of(self.spec)
 
-    _type = type
+    @property
+    def _type(self) -> VariableType:
+        """The type with whether gradients are computed, as programs for CNTK ask for it."""
+        return type_of(self.spec, self.needs_gradient)
 
     def as_parameter(self) -> Parameter:
         """This variable, where it is a parameter; TypeError otherwise."""

@@ -322,8 +322,16 @@ def test_combined_functions_keep_their_outputs(x: Any) -> None:
         both.output  # noqa: B018
     with pytest.raises(KeyError, match="index them with an int"):
         both["name"]
-    with pytest.raises(ValueError, match="at least one function"):
-        C.combine([])
+
+
+def test_nothing_combined_is_a_function_without_outputs(x: Any) -> None:
+    nothing = C.combine([])
+    assert (nothing.outputs, nothing.arguments, nothing.parameters) == ((), (), ())
+    assert C.combine([nothing, x]).outputs == (x,)
+    with pytest.raises(RuntimeError, match="has no outputs"):
+        nothing.output  # noqa: B018
+    with pytest.raises(ValueError, match="cannot be evaluated without outputs"):
+        nothing.eval()
 
 
 def test_the_same_output_may_be_combined_twice(x: Any) -> None:
