@@ -76,7 +76,7 @@ class Block(Primitive):
 
     @property
     def block_root(self) -> Function:
-        return self.composite
+        return self.composite.root_function
 
     @property
     def block_arguments_mapping(self) -> tuple[tuple[Variable, Variable], ...]:

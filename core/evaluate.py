@@ -235,6 +235,9 @@ class State:
         self._run: Run | None = run
         self.roots = tuple(roots)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("the state of a forward pass is in the memory that backward works in, and cannot be pickled or copied")
+
     def take(self) -> Run:
         """The forward pass's run; it is there once.
 

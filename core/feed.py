@@ -119,7 +119,8 @@ def feed(variable: Variable, data: Any) -> Feed:
         dims = _dims_of_value(variable, data)
         continues = data.continues
         if len(axes) == 2 and data.packed is not None:
-            fed = _feed_packed(variable, *data.packed, dims)
+            rows, lengths = data.packed
+            fed = _feed_packed(variable, rows, lengths, dims)
             return fed if continues is None else fed._replace(continues=continues)
         data = _of_value(variable, data)
     if not axes:

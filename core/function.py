@@ -142,15 +142,16 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Parameters, in CNTK's order: depth first from the root."""
-        leaves = graph.leaves_of(self.root_function, engine_order=True)
-        return tuple(v for v in leaves if isinstance(v, Parameter))
+        """Parameters: for a primitive those among its operands, for a composite all, in CNTK's order: depth first from the root."""
+        return tuple(v for v in self._leaves() if isinstance(v, Parameter))
 
     @property
     def constants(self) -> tuple[Constant, ...]:
-        """Constants."""
-        leaves = graph.leaves_of(self.root_function, engine_order=True)
-        return tuple(v for v in leaves if isinstance(v, Constant))
+        """Constants, as for :attr:`parameters`."""
+        return tuple(v for v in self._leaves() if isinstance(v, Constant))
+
+    def _leaves(self) -> Iterable[Variable]:
+        return graph.leaves_of(self.root_function, engine_order=True)
 
     @property
     def placeholders(self) -> tuple[Placeholder, ...]:
@@ -174,7 +175,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @property
     def block_root(self) -> Function:
-        """The graph inside a block; ValueError for anything else."""
+        """The last operator of the graph inside a block; ValueError for anything else."""
         raise ValueError(f"{self} is not a block; block_root belongs to blocks (is_block)")
 
     @property
@@ -524,6 +525,25 @@ class Function(TensorOps, metaclass=_FunctionType):
         from .model_files import register_udf_deserialize_callback
 
         register_udf_deserialize_callback(op_name, callback)
+
+    # ---- pickles and copies: see core/pickling.py ----
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self)
+
+    def __copy__(self) -> Function:
+        from .pickling import shallow_copy
+
+        made: Function = shallow_copy(self)
+        return made
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Function:
+        from .pickling import deep_copy
+
+        made: Function = deep_copy(self, memo)
+        return made
 
     # ---- printing ----
 

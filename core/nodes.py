@@ -6,7 +6,7 @@ what users hold.  Primitives that hold others are in ``block``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
@@ -60,6 +60,9 @@ class Primitive(Function):
     @property
     def outputs(self) -> tuple[Variable, ...]:
         return self._outputs
+
+    def _leaves(self) -> Iterable[Variable]:
+        return dict.fromkeys(self._inputs)
 
     def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         """Infer the results' types again, after operands have changed; says whether a type did.

@@ -336,12 +336,19 @@ class Value(ArrayMixin):
         Raises:
             RuntimeError: the value is not valid any more.
         """
+        self._require_valid()
+        return self._view
+
+    def _require_valid(self) -> None:
         if not self.is_valid:
             raise RuntimeError(
                 f"{self!r} was a function's result, which lasts until this is evaluated again; "
                 "take a copy before (asarray, deep_clone), or evaluate with as_numpy=True"
             )
-        return self._view
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._require_valid()
+        return {**self.__dict__, "_lease": None}
 
     @property
     def shape(self) -> Shape:
