@@ -213,7 +213,7 @@ class Value(ArrayMixin):
 
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
         if not isinstance(batch, NDArrayView):
-            batch = NDArrayView.from_data(batch if is_csr(batch) else np.ascontiguousarray(batch), device)
+            batch = NDArrayView.from_data(batch if is_csr(batch) else np.asarray(batch, order="C"), device)
         self._view = batch
         self._lengths: list[int] | None = None
         self._sequences: list[Any] | None = None  # CSR matrices of a sparse value's sequences, which are dear to cut out

@@ -306,3 +306,11 @@ def test_a_string_instead_of_a_shape_names_a_placeholder() -> None:
 def test_a_missing_gpu_is_answered_with_the_line_that_asked() -> None:
     with pytest.raises(ValueError, match=r"gpu\(99999\)[^\n]*\n\[CALL STACK\]\n.*test_values.py:\d+"):
         C.device.gpu(99999)
+
+
+def test_a_number_is_a_value_without_axes() -> None:
+    x = C.input_variable(3)
+    mean = C.reduce_mean(x, axis=C.Axis.all_axes())
+    value = mean.eval({x: ones(2, 3)}, as_numpy=False)
+    assert value.shape == value.data.shape == np.shape(value.asarray()) == ()
+    assert C.Value(np.float32(3)).shape == C.Value(np.array(3, np.float32)).shape == ()
