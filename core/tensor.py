@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import plugins
+from .options import get_global_option, option
 
 
 def _op(name: str) -> Any:
@@ -53,13 +54,17 @@ class TensorOps:
         return _op("abs")(self)
 
     def __getitem__(self, key: Any) -> Any:
-        """Slice along static axes: an int keeps its axis with length 1, a list selects, ``...`` skips to the last axes."""
+        """Slice along static axes: an int keeps its axis with length 1, a list selects, ``...`` skips to the last axes.
+
+        With the global option ``align_axis`` the dynamic axes come first and take ``:``, as in arrays.
+        """
         keys = list(key) if isinstance(key, tuple) else [key]
         if any(part is Ellipsis for part in keys):
             at = next(i for i, part in enumerate(keys) if part is Ellipsis)
             keys = keys[:at] + keys[at + 1 :]
             axes = [*range(at), *range(at - len(keys), 0)]
         else:
+            keys = keys[_dynamic_keys(self, keys) :]
             axes = list(range(len(keys)))
         result: Any = self
         for axis, part in zip(axes, keys, strict=True):
@@ -76,6 +81,17 @@ class ArrayMixin:
 
     def _to_array(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what its data are")
+
+
+def _dynamic_keys(x: Any, keys: list[Any]) -> int:
+    """How many of the first keys are for dynamic axes, which cannot be sliced: none without the global option ``align_axis``."""
+    if get_global_option("align_axis", 0) != 1:
+        return 0
+    count: int = option("axis_offset", len(x.dynamic_axes))
+    for axis, key in enumerate(keys[:count]):
+        if key != slice(None):
+            raise ValueError(f"index {key!r}: with the option 'align_axis' axis {axis} of {x!r} is dynamic and takes ':' alone")
+    return count
 
 
 def _select(x: Any, axis: int, part: Any) -> Any:

@@ -81,4 +81,4 @@ def _host(data: Any) -> Any:
 def value_of(array: Any, axes: Axes, layout: Layout | None, device: Any) -> Value:
     """Rows, on the host, as a Value."""
     data = unfeed(array, axes, layout)
-    return Value._of_sequences(data, device) if isinstance(data, list) else Value(data, device=device)
+    return Value._of_sequences(data, device) if isinstance(data, list) else Value(np.asarray(data, order="C"), device=device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -121,6 +120,10 @@ class UserFunction(Primitive):
     def _op_name(cls) -> str:
         return f"{cls.__module__}.{cls.__name__}"
 
+    def own_attributes(self) -> dict[str, Any]:
+        """The attributes that it has as an object of the user's class, without those of a node."""
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_NODES}
+
     @property
     def outputs(self) -> tuple[Variable, ...]:
         if self._declared is None:
@@ -166,6 +169,12 @@ class UserFunction(Primitive):
             raise explained(error, self) from error.__cause__
 
 
+_OF_NODES = {
+    *("uid", "op", "line", "latest_placeholder", "_name", "_inputs", "_declared", "_custom"),
+    *("_programs", "_graph", "_number"),
+}
+
+
 class _UserOp(Op):
     """The operator of a user function: calls the user's methods, with data as users see it."""
 
@@ -187,7 +196,8 @@ class _UserOp(Op):
     # ---- types ----
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
-        function = copy.copy(self.function)
+        function = object.__new__(type(self.function))
+        function.__dict__.update(self.function.__dict__)
         ours = zip(function.inputs, inputs, strict=True)
         function._inputs = [Variable(spec, v.name, needs_gradient=v.needs_gradient) for v, spec in ours]
         function._declared = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
 from .shape import Shape, as_shape, format_shape, size_of
+from .source import warn_user
 from .sparse import csr_matrix_of, join, parts_of
 from .tensor import ArrayMixin
 
@@ -60,7 +60,7 @@ class NDArrayView(ArrayMixin):
             raise TypeError(f"NDArrayView.from_dense: expected a NumPy array, got {type(np_array).__name__}")
         dtype = as_dtype(np_array.dtype)
         if not np_array.flags.c_contiguous:
-            warnings.warn("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+            warn_user("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning)
             borrow = False
         data = np_array if borrow else np.array(np_array, dtype=dtype, order="C")
         return NDArrayView._of(data, data.shape, device, read_only)
@@ -232,6 +232,19 @@ class Value(ArrayMixin):
         so."""
         return None
 
+    @property
+    def sample_shape(self) -> Shape | None:
+        """The static shape of a sample as a stream describes it, which :meth:`in_samples` changes; None for other values."""
+        return None
+
+    def in_samples(self, shape: Shape) -> Value:
+        """The same minibatch in samples of another static shape of as many elements.
+
+        Raises:
+            ValueError: the value is no stream's, and its shape is what it says.
+        """
+        raise ValueError(f"{self!r} does not come from a stream, so its samples keep their shape; reshape the array it was made of")
+
     @classmethod
     def _of_sequences(
         cls,
@@ -323,12 +336,19 @@ class Value(ArrayMixin):
         Raises:
             RuntimeError: the value is not valid any more.
         """
+        self._require_valid()
+        return self._view
+
+    def _require_valid(self) -> None:
         if not self.is_valid:
             raise RuntimeError(
                 f"{self!r} was a function's result, which lasts until this is evaluated again; "
                 "take a copy before (asarray, deep_clone), or evaluate with as_numpy=True"
             )
-        return self._view
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._require_valid()
+        return {**self.__dict__, "_lease": None}
 
     @property
     def shape(self) -> Shape:
@@ -407,7 +427,7 @@ class Value(ArrayMixin):
 
     def _to_array(self) -> Any:
         if self._lengths is not None and len(set(self._lengths)) > 1:
-            warnings.warn("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart", UserWarning, stacklevel=2)
+            warn_user("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart")
         return self.data.asarray()
 
     def deep_clone(self, read_only: bool = False) -> Value:

@@ -135,7 +135,10 @@ class Variable(TensorOps):
         """The type as it prints: ``Tensor[2,3]``, ``SparseTensor[4]``, ``Sequence[Tensor[2]]``."""
         return type_of(self.spec)
 
-    _type = type
+    @property
+    def _type(self) -> VariableType:
+        """The type with whether gradients are computed, as programs for CNTK ask for it."""
+        return type_of(self.spec, self.needs_gradient)
 
     def as_parameter(self) -> Parameter:
         """This variable, where it is a parameter; TypeError otherwise."""
@@ -148,6 +151,24 @@ class Variable(TensorOps):
         if isinstance(self, Constant):
             return self
         raise TypeError(f"{self!r} is not a Constant")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __copy__(self) -> Variable:
+        from .pickling import shallow_copy
+
+        made: Variable = shallow_copy(self)
+        return made
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Variable:
+        from .pickling import deep_copy
+
+        made: Variable = deep_copy(self, memo)
+        return made
 
     def __repr__(self) -> str:
         return f"{self.kind}('{self.name or self.uid}', {format_axes(self.spec.axes)}, {format_shape(self.spec.shape)})"
@@ -178,6 +199,9 @@ class Placeholder(Variable):
         super().__init__(spec, name, needs_gradient=needs_gradient, uid=uid)
         self.number = next(_placeholders)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, number=next(_placeholders))
+
 
 class Output(Variable):
     """A result of a function."""
@@ -185,6 +209,11 @@ class Output(Variable):
     def __init__(self, owner: Primitive, index: int, spec: Spec, name: str = "") -> None:
         super().__init__(spec, name, uid=f"{owner.uid}_Output_{index}")
         self._owner, self.index = owner, index
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self)
 
     @property
     def owner(self) -> Primitive:
@@ -226,6 +255,19 @@ class _Holder(Variable, ArrayMixin):
             self._array = self.backend.asarray(np.broadcast_to(given, wanted), dtype)
         else:
             self._init = constant_initializer(given.item())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but where it lives: it comes out of a pickle on the default device."""
+        stored = self._stored() if is_concrete(self.spec.shape) and self.spec.dtype is not None else None
+        state = {name: held for name, held in self.__dict__.items() if name not in ("device", "backend", "_lock")}
+        return {**state, "_array": stored}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.device = state.get("device") or use_default_device()
+        self.backend = self.device.backend
+        self._lock = threading.Lock()
+        self._array = self._from_stored(state["_array"])
 
     @property
     def array(self) -> Any:
@@ -271,6 +313,13 @@ class _Holder(Variable, ArrayMixin):
 
     def _copied(self) -> Any:
         return self.backend.to_numpy(self.array)
+
+    def _stored(self) -> Any:
+        """What pickles have of the array."""
+        return self.backend.to_numpy(self.array)
+
+    def _from_stored(self, stored: Any) -> Any:
+        return None if stored is None else self.backend.asarray(np.array(stored), self.dtype)
 
     def _assign(self, value: Any) -> None:
         given = _dense(value)
@@ -361,6 +410,16 @@ class Constant(_Holder):
             return super()._copied()
         matrix = self.array.to_csr(self.backend)
         return matrix if len(self.shape) <= 2 else matrix.toarray().reshape(self.shape)
+
+    def _stored(self) -> Any:
+        return tuple(map(self.backend.to_numpy, self.array.parts)) if self.is_sparse else super()._stored()
+
+    def _from_stored(self, stored: Any) -> Any:
+        if not self.is_sparse:
+            return super()._from_stored(stored)
+        made = SparseRows(self.spec.dims, self.dtype)
+        made.set(*(self.backend.asarray(np.array(part), part.dtype) for part in stored))
+        return made
 
     def _assign(self, value: Any) -> None:
         if not self.is_sparse:

@@ -308,9 +308,12 @@ def test_a_missing_gpu_is_answered_with_the_line_that_asked() -> None:
         C.device.gpu(99999)
 
 
-def test_a_number_is_a_value_without_axes() -> None:
-    x = C.input_variable(3)
-    mean = C.reduce_mean(x, axis=C.Axis.all_axes())
-    value = mean.eval({x: ones(2, 3)}, as_numpy=False)
-    assert value.shape == value.data.shape == np.shape(value.asarray()) == ()
-    assert C.Value(np.float32(3)).shape == C.Value(np.array(3, np.float32)).shape == ()
+def test_values_without_axes_have_the_shape_of_a_number() -> None:
+    x = C.sequence.input_variable(2)
+    total = C.reduce_sum(x, axis=C.Axis.all_axes())
+    value = total.eval({x: np.ones((2, 3, 2), np.float32)}, as_numpy=False)
+    assert value.shape == value.asarray().shape == ()
+    assert value.asarray() == 12
+    _, values = total.forward({x: np.ones((2, 3, 2), np.float32)}, [total.output], {total.output}, as_numpy=False)
+    assert values[total.output].shape == ()
+    assert C.Value(np.array(3, np.float32)).shape == ()
