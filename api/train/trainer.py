@@ -508,3 +508,6 @@ def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Paramet
                 raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
             owned[parameter] = None
     return list(owned)
+
+
+__all__ = ["Trainer"]
