@@ -363,7 +363,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def __getitem__(self, key: Any) -> Any:
         """An output by number where there are several; otherwise slicing."""
-        if len(self.outputs) == 1 and self.root_function.op_name != "Combine":
+        if len(self.outputs) == 1:
             return super().__getitem__(key)
         if not isinstance(key, int):
             raise KeyError(f"{self} has several outputs; index them with an int, got {key!r}")

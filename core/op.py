@@ -80,6 +80,8 @@ class Op:
     """Whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters."""
     uniform_inputs: ClassVar[Which] = ALL
     """Operands of one element type: constants among them are cast to it, the others are taken as they are."""
+    array_types: ClassVar[tuple[int, ...]] = (2,)
+    """Numbers of operands of which NumPy arrays, where they meet no variable, keep the most precise type; else they become float32."""
     aligned: ClassVar[bool] = False
     """Whether operands arrive reshaped so that their static axes line up with the result's for broadcasting."""
     layout_inputs: ClassVar[tuple[int, ...]] = ()

@@ -216,6 +216,11 @@ class Output(Variable):
         return reduce(self)
 
     @property
+    def dtype(self) -> Any:
+        """NumPy type of the elements; beside placeholders that of the operands which have one, None if none has."""
+        return self.spec.dtype or self._owner.presumed_dtype
+
+    @property
     def owner(self) -> Primitive:
         return self._owner
 
@@ -447,28 +452,32 @@ def _dense(value: Any) -> Any:
     return held.toarray().reshape(value.shape) if is_csr(held) else held
 
 
-class Number(Constant):
-    """A number written beside operands of unknown element type, whose type it takes once that is known."""
+class Literal(Constant):
+    """A number or array written beside operands of unknown element type, whose type it takes once that is known."""
 
-    def __init__(self, value: float) -> None:
-        super().__init__(value)
-        self.number = value
-        self._init, self._array = constant_initializer(value), None
+    def __init__(self, given: Any) -> None:
+        super().__init__(np.asarray(given))
+        self.given = np.array(given)
+        self._array = None
         self.spec = self.spec.but(dtype=None)
 
     @property
+    def dtype(self) -> Any:
+        """The type it has taken; until then float32, which it has where nothing else tells."""
+        return self.spec.dtype or np.float32
+
+    @property
     def initial(self) -> Any:
-        return self._init if self.spec.dtype is None else super().initial
+        return self.given if self.spec.dtype is None else super().initial
 
     def take_type(self, dtype: Any) -> None:
         """Have this element type from now on, if there is none yet."""
         if self.spec.dtype is None:
             self.spec = self.spec.but(dtype=dtype)
 
-    @property
-    def array(self) -> Any:
+    def _initial_array(self) -> Any:
         self.take_type(np.float32)
-        return super().array
+        return self.backend.asarray(self.given, self.dtype)
 
 
 def input_variable(
