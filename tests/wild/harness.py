@@ -31,8 +31,7 @@ def printed(command: Sequence[str], name: str, environment: Mapping[str, str]) -
             [*command, str(HERE / f"{name}.py")],
             cwd=folder,
             env=dict(environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             timeout=LONGEST,
         )
