@@ -11,6 +11,7 @@ import numpy as np
 
 from . import graph, plugins
 from .dtypes import as_dtype
+from .foreign import as_data
 from .op import Elementwise, Op, includes
 from .options import option
 from .shape import is_concrete
@@ -63,6 +64,7 @@ def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[in
     Raises:
         ValueError, TypeError: as for :func:`as_variable`.
     """
+    operands = [as_data(op_name, operand) for operand in operands]
     variables = [_variable_of(operand) for operand in operands]
     found = [v for v in variables if v is not None]
     if len(found) == len(operands):
@@ -113,6 +115,7 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
     """What a constant can be made of."""
     if isinstance(operand, ArrayMixin):
         operand = operand.asarray()
+    operand = as_data(op_name, operand)
     if isinstance(operand, np.generic):
         operand = operand.item()
     if isinstance(operand, np.ndarray):

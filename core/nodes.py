@@ -6,7 +6,7 @@ what users hold.  Primitives that hold others are in ``block``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
@@ -61,9 +61,15 @@ class Primitive(Function):
     def inputs(self) -> tuple[Variable, ...]:
         return tuple(self._inputs)
 
+    def _engine_inputs(self) -> Sequence[Variable]:
+        return tuple(reversed(self.inputs)) if self.op.reversed_operands else self.inputs
+
     @property
     def outputs(self) -> tuple[Variable, ...]:
         return self._outputs
+
+    def _leaves(self) -> Iterable[Variable]:
+        return dict.fromkeys(self._inputs)
 
     def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         """Infer the results' types again, after operands have changed; says whether a type did.
@@ -130,7 +136,12 @@ class Composite(Function):
 
     @property
     def inputs(self) -> tuple[Variable, ...]:
-        leaves = graph.leaves_of(self._root)
+        return self._in_declared_order(graph.leaves_of(self._root))
+
+    def _engine_inputs(self) -> Sequence[Variable]:
+        return self._in_declared_order(graph.leaves_of(self._root, engine_order=True))
+
+    def _in_declared_order(self, leaves: Sequence[Variable]) -> tuple[Variable, ...]:
         if not self.order:
             return tuple(leaves)
         among = set(leaves)

@@ -55,6 +55,23 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapp
     raise no_array_function(ufunc)
 
 
+def call_function(function: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any], array_like: type) -> Any:
+    """Apply a function of NumPy to the values of what has values already, objects of the type *array_like*.
+
+    Raises:
+        TypeError: others are among the arguments.
+    """
+    if not all(issubclass(t, array_like) or t.__module__.partition(".")[0] != "cntk" for t in types):
+        raise no_array_function(function)
+
+    def value(given: Any) -> Any:
+        if isinstance(given, (list, tuple)):
+            return type(given)(map(value, given))
+        return np.asarray(given) if isinstance(given, array_like) else given
+
+    return function(*map(value, args), **{name: value(given) for name, given in kwargs.items()})
+
+
 def no_array_function(function: Any) -> TypeError:
     """The error that says what to use instead of a function of NumPy."""
     name = function.__name__

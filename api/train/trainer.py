@@ -86,6 +86,10 @@ class Trainer:
         self._last: tuple[int, float, float] | None = None
         self._ended_sweep = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the compiled program."""
+        return {**self.__dict__, "_plan": None}
+
     # ---- training and testing ----
 
     def train_minibatch(
@@ -504,3 +508,6 @@ def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Paramet
                 raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
             owned[parameter] = None
     return list(owned)
+
+
+__all__ = ["Trainer"]
