@@ -78,7 +78,8 @@ class TensorOps:
         if not shape or shape[0] < 0:
             axis = "a first static axis of known length" if shape else "a static axis"
             raise TypeError(
-                f"{self!r} has not {axis} to iterate over; samples and steps are in the data, which Recurrence, Fold and C.sequence go through"
+                f"{self!r} has not {axis} to iterate over; samples and steps are in the data, which Recurrence, Fold and the operators of "
+                "C.sequence go through"
             )
         return (_select(self, 0, i) for i in range(shape[0]))
 

@@ -340,7 +340,8 @@ class _Reader:
                 raise ValueError(f"expected an argument of the graph inside, found {own!r}")
         if self.apart is not None:
             return Block(inside, mapping, op_name, name, self.source)
-        return recognised(op_name, given, inside, mapping, name, self.source) or Block(inside, mapping, op_name, name, self.source)
+        known = recognised(op_name, given, inside, mapping, name, self.source)
+        return Block(inside, mapping, op_name, name, self.source) if known is None else known
 
     # ---- user functions ----
 
