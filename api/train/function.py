@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ def train(
         A Record: ``epoch_summaries``, a record with ``loss``, ``metric`` and ``samples`` for each summary, and ``updates``, the same
         for other spans: those that the first progress writer with a ``freq`` writes; without one, *progress_frequency* or
         *epoch_size* samples in whole minibatches, where one of the two is given. With a ``TestConfig`` also ``test_summary``, a record
-        with ``metric`` and ``samples``. Where nothing was left to train, the only summary is of zeros.
+        with ``metric`` and ``samples``. Where nothing was left to train, the only summary is of zeros, and there is a warning.
 
     Raises:
         RuntimeError: a checkpoint cannot be restored.
@@ -119,6 +120,13 @@ def train(
     sizes = sizes_of(minibatch_size, "train: minibatch_size")
     collector = _Collector(_frequency_of(parts.writers, frequency, sizes[0]))
     trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector])
+    seen = trainer.total_number_of_samples_seen
+    if seen >= max_samples:
+        warnings.warn(
+            f"train: the learner has seen {seen} samples, and {max_samples} were to be trained in all: nothing is left; ask for more "
+            "epochs or samples, or make a new learner",
+            stacklevel=2,
+        )
     mapping = data.streams if isinstance(data, SourceData) else None
     TrainingSession(trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test).train()
     summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cntk as C
@@ -115,3 +116,22 @@ def test_what_is_meant_raises_no_warning() -> None:
     C.squared_error(C.sequence.last(z), label)
     C.squared_error(z, C.constant([1, 2, 3]))
     C.binary_cross_entropy(C.sigmoid(z), C.sequence.input_variable(3))
+
+
+# ---- reductions over steps ----
+
+
+@pytest.mark.parametrize(("name", "expected"), [("reduce_mean", [[2, 3], [5, 6]]), ("reduce_min", [[1, 2], [5, 6]]), ("length", [2, 1])])
+def test_what_there_is_no_operator_for_has_a_recipe(name: str, expected: Any) -> None:
+    with pytest.raises(AttributeError, match=f"no operator '{name}'; write ") as refused:
+        getattr(C.sequence, name)
+    x = C.sequence.input_variable(2)
+    recipe = re.search("write (.*) for the", str(refused.value))
+    assert recipe is not None
+    data = [np.float32([[1, 2], [3, 4]]), np.float32([[5, 6]])]
+    np.testing.assert_array_equal(eval(recipe[1], {"C": C, "x": x}).eval({x: data}), expected)
+
+
+def test_a_mean_over_the_sequence_axis_has_a_recipe() -> None:
+    with pytest.raises(ValueError, match=r"the mean over the steps is C.sequence.reduce_sum\(x\) / "):
+        C.reduce_mean(C.sequence.input_variable(2), axis=C.Axis.default_dynamic_axis())
