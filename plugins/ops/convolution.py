@@ -13,7 +13,7 @@ from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, as_shape, size_of
 from ...core.spec import Spec
-from ...core.windows import Correlation, along_axes, as_flags, unslide
+from ...core.windows import Correlation, along_axes, as_flags, per_axis, unslide
 from ...core.windows import correlation as correlation_geometry
 from . import correlation
 from .sequence_windows import SequenceWindows
@@ -59,7 +59,18 @@ class Convolution(_Filtering):
 
     def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:
         channels = operand.dims[0] // self.groups if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
-        return _with_channels(filters.dims, -operand.rank, channels), operand.dims
+        known = _with_channels(filters.dims, -operand.rank, channels)
+        if known != filters.dims and channels > 0:
+            self._sum_over_channels(operand.rank, channels)
+        return known, operand.dims
+
+    def _sum_over_channels(self, rank: int, channels: int) -> None:
+        """Have filters whose number of channels is found out meet all channels at once: what strides and padding leave open for the first
+        of *rank* axes is that of one place."""
+        if len(self.auto_padding) < rank:
+            self.auto_padding = (False, *per_axis(self.auto_padding, rank - 1, "auto_padding"))
+        if len(self.strides) < rank:
+            self.strides = (channels, *per_axis(self.strides, rank - 1, "strides"))
 
     def flop(self, ctx: Context, out: Any, filters: Any, operand: Any) -> int:
         """A multiplication and an addition for each place of the result and each weight of a filter, those over padding included."""

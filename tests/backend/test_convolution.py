@@ -134,6 +134,20 @@ def test_channels_of_filters_are_inferred() -> None:
     assert map_.shape == (6, 4, 3, 3)
 
 
+@pytest.mark.parametrize(("slides", "shape"), [({"auto_padding": [True, True]}, (4, 8, 8)), ({}, (4, 8, 8)), ({"strides": (2, 2)}, (4, 4, 4))])
+def test_filters_whose_channels_are_inferred_meet_all_channels_at_once(slides: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """What a shorter list leaves open is for the channels no padding, where their number is open too."""
+    x, late = C.input_variable((6, 8, 8)), C.placeholder()
+    result = C.convolution(C.parameter((4, -1, 3, 3)), x, **slides)
+    assert result.shape == result.clone("clone").shape == shape
+    attributes = result.root_function.attributes
+    assert attributes["autoPadding"] == [False, True, True]
+    assert attributes["strides"][0] == 6
+    filled_in_later = C.convolution(C.parameter((4, -1, 3, 3)), late, **slides)
+    assert filled_in_later.replace_placeholders({late: x}).shape == shape
+    assert shape_of((4, 6, 3, 3), (6, 8, 8), auto_padding=[True, True]) == (24, 8, 8)
+
+
 def test_free_dimensions_stay_free_until_there_is_data(device: DeviceDescriptor) -> None:
     x = C.input_variable((1, C.FreeDimension, 4))
     y = C.convolution(C.constant(np.ones((1, 1, 2, 2), np.float32)), x, auto_padding=[False])
