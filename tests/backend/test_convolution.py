@@ -135,6 +135,9 @@ def test_filters_whose_channels_are_inferred_span_them(padding: list[bool], plac
     layer = build(C.placeholder())
     assert layer(x).shape == expected
     assert layer(x).shape == expected  # the channels are known now
+    assert sequential or layer(x).root_function.attributes["autoPadding"] == [False, *(padding[:1] + padding)[-2:]]
+    late = C.placeholder()
+    assert build(late).replace_placeholders({late: x}).shape == build(x).clone("clone").shape == expected
 
 
 @pytest.mark.parametrize("strides", [(1, 2), (1, 1, 2), (3, 1, 2)])
