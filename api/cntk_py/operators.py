@@ -40,7 +40,7 @@ OPERATORS = {
     "binary_cross_entropy": "output target name",
     "broadcast_as=sequence.broadcast_as": "operand broadcast_as_operand name",
     "cast": "node_input dtype name",
-    "ceil": "x name",
+    "ceil": "arg name",
     "classification_error": "output_vector target_vector topN axis name",
     "clip": "x min_value max_value name",
     "convolution": (
@@ -73,7 +73,7 @@ OPERATORS = {
     "eye_like": "x sparse_output name",
     "first=sequence.first": "seq name",
     "flatten": "x axis name",
-    "floor": "x name",
+    "floor": "arg name",
     "forward_backward": "graph features blankTokenId delayConstraint name",
     "gather=sequence.gather": "seq condition new_sequence_axis_typeinfo name",
     "gather_op=gather": "indices reference axis name",
@@ -126,7 +126,7 @@ OPERATORS = {
     "reduce_sum": "x axis keepdims name",
     "reduce_sum_square": "x axis keepdims name",
     "roipooling": "operand rois pooling_type roi_output_shape spatial_scale name",
-    "round": "x name",
+    "round": "arg name",
     "scatter=sequence.scatter": "seq condition new_sequence_axis_typeinfo name",
     "selu": "x scale alpha name",
     "sequence_reduce_max=sequence.reduce_max": "seq name",
@@ -150,7 +150,6 @@ OPERATORS = {
     "tan": "x name",
     "tanh": "x name",
     "times": "right left output_rank infer_input_rank_to_map name",
-    "times_transpose": "right left name",
     "to_batch": "x name",
     "to_sequence": "x sequence_lengths sequence_axis_name_prefix name",
     "to_sequence_like": "x dynamic_axes_like name",
@@ -323,6 +322,18 @@ def mean_variance_normalization(operand: Any, *args: Any) -> Function:
     if args and isinstance(args[0], bool):
         wanted.remove("epsilon")
     return ops.mean_variance_normalization(**_named("mean_variance_normalization", wanted, (operand, *args)))
+
+
+def times_transpose(right: Any, left: Any, *args: Any) -> Function:
+    """``times_transpose(right, left, output rank, name)``: left times the transpose of right; the rank may be left out.
+
+    Raises:
+        ValueError: the rank of the output is not 1.
+    """
+    found = _named("times_transpose", ["output_rank", "name"], args)
+    if found.get("output_rank", 1) != 1:
+        raise ValueError(f"cntk_py.times_transpose: output_rank must be 1, got {found['output_rank']}; transpose and call times")
+    return ops.times_transpose(left, right, found.get("name", ""))
 
 
 def mat_mul(left: Any, right: Any, name: str = "") -> Function:
