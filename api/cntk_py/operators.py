@@ -191,7 +191,7 @@ def _operator(entry: str, arguments: str) -> tuple[str, Callable[..., Function]]
     wanted = arguments.split()
 
     def call(*args: Any) -> Function:
-        return getattr(module, last)(**_named(name, wanted, args))  # type: ignore[no-any-return]
+        return getattr(module, last)(**_named(name, wanted, args))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``{name}({', '.join(wanted)})`` as the engine has it, by position; see ``cntk.{public or name}``."
@@ -313,7 +313,7 @@ def reduce_elements(x: Any, operation: str, axis: Any, *args: Any) -> Function:
     if operation not in _REDUCTIONS:
         raise ValueError(f"cntk_py.reduce_elements: expected one of {', '.join(_REDUCTIONS)}, got {operation!r}")
     reduce = getattr(ops, f"reduce_{_REDUCTIONS[operation]}")
-    return reduce(**_named("reduce_elements", ["x", "axis", "keepdims", "name"], (x, axis, *args)))  # type: ignore[no-any-return]
+    return reduce(**_named("reduce_elements", ["x", "axis", "keepdims", "name"], (x, axis, *args)))
 
 
 def mean_variance_normalization(operand: Any, *args: Any) -> Function:
@@ -369,12 +369,12 @@ def spatial_convolution(convolution_map: Any, operand: Any, *args: Any) -> Funct
 
 def past_value(x: Any, *args: Any) -> Function:
     """``past_value(x, initial state, time step, name)``; the initial state may be left out."""
-    return sequence.past_value(**_named("past_value", _delay(args), (x, *args)))  # type: ignore[no-any-return]
+    return sequence.past_value(**_named("past_value", _delay(args), (x, *args)))
 
 
 def future_value(x: Any, *args: Any) -> Function:
     """``future_value(x, initial state, time step, name)``; the initial state may be left out."""
-    return sequence.future_value(**_named("future_value", _delay(args), (x, *args)))  # type: ignore[no-any-return]
+    return sequence.future_value(**_named("future_value", _delay(args), (x, *args)))
 
 
 def _delay(args: Sequence[Any]) -> list[str]:
@@ -390,7 +390,7 @@ def zeroes_with_dynamic_axes_like(x: Any) -> Function:
 def is_within(x: Any, offset: int, name: str = "") -> Function:
     """1 at the first *offset* steps of each sequence, or at the last ones where it is negative; 0 elsewhere."""
     delay = sequence.past_value if offset > 0 else sequence.future_value
-    return delay(zeroes_with_dynamic_axes_like(x), ops.constant(1), max(offset, -offset), name)  # type: ignore[no-any-return]
+    return delay(zeroes_with_dynamic_axes_like(x), ops.constant(1), max(offset, -offset), name)
 
 
 def constant_like(x: Any, value: float, name: str = "") -> Function:
