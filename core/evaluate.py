@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 import threading
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,6 +17,7 @@ from .feed import Feed, feed, match_arguments
 from .function import Function
 from .graph import depth_first_search, leaves_of
 from .program import Program
+from .source import warn_user
 from .sparse import RowSparse, SparseRows
 from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .value import Lease, is_csr
@@ -111,6 +111,8 @@ def forward(
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
     roots = list(function.outputs) if outputs is None else as_outputs(outputs)
+    if not roots:
+        raise ValueError(f"{function} cannot be evaluated without outputs; name at least one to compute")
     kept = as_outputs(keep_for_backward) if keep_for_backward else []
     every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
     wrt = _differentiable_leaves(function) if kept else []
@@ -233,6 +235,9 @@ class State:
         self._run: Run | None = run
         self.roots = tuple(roots)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("the state of a forward pass is in the memory that backward works in, and cannot be pickled or copied")
+
     def take(self) -> Run:
         """The forward pass's run; it is there once.
 
@@ -287,7 +292,7 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     if isinstance(array, (SparseRows, RowSparse)) and not as_numpy:
         return sparse_value_of(array.to_csr(backend), array.shape, axes, layout, device)
     if isinstance(array, SparseRows):
-        warnings.warn(f"{variable!r} is sparse and is given as scipy.sparse.csr_matrix", UserWarning, stacklevel=2)
+        warn_user(f"{variable!r} is sparse and is given as scipy.sparse.csr_matrix")
         return unfeed_sparse(array.to_csr(backend), array, axes, layout)
     if isinstance(array, RowSparse):
         array = array.to_dense(backend.xp)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .dtypes import dtype_name
+from .foreign import as_data
 from .layout import Layout
-from .shape import Shape, is_concrete, size_of
+from .shape import Shape, is_concrete, reshaped, size_of
+from .source import warn_user
 from .sparse import SparseRows, csr_matrix_of, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
@@ -33,9 +34,14 @@ class Feed(NamedTuple):
 def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable, Any]:
     """Find the data of each wanted input in what a user passed: a dictionary by variable or name, or one input's data.
 
+    A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
+
     Raises:
-        ValueError: an input is missing, a name is unknown or not unique, or there is no telling which input data is for.
+        ValueError: an input is missing, a name is unknown or not unique, there is no telling which input data is for, or flags are given
+            for all inputs and for one of them, too.
     """
+    if isinstance(arguments, tuple) and len(arguments) == 2 and isinstance(arguments[0], dict):
+        return _with_flags_for_all(match_arguments(wanted, arguments[0]), arguments[1])
     if arguments is None or (isinstance(arguments, dict) and not arguments):
         if wanted:
             raise ValueError(f"the function expects {len(wanted)} arguments, got none; give data for {_listed(wanted)}")
@@ -50,7 +56,26 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable
     missing = [v for v in wanted if v not in found]
     if missing:
         raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
+    if len(found) > len(wanted):
+        unused = _listed(v for v in found if v not in wanted)
+        warn_user(f"data for {unused} is not used: what is computed depends on {_listed(wanted)} alone")
     return found
+
+
+def _with_flags_for_all(data: dict[Variable, Any], flags: Any) -> dict[Variable, Any]:
+    if flags is None:
+        return data
+    for variable, own in data.items():
+        if _has_flags(own):
+            raise ValueError(f"{variable!r} has flags of its own, and there are some for all inputs: {flags!r:.80}; give them once")
+    return {variable: (own, flags) for variable, own in data.items()}
+
+
+def _has_flags(data: Any) -> bool:
+    """Whether it is a pair of data and flags that say which of the sequences are new."""
+    if not (isinstance(data, tuple) and len(data) == 2):
+        return False
+    return isinstance(data[1], (list, tuple)) or (isinstance(data[1], np.ndarray) and data[1].dtype == bool)
 
 
 def match_name(wanted: Sequence[Variable], name: Any) -> Variable:
@@ -83,18 +108,21 @@ def feed(variable: Variable, data: Any) -> Feed:
     """
     data = getattr(data, "value_to_feed", data)
     continues = None
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], (list, tuple)):
+    if _has_flags(data):
         data, starts = _with_starts(variable, *data)
         continues = np.where(starts, -1, np.arange(len(starts)))
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
+    data = as_data(variable, data)
     dims = variable.spec.dims
     if isinstance(data, Value):
+        data = _in_samples_of(variable, data)
         dims = _dims_of_value(variable, data)
         continues = data.continues
         if len(axes) == 2 and data.packed is not None:
-            fed = _feed_packed(variable, *data.packed, dims)
+            rows, lengths = data.packed
+            fed = _feed_packed(variable, rows, lengths, dims)
             return fed if continues is None else fed._replace(continues=continues)
         data = _of_value(variable, data)
     if not axes:
@@ -108,7 +136,14 @@ def feed(variable: Variable, data: Any) -> Feed:
 def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple[Any, Sequence[bool]]:
     """Data with flags that say which of the sequences are new; what lies along the first axis of an array are then the sequences."""
     if len(variable.dynamic_axes) < 2:
-        raise ValueError(f"{variable!r} has no sequence axis, so its data cannot say which sequences start or continue")
+        raise ValueError(
+            f"{variable!r} has no sequence axis, so its data cannot say which sequences start or continue; "
+            "give flags with the data of inputs that have one: {x: (data, flags), y: data}"
+        )
+    data = getattr(data, "value_to_feed", data)
+    for flag in starts:
+        if not isinstance(flag, (bool, np.bool)):
+            raise ValueError(f"{variable!r}: flags that say which sequences are new are True or False, got {flag!r:.80}")
     if isinstance(data, Value) or is_csr(data):
         raise ValueError(f"{variable!r}: flags that say which sequences are new go with a list or an array, got {type(data).__name__}")
     sequences = list(np.atleast_1d(data)) if isinstance(data, np.ndarray) else data
@@ -116,6 +151,17 @@ def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple
     if len(starts) != count:
         raise ValueError(f"{variable!r}: {count} sequences are given, but {len(starts)} flags that say which of them are new")
     return sequences, starts
+
+
+def _in_samples_of(variable: Variable, value: Value) -> Value:
+    """A stream's minibatch in the static shape of the variable, whose elements may be arranged otherwise than the stream says."""
+    wanted, found = variable.spec.dims, value.sample_shape
+    if found is None or _fits(found, wanted):
+        return value
+    try:
+        return value.in_samples(reshaped(found, wanted))
+    except ValueError as error:
+        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}") from None
 
 
 def _dims_of_value(variable: Variable, value: Value) -> Shape:
@@ -377,6 +423,7 @@ def _rows_in(order: Any, matrix: Any) -> SparseRows:
 
 def _dense(variable: Variable, data: Any) -> Any:
     """An array of the variable's dtype from a number, an array or nested lists."""
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple, int, float)):
         try:
             return np.asarray(data, dtype=variable.dtype)
@@ -400,11 +447,9 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     if dtype == variable.dtype:
         return variable.dtype
     _require_numbers(variable, dtype)
-    warnings.warn(
+    warn_user(
         f"{variable!r} was given {dtype} data, which is converted to {dtype_name(variable.dtype)} on every call; "
-        f"convert it once with .astype(np.{dtype_name(variable.dtype)})",
-        UserWarning,
-        stacklevel=2,
+        f"convert it once with .astype(np.{dtype_name(variable.dtype)})"
     )
     return variable.dtype
 
@@ -439,6 +484,7 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
         return data
     if isinstance(data, NDArrayView):
         return Value(data)
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple)) and variable.dynamic_axes:
         return _value_of_sequences(variable, data, seq_starts, device, read_only)
     array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)
@@ -475,7 +521,7 @@ def _sequence(variable: Variable, item: Any, position: int) -> Any:
         return _plain(variable, part)
     array = _dense(variable, part)
     if not array.flags.c_contiguous:
-        warnings.warn(f"{variable!r}: the array at position {position} is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+        warn_user(f"{variable!r}: the array at position {position} is not C-contiguous and is copied", RuntimeWarning)
     sequence = array[None] if array.ndim == len(wanted) else array
     if sequence.ndim != len(wanted) + 1 or not _fits(sequence.shape[1:], wanted) or not len(sequence):
         raise ValueError(f"{variable!r} takes sequences of shape {('steps', *wanted)}, got {array.shape} at position {position}")
@@ -491,8 +537,4 @@ def _plain(variable: Variable, matrix: Any) -> Any:
 
 def _warn_of_list(variable: Variable, count: int) -> None:
     if count > 1:
-        warnings.warn(
-            f"{variable!r} was given a list of {count} samples; one array with a leading batch axis is faster",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_user(f"{variable!r} was given a list of {count} samples; one array with a leading batch axis is faster")

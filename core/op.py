@@ -80,6 +80,8 @@ class Op:
     """Whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters."""
     uniform_inputs: ClassVar[Which] = ALL
     """Operands of one element type: constants among them are cast to it, the others are taken as they are."""
+    array_types: ClassVar[tuple[int, ...]] = (2,)
+    """Numbers of operands of which NumPy arrays, where they meet no variable, keep the most precise type; else they become float32."""
     aligned: ClassVar[bool] = False
     """Whether operands arrive reshaped so that their static axes line up with the result's for broadcasting."""
     layout_inputs: ClassVar[tuple[int, ...]] = ()
@@ -89,6 +91,8 @@ class Op:
     the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
     whole_sequences: ClassVar[bool] = False
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
+    compares: ClassVar[bool] = False
+    """Whether it compares results with targets, so that a target which is repeated along a sequence is worth a warning."""
     selects: ClassVar[bool] = False
     """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where all ops that read it take parts."""
     has_effects: ClassVar[bool] = False

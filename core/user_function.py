@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .as_methods import AsMethods
 from .axis import Axes, Axis
 from .build import Presuming, as_variable, explained
 from .context import Context
@@ -35,7 +35,7 @@ class UserFunction(Primitive):
 
     Args:
         inputs: variables and functions that it is applied to.
-        as_numpy: whether data come as arrays; else as :class:`~cntk.core.Value` objects.
+        as_numpy: whether data come as arrays; else as values whose properties are methods: ``x.shape()``, ``x.data()``, ``x.device()``.
         attributes: what ``.attributes`` shows.
         name: a name to find it by.
 
@@ -121,6 +121,10 @@ class UserFunction(Primitive):
     def _op_name(cls) -> str:
         return f"{cls.__module__}.{cls.__name__}"
 
+    def own_attributes(self) -> dict[str, Any]:
+        """The attributes that it has as an object of the user's class, without those of a node."""
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_NODES}
+
     @property
     def outputs(self) -> tuple[Variable, ...]:
         if self._declared is None:
@@ -166,6 +170,12 @@ class UserFunction(Primitive):
             raise explained(error, self) from error.__cause__
 
 
+_OF_NODES = {
+    *("uid", "op", "line", "latest_placeholder", "_name", "_inputs", "_declared", "_custom"),
+    *("_programs", "_graph", "_number"),
+}
+
+
 class _UserOp(Op):
     """The operator of a user function: calls the user's methods, with data as users see it."""
 
@@ -187,7 +197,8 @@ class _UserOp(Op):
     # ---- types ----
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
-        function = copy.copy(self.function)
+        function = object.__new__(type(self.function))
+        function.__dict__.update(self.function.__dict__)
         ours = zip(function.inputs, inputs, strict=True)
         function._inputs = [Variable(spec, v.name, needs_gradient=v.needs_gradient) for v, spec in ours]
         function._declared = ()
@@ -263,13 +274,14 @@ class _UserOp(Op):
     def _shown(self, ctx: Context, array: Any, variable: Variable, layout: Layout | None) -> Any:
         """Rows as the user's methods get them, in memory of their own."""
         as_numpy, axes = self.function.as_numpy, variable.dynamic_axes
+        shown: Any
         if isinstance(array, SparseRows):
             matrix = array.to_csr(ctx.backend)
             shown = unfeed_sparse(matrix, array, axes, layout) if as_numpy else sparse_value_of(matrix, array.shape, axes, layout, None)
         else:
             host = ctx.backend.to_numpy(array)
             shown = unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, None)
-        return shown
+        return shown if as_numpy else AsMethods(shown)
 
 
 def _check_axes(outputs: Sequence[Variable], inputs: Sequence[Spec]) -> None:

@@ -86,6 +86,10 @@ class Trainer:
         self._last: tuple[int, float, float] | None = None
         self._ended_sweep = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the compiled program."""
+        return {**self.__dict__, "_plan": None}
+
     # ---- training and testing ----
 
     def train_minibatch(

@@ -380,7 +380,7 @@ def _data_of(trainer: Trainer, mb_source: Any, model_inputs_to_streams: Any) -> 
     if not is_source(mb_source):
         if model_inputs_to_streams is not None:
             raise ValueError("training_session: arrays go to the loss's arguments by position; model_inputs_to_streams is for sources")
-        return ArrayData(mb_source, trainer.loss_function.arguments)
+        return ArrayData(mb_source, trainer.loss_function.arguments, trainer.loss_function.output)
     if not model_inputs_to_streams:
         raise ValueError("training_session: model_inputs_to_streams must say which stream is for which argument: it is empty")
     return SourceData(mb_source, model_inputs_to_streams)
