@@ -78,7 +78,7 @@ def test_evaluating_into_dictionaries() -> None:
 
 
 def test_descriptions_and_files(tmp_path: Path) -> None:
-    x, _, f = network()
+    _, _, f = network()
     described = f.serialize()
     assert (described["type"], described["version"], f.current_version()) == ("CompositeFunction", 3, 3)
     assert C.Function._deserialize(described).eval(DATA).tolist() == [[6, 6]]

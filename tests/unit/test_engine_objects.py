@@ -21,7 +21,7 @@ def test_a_shape_is_made_from_the_last_axis_and_read_from_the_first() -> None:
     assert str(shape) == shape.as_string() == "[4 x 3 x 2]"
     assert (shape.rank(), shape.total_size(), len(shape)) == (3, 24, 3)
     assert (shape.sub_shape(1), shape.sub_shape(0, 1), shape.sub_shape(1, 2)) == ((4, 3), (2,), (3,))
-    assert not (shape.is_unknown() or shape.is_scalar() or shape.has_unbound_dimension())
+    assert [shape.is_unknown(), shape.is_scalar(), shape.has_unbound_dimension()] == [False] * 3
     assert C.input_variable(shape).shape == (4, 3, 2)
 
 

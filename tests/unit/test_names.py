@@ -1,4 +1,4 @@
-"""Names that CNTK's modules leak are found where CNTK shows them, star imports bring them, and every entry of the tables leads somewhere."""
+"""Names that CNTK leaks are found where CNTK shows them, star imports bring them, and every entry of the tables leads somewhere."""
 
 from __future__ import annotations
 
