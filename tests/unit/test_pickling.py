@@ -292,9 +292,9 @@ def test_what_is_shared_stays_shared(way: Way) -> None:
     assert made["output"] is made["model"].output
     assert made["output"] in made["loss"].root_function.inputs
     assert made["inner"].output in made["model"].root_function.inputs
-    features, labels = made["inputs"]
+    features, _ = made["inputs"]
     data = floats(2, 3)
-    within = made["loss"].eval({features: data, labels: floats(2, 2)}, outputs=[made["output"]])
+    within = made["loss"].eval({features: data}, outputs=[made["output"]])
     assert_equal_results(within, made["model"].eval({features: data}))
 
 
