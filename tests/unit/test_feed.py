@@ -88,7 +88,7 @@ def test_other_numbers_are_converted_with_a_warning(dtype: Any) -> None:
         (2, csc_matrix(ones(4, 2)), r"got csc_matrix; convert it with \.tocsr\(\)"),
         (2, coo_matrix(ones(4, 2)), r"got coo_matrix; convert it with \.tocsr\(\)"),
         (2, np.ones((4, 2), complex), "takes float32 data, got dtype complex128; give an array of real numbers"),
-        (2, np.array([[None, 1]]), "takes float32 data, got dtype object"),
+        (2, np.array([[None, 1]]), r"expected numbers, got NoneType None at \[0, 0\]"),
         (2, np.array([["a", "b"]]), "takes float32 data, got dtype <U1"),
         (2, (ones(3, 2), [True, False, True]), "has no sequence axis"),
     ],
