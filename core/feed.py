@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .csr import csr_matrix_of
 from .dtypes import dtype_name
 from .layout import Layout
 from .shape import Shape, is_concrete, size_of
-from .sparse import SparseRows, csr_matrix_of, join, parts_of, rows_of_steps
+from .sparse import SparseRows, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import plugins
+from ..core.compiled import Unusable
 from ..core.shape import size_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
         return None
     try:
         return plugins.kernels.get(name)
+    except Unusable:
+        return None
     except ImportError as error:
         message = f"{learner.__name__} is slower than it could be: its kernel cannot be imported, {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=4)

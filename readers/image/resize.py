@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from importlib.util import find_spec
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from ..compiled import loops
 
 INTERPOLATIONS = ("nearest", "linear", "cubic", "lanczos")
 
@@ -33,20 +34,11 @@ def resize(image: Any, width: int, height: int, interpolation: str) -> Any:
         down, across = (np.arange(new) * old // new for new, old in ((height, rows), (width, columns)))
         return image[down[:, None], across]
     taps = (*_taps(rows, height, interpolation), *_taps(columns, width, interpolation))
-    interpolate = _compiled() or _interpolate
+    compiled = loops("image.kernel")
+    interpolate = _interpolate if compiled is None else compiled.interpolate
     planes = np.empty((channels, height, width), image.dtype)
     interpolate(image, *taps, planes, image.dtype == np.uint8)
     return planes.transpose(1, 2, 0)
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled way, if there is Numba."""
-    if find_spec("numba") is None:
-        return None
-    from .kernel import interpolate
-
-    return interpolate
 
 
 def _interpolate(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any, is_rounded: bool) -> None:
