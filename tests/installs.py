@@ -2,7 +2,7 @@
 
     python tests/installs.py [--wheel FILE]
 
-The checkout, the sdist, the repository's URL and the wheel are built in isolation by pip, as is what an editable install needs.  The wheel is
+The checkout, the sdist and the URL of the repository are built in isolation by pip, as is what an editable install needs.  The wheel is
 tried on every Python that is to be had, beside other versions of Numba, and without Numba and SciPy.
 """
 

@@ -100,7 +100,7 @@ gradient = C.times(v, w).grad({v: rows}, wrt=[w])
 print((gradient.toarray() if hasattr(gradient, "toarray") else gradient).tolist())
 print(C.Value(rows).asarray().toarray().tolist(), C.NDArrayView.from_csr(rows).shape)
 source = C.io.MinibatchSourceFromData({"v": rows})
-print(source.next_minibatch(2)[source.streams["v"]].asarray().tolist())
+print(source.next_minibatch(2)[source.streams["v"]].asarray().toarray().tolist())
 print(one_hot.as_sequences(s)[0].toarray().tolist())
 """
 
