@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from . import clone as cloning
-from . import passes
+from . import csr, passes
 from .block import as_outputs
 from .device import DeviceDescriptor, use_default_device
 from .feed import Feed, feed, match_arguments
@@ -292,7 +292,7 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     if isinstance(array, (SparseRows, RowSparse)) and not as_numpy:
         return sparse_value_of(array.to_csr(backend), array.shape, axes, layout, device)
     if isinstance(array, SparseRows):
-        warn_user(f"{variable!r} is sparse and is given as scipy.sparse.csr_matrix")
+        warn_user(f"{variable!r} is sparse and is given as {csr.type_name()}")
         return unfeed_sparse(array.to_csr(backend), array, axes, layout)
     if isinstance(array, RowSparse):
         array = array.to_dense(backend.xp)

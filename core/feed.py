@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .csr import csr_matrix_of
 from .dtypes import dtype_name
 from .foreign import as_data
 from .layout import Layout
 from .shape import Shape, is_concrete, reshaped, size_of
 from .source import warn_user
-from .sparse import SparseRows, csr_matrix_of, join, parts_of, rows_of_steps
+from .sparse import SparseRows, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
 
