@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int64, c_void_p
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,17 @@ _Stream._fields_ = [
 _pointer_in = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 _NUMBERS = {
-    **{b"e": np.float16, b"f": np.float32, b"g": np.float64},
-    **{b"c": np.int8, b"s": np.int16, b"i": np.int32, b"l": np.int64},
-    **{b"C": np.uint8, b"S": np.uint16, b"I": np.uint32, b"L": np.uint64},
+    b"e": np.float16,
+    b"f": np.float32,
+    b"g": np.float64,
+    b"c": np.int8,
+    b"s": np.int16,
+    b"i": np.int32,
+    b"l": np.int64,
+    b"C": np.uint8,
+    b"S": np.uint16,
+    b"I": np.uint32,
+    b"L": np.uint64,
 }
 _OFFSETS = {b"+l": np.int32, b"+L": np.int64}
 _OTHERS = {b"u": "text", b"U": "text", b"vu": "text", b"z": "bytes", b"Z": "bytes", b"n": "nulls", b"d": "decimals", b"t": "times"}
@@ -57,7 +66,7 @@ _FIXED_SHAPE = "arrow.fixed_shape_tensor"
 
 
 def from_arrow(owner: Any, given: Any) -> Any:
-    """The data of an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, copied: an array, or a list of arrays where it is of lists.
+    """The data, copied, of an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: an array, or a list of arrays if it is of lists.
 
     Args:
         owner: what the data is for, which errors name.
@@ -136,7 +145,7 @@ def _read(schema: _Schema, array: _Array | None, begin: int = 0, count: int | No
     if kind in _OFFSETS:
         bounds = _numbers(_OFFSETS[kind], array, begin, count + 1).tolist() if count else [0]
         values = _child(schema, array, 0, bounds[0], bounds[-1] - bounds[0])
-        return [values[start - bounds[0] : stop - bounds[0]] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [values[start - bounds[0] : stop - bounds[0]] for start, stop in pairwise(bounds)]
     if kind.startswith(b"+w:"):
         each = int(kind[3:])
         values = _child(schema, array, 0, begin * each, count * each)
@@ -174,9 +183,8 @@ def _require_values(schema: _Schema, array: _Array, begin: int, count: int) -> N
     there = np.frombuffer(ctypes.string_at(array.buffers[0] + first, (begin + count + 7) // 8 - first), np.uint8)
     missing = count - int(np.unpackbits(there, bitorder="little")[begin - first * 8 :][:count].sum())
     if missing:
-        raise _UnfitError(
-            f"has {missing} of {count} values{_place(schema)} missing (null); fill them, as with .fill_null(value), or drop them"
-        )
+        told = f"{missing} of {count} values{_place(schema)} missing (null)"
+        raise _UnfitError(f"has {told}; fill them, as with .fill_null(value), or drop them")
 
 
 def _table(columns: list[Any], names: list[bytes]) -> Any:

@@ -180,12 +180,18 @@ def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Sp
 
 
 def _operand_specs(node: Primitive, presuming: Presuming) -> list[Spec]:
-    """Types of the operands; constants among them get the element type of the others, and have none here as long as that is open."""
+    """Types of the operands; constants and parameters without one get the element type of the others, and have none while that is open."""
     specs = [variable.spec for variable in node.inputs]
     constants = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Constant)}
-    if not constants:
+    untyped = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Parameter) and v.spec.dtype is None}
+    if not constants and not untyped:
         return specs
     dtype = _firm_dtype(node.inputs)
+    if dtype is None and constants and len(constants) + len(untyped) == len(specs):
+        dtype = next(iter(constants.values())).dtype
+    for i, parameter in untyped.items():
+        parameter.take_type(dtype)
+        specs[i] = parameter.spec
     if dtype is None and presuming is Presuming.CONSTANTS:
         dtype = next(iter(constants.values())).dtype
     for i, constant in constants.items():

@@ -42,15 +42,17 @@ def as_data(owner: Any, given: Any) -> Any:
 
         return from_arrow(owner, given)
     array = _array_of(owner, given)
-    return _of_objects(owner, array) if array is not None and array.dtype.hasobject else given if array is None else array
+    if array is None:
+        return given
+    return _of_objects(owner, array) if array.dtype.hasobject else array
 
 
 def _array_of(owner: Any, given: Any) -> Any:
     """The array that an object says it is; None where it says nothing."""
     try:
         if hasattr(given, "__array__") or hasattr(given, "__array_interface__") or _shows_memory(given):
-            return np.asarray(given)
-        return np.from_dlpack(given) if hasattr(given, "__dlpack__") else None
+            return np.asarray(given, order="C")
+        return np.asarray(np.from_dlpack(given), order="C") if hasattr(given, "__dlpack__") else None
     except Exception as error:
         raise ValueError(
             f"{owner}: the {type(given).__name__} does not give its data to NumPy: {error}. Convert it first{_way_of(given)}"
@@ -100,7 +102,7 @@ def _of_objects(owner: Any, array: Any) -> Any:
         if not isinstance(item, (numbers.Real, np.bool_)):
             where = ", ".join(map(str, place))
             raise ValueError(
-                f"{owner}: expected numbers, got {type(item).__name__} {item!r:.40} at [{where}]; put numbers in the place of missing values "
-                "and names, or leave them out"
+                f"{owner}: expected numbers, got {type(item).__name__} {item!r:.40} at [{where}]; put numbers in the place of missing "
+                "values and names, or leave them out"
             )
     return array.astype(np.float64)

@@ -246,11 +246,7 @@ class Elementwise(Op):
         return common.but(shape=shape)
 
     def resolve(self, *inputs: Spec) -> Sequence[Shape]:
-        known = [spec.dims for spec in inputs if InferredDimension not in spec.dims]
-        target = broadcast(*known) if known else None
-        if target is None:
-            return [spec.dims for spec in inputs]
-        return [_fill(spec.dims, target) for spec in inputs]
+        return lined_up_shapes(inputs)
 
     def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
         return [spec if spec.shape is not None else spec.but(shape=()) for spec in inputs]
@@ -281,6 +277,13 @@ class Elementwise(Op):
                 full = ctx.scratch("broadcast", grad.shape, grad.dtype)
                 self.gradient(i, ctx, full, grad, out, *inputs)
                 ctx.sum_to(full, dx)
+
+
+def lined_up_shapes(operands: Sequence[Spec]) -> list[Shape]:
+    """Shapes of operands that broadcast, where inferred dimensions are those of the others."""
+    known = [spec.dims for spec in operands if InferredDimension not in spec.dims]
+    target = broadcast(*known) if known else None
+    return [spec.dims if target is None else _fill(spec.dims, target) for spec in operands]
 
 
 def _fill(shape: Shape, target: Shape) -> Shape:

@@ -198,7 +198,7 @@ class SharedArrayMixin(ArrayMixin):
 
 def _dynamic_keys(x: Any, keys: list[Any]) -> int:
     """How many of the first keys are for dynamic axes, which cannot be sliced: none without the global option ``align_axis``."""
-    if get_global_option("align_axis", 0) != 1:
+    if get_global_option("align_axis", 0) != 1 or not x.dynamic_axes:
         return 0
     count: int = option("axis_offset", len(x.dynamic_axes))
     for axis, key in enumerate(keys[:count]):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .csr import csr_matrix_of
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
 from .foreign import as_data
 from .shape import Shape, as_shape, format_shape, size_of
 from .source import warn_user
-from .sparse import csr_matrix_of, join, parts_of
+from .sparse import join, parts_of
 from .tensor import SharedArrayMixin
 
 if TYPE_CHECKING:
@@ -478,8 +479,6 @@ class Value(SharedArrayMixin):
 
 
 def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
-    from scipy.sparse import csr_matrix
-
     if classes.dtype.kind not in "iu" or classes.ndim != 1:
         raise ValueError(f"Value.one_hot: expected whole class numbers, got {classes!r:.80}")
     real = classes != Value.ONE_HOT_SKIP
@@ -487,7 +486,7 @@ def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
         raise ValueError(f"Value.one_hot: class numbers must lie in 0 … {count - 1}, got {classes[real].min()} … {classes[real].max()}")
     starts = np.concatenate([[0], np.cumsum(real)])
     held = np.float64 if as_dtype(dtype or np.float32) is np.float64 else np.float32
-    return csr_matrix((np.ones(int(real.sum()), held), classes[real], starts), shape=(len(classes), count))
+    return csr_matrix_of(np.ones(int(real.sum()), held), classes[real], starts, count)
 
 
 def _pad_csr(sequences: Sequence[Any], longest: int) -> Any:

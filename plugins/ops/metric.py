@@ -185,7 +185,7 @@ def classification_error(output_vector: Any, target_vector: Any, axis: int | Axi
     """
     if topN < 1:
         raise ValueError(f"classification_error: expected topN of 1 or more, got {topN}")
-    if axis == _LAST:
+    if axis in (_LAST, Axis(_LAST)):
         op: Op = ClassificationError() if topN == 1 else TopNClassificationError(top_n=int(topN))
     elif topN == 1:
         op = MeanClassificationError(axis=axis)

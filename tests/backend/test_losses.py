@@ -277,3 +277,10 @@ def test_cross_entropy_of_logits_that_are_no_numbers(shape: tuple[int, ...]) -> 
     found = loss.eval({z: logits, y: np.full((2, *shape), 1 / 3, np.float32)})
     assert_close(found[0], np.full_like(found[0], np.log(3)))
     assert np.isnan(found[1]).all()
+
+
+def test_the_shape_of_targets_and_weights_is_inferred() -> None:
+    x, weight, other = C.input_variable(4), C.parameter((-1,), init=1), C.parameter((-1,), init=1)
+    C.weighted_binary_cross_entropy(x, x, weight)
+    C.cosine_distance(x, other)
+    assert weight.shape == other.shape == (4,)
