@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import graph
 from .model_files import ModelFormat
+from .options import get_global_option
 from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
 
@@ -129,8 +130,14 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @property
     def arguments(self) -> tuple[Variable, ...]:
-        """Inputs and placeholders that values must be given for."""
-        return tuple(v for v in dict.fromkeys(self.inputs) if not isinstance(v, (Parameter, Constant)))
+        """Inputs and placeholders that values must be given for; with the global option ``python_operand_order`` set to False the right
+        operand of a product comes before the left, as in CNTK's engine."""
+        inputs = self.inputs if get_global_option("python_operand_order", True) else self._engine_inputs()
+        return tuple(v for v in dict.fromkeys(inputs) if not isinstance(v, (Parameter, Constant)))
+
+    def _engine_inputs(self) -> Sequence[Variable]:
+        """The inputs with the operands of products right before left."""
+        raise NotImplementedError
 
     @property
     def signature(self) -> tuple[Variable, ...]:
@@ -356,7 +363,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def __getitem__(self, key: Any) -> Any:
         """An output by number where there are several; otherwise slicing."""
-        if len(self.outputs) == 1 and self.root_function.op_name != "Combine":
+        if len(self.outputs) == 1:
             return super().__getitem__(key)
         if not isinstance(key, int):
             raise KeyError(f"{self} has several outputs; index them with an int, got {key!r}")
@@ -377,7 +384,8 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Compute the outputs.
 
         Args:
-            arguments: data by variable or name; or just the data, where there is one input.
+            arguments: data by variable or name; or just the data, where there is one input.  A pair of this and a list of bools says of
+                each sequence whether it is new, or goes on with the one in its place in the previous minibatch.
             outputs: variables to compute instead, any of the graph.
             device: where to compute; the default device where None.
             as_numpy: whether to return NumPy arrays rather than :class:`~cntk.core.Value` objects.

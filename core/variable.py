@@ -11,6 +11,7 @@ import numpy as np
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
+from .foreign import as_data
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
@@ -216,6 +217,11 @@ class Output(Variable):
         return reduce(self)
 
     @property
+    def dtype(self) -> Any:
+        """NumPy type of the elements; beside placeholders that of the operands which have one, None if none has."""
+        return self.spec.dtype or self._owner.presumed_dtype
+
+    @property
     def owner(self) -> Primitive:
         return self._owner
 
@@ -225,7 +231,7 @@ class Output(Variable):
         return self._owner.line
 
 
-class _Holder(Variable, ArrayMixin):
+class _Holder(ArrayMixin, Variable):
     """A variable that holds a value of its own: what parameters and constants have in common.
 
     Attributes:
@@ -289,6 +295,8 @@ class _Holder(Variable, ArrayMixin):
             raise ValueError(
                 f"{self!r} has dimensions that are not known yet; apply the function that uses it to an input of known shape first"
             )
+        if self.dtype is None:
+            raise ValueError(f"{self!r} has no element type yet; use it beside an operand that has one first, or give it a dtype")
         assert self._init is not None
         return self.backend.asarray(self._init.fill(shape, self.dtype), self.dtype)
 
@@ -345,7 +353,7 @@ class Parameter(_Holder):
     Args:
         shape: int or tuple of ints; -1 is filled in when the parameter is first used. Ignored where *init* is an array.
         init: a number for all elements (default 0), an array or list, or an initializer.
-        dtype: float16, float32 (the default) or float64.
+        dtype: float16, float32 (the default) or float64; ``cntk_py.DataType_Unknown`` for that of the first operand that it is used with.
         device: where it lives; the default device where None.
         name: a name to find it by.
 
@@ -369,7 +377,18 @@ class Parameter(_Holder):
                 "Parameter: parameters cannot be created inside a Python function that becomes a Function, "
                 "for it runs once per conversion; create them outside and refer to them"
             )
+        if dtype is DataType.Unknown and (init is None or isinstance(init, (int, float, Initializer))):
+            fill = init if isinstance(init, Initializer) else constant_initializer(init or 0)
+            super().__init__(shape, fill, None, device, name, True)
+            return
+        if dtype is DataType.Unknown:
+            dtype = _float_type_of(init)
         super().__init__(shape, 0 if init is None else init, as_stored_dtype(dtype or option("dtype", np.float32)), device, name, True)
+
+    def take_type(self, dtype: Any) -> None:
+        """Have this element type from now on, if there is none yet."""
+        if self.spec.dtype is None:
+            self.spec = self.spec.but(dtype=dtype)
 
 
 class Constant(_Holder):
@@ -436,9 +455,9 @@ class Constant(_Holder):
 
 
 def _held(value: Any) -> Any:
-    """What a Value or NDArrayView holds, an array or CSR matrix; anything else as it is."""
+    """What a Value or NDArrayView holds, an array or CSR matrix; what another library holds, as an array; anything else as it is."""
     view = value.data if isinstance(value, Value) else value
-    return view._data if isinstance(view, NDArrayView) else view
+    return view._data if isinstance(view, NDArrayView) else as_data("value", view)
 
 
 def _dense(value: Any) -> Any:
@@ -447,28 +466,32 @@ def _dense(value: Any) -> Any:
     return held.toarray().reshape(value.shape) if is_csr(held) else held
 
 
-class Number(Constant):
-    """A number written beside operands of unknown element type, whose type it takes once that is known."""
+class Literal(Constant):
+    """A number or array written beside operands of unknown element type, whose type it takes once that is known."""
 
-    def __init__(self, value: float) -> None:
-        super().__init__(value)
-        self.number = value
-        self._init, self._array = constant_initializer(value), None
+    def __init__(self, given: Any) -> None:
+        super().__init__(np.asarray(given))
+        self.given = np.array(given)
+        self._array = None
         self.spec = self.spec.but(dtype=None)
 
     @property
+    def dtype(self) -> Any:
+        """The type it has taken; until then float32, which it has where nothing else tells."""
+        return self.spec.dtype or np.float32
+
+    @property
     def initial(self) -> Any:
-        return self._init if self.spec.dtype is None else super().initial
+        return self.given if self.spec.dtype is None else super().initial
 
     def take_type(self, dtype: Any) -> None:
         """Have this element type from now on, if there is none yet."""
         if self.spec.dtype is None:
             self.spec = self.spec.but(dtype=dtype)
 
-    @property
-    def array(self) -> Any:
+    def _initial_array(self) -> Any:
         self.take_type(np.float32)
-        return super().array
+        return self.backend.asarray(self.given, self.dtype)
 
 
 def input_variable(
@@ -530,7 +553,7 @@ def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: De
     >>> C.parameter(init=np.zeros((2, 2)), name='W').dtype
     <class 'numpy.float64'>
     """
-    return Parameter(shape, init, dtype or _float_type_of(init), device, name)
+    return Parameter(shape, init, _float_type_of(init) if dtype is None else dtype, device, name)
 
 
 def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Constant:

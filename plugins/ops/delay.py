@@ -11,8 +11,8 @@ import numpy as np
 from ...core.context import Context
 from ...core.function import Function
 from ...core.layout import Index, Layout
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import broadcast, format_shape
+from ...core.op import Op, Operand, lined_up_shapes, operator, sample
+from ...core.shape import Shape, broadcast, format_shape
 from ...core.spec import Spec, merge_dtypes
 from .identity import alias
 
@@ -68,6 +68,9 @@ class PastValue(Op):
                 f"{format_shape(x.shape)}"
             )
         return x.but(shape=shape, dtype=merge_dtypes((x, initial)))
+
+    def resolve(self, x: Spec, initial: Spec) -> Sequence[Shape]:
+        return lined_up_shapes((x, initial))
 
     # ---- values ----
 

@@ -99,3 +99,11 @@ def real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: 
                 for tap in range(len(across)):
                     value += line[c, across[tap, x]] * across_weights[tap, x]
                 out[c, y, x] = value
+
+
+def try_out() -> None:
+    """Resize images of one pixel."""
+    for interpolate, taps, dtype in ((fixed_linear, 2, np.uint8), (fixed, 4, np.uint8), (real, 2, np.float32)):
+        weights: Any = np.zeros((taps, 1), np.float32 if dtype is np.float32 else np.int32)
+        places = np.zeros((taps, 1), np.int64)
+        interpolate(np.zeros((1, 1, 1), dtype), places, weights, places, weights, np.empty((1, 1, 1), dtype))

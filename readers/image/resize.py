@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from importlib.util import find_spec
+from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from ..compiled import loops
 
 INTERPOLATIONS = ("nearest", "linear", "cubic", "lanczos")
 
@@ -38,20 +40,10 @@ def resize(image: Any, width: int, height: int, interpolation: str) -> Any:
     is_fixed = image.dtype == np.uint8
     taps = (*_taps(rows, height, interpolation, is_fixed), *_taps(columns, width, interpolation, is_fixed))
     planes = np.empty((channels, height, width), image.dtype)
-    fixed_linear, fixed, real = _compiled() or (_fixed_linear, _fixed, _real)
-    interpolate = real if not is_fixed else fixed_linear if interpolation == "linear" else fixed
+    ways = loops("image.kernel") or _PLAIN
+    interpolate = ways.real if not is_fixed else ways.fixed_linear if interpolation == "linear" else ways.fixed
     interpolate(image, *taps, planes)
     return planes.transpose(1, 2, 0)
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled ways for bytes, linear and other, and for float32, if there is Numba."""
-    if find_spec("numba") is None:
-        return None
-    from .kernel import fixed, fixed_linear, real
-
-    return fixed_linear, fixed, real
 
 
 def _fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
@@ -70,6 +62,10 @@ def _fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights
 def _real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
     planes = _mix(image.transpose(2, 0, 1), down, down_weights)
     out[:] = _mix(planes.transpose(0, 2, 1), across, across_weights).transpose(0, 2, 1)
+
+
+_PLAIN = SimpleNamespace(fixed_linear=_fixed_linear, fixed=_fixed, real=_real)
+"""What the compiled module has, without it."""
 
 
 def _mix(planes: Any, places: Any, weights: Any) -> Any:
