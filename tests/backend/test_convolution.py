@@ -134,7 +134,9 @@ def test_channels_of_filters_are_inferred() -> None:
     assert map_.shape == (6, 4, 3, 3)
 
 
-@pytest.mark.parametrize(("slides", "shape"), [({"auto_padding": [True, True]}, (4, 8, 8)), ({}, (4, 8, 8)), ({"strides": (2, 2)}, (4, 4, 4))])
+@pytest.mark.parametrize(
+    ("slides", "shape"), [({"auto_padding": [True, True]}, (4, 8, 8)), ({}, (4, 8, 8)), ({"strides": (2, 2)}, (4, 4, 4))]
+)
 def test_filters_whose_channels_are_inferred_meet_all_channels_at_once(slides: dict[str, Any], shape: tuple[int, ...]) -> None:
     """What a shorter list leaves open is for the channels no padding, where their number is open too."""
     x, late = C.input_variable((6, 8, 8)), C.placeholder()
