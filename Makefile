@@ -11,17 +11,20 @@ JOBS   ?= 2
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test smoke lint types contract docs wheel bench bench-scaling bench-reading cross fuzz clean help
+.PHONY: demo test test-without-loops test-without-numba smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross fuzz clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
 	@echo "make test      run all tests"
+	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
+	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
 	@echo "make lint      ruff"
 	@echo "make types     mypy, on the tree of the built wheel"
 	@echo "make contract  who may import whom, on the same tree"
 	@echo "make docs      run every example in the docs and docstrings"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make smoke     install that wheel in an environment of its own and try it"
+	@echo "make installs  install that wheel, the checkout, an sdist and from a URL, on all Pythons there are, and try them"
 	@echo "make bench     run the benchmarks; bench-scaling: how cost grows with sizes; bench-reading: texts and images"
 	@echo "make cross     model files from here to CNTK 2.7, which CNTK27 names, and from there"
 	@echo "make fuzz      damaged files for all readers of models and checkpoints"
@@ -48,6 +51,12 @@ demo: $(VENV)/demo.installed
 test: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS)
 
+test-without-loops: $(VENV)/dev.installed
+	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/unit tests/backend
+
+test-without-numba: build/bare.made
+	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' tests/unit
+
 docs: $(VENV)/dev.installed
 	$(PYTHON) -m pytest tests/programs/test_docs.py
 
@@ -66,6 +75,14 @@ cross: $(VENV)/dev.installed
 
 fuzz: $(VENV)/dev.installed
 	$(PYTHON) tests/fuzz/run.py
+
+# An environment without Numba, and without what else is installed only where the results of others are judged by it.
+build/bare.made: pyproject.toml
+	rm -rf build/bare
+	$(PYTHON3) -m venv build/bare
+	build/bare/bin/python -m pip install --quiet --editable '.[dev]'
+	build/bare/bin/python -m pip uninstall --quiet --yes numba llvmlite
+	touch $@
 
 # ---- checks ----
 
@@ -102,6 +119,9 @@ smoke: build/wheel.made
 	build/smoke/bin/python -I tests/smoke.py
 	build/smoke/bin/python -I tests/first_steps.py
 	build/smoke/bin/cntk doctor
+
+installs: build/wheel.made
+	$(PYTHON) tests/installs.py --wheel dist/*.whl
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-output .pytest_cache .ruff_cache .hypothesis

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import plugins
+from . import graph, plugins
 from .dtypes import as_dtype
+from .foreign import as_data
 from .op import Elementwise, Op, includes
 from .options import option
 from .shape import is_concrete
+from .source import warn_at
 from .spec import DynamicAxesError, Spec
 from .tensor import ArrayMixin
 from .types import VariableType
-from .variable import Constant, Input, Literal, Output, Parameter, Variable, has_inferred_dimensions
+from .variable import Constant, Input, Literal, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .nodes import Composite, Primitive
@@ -62,6 +64,7 @@ def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[in
     Raises:
         ValueError, TypeError: as for :func:`as_variable`.
     """
+    operands = [as_data(op_name, operand) for operand in operands]
     variables = [_variable_of(operand) for operand in operands]
     found = [v for v in variables if v is not None]
     if len(found) == len(operands):
@@ -112,6 +115,7 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
     """What a constant can be made of."""
     if isinstance(operand, ArrayMixin):
         operand = operand.asarray()
+    operand = as_data(op_name, operand)
     if isinstance(operand, np.generic):
         operand = operand.item()
     if isinstance(operand, np.ndarray):
@@ -176,12 +180,18 @@ def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Sp
 
 
 def _operand_specs(node: Primitive, presuming: Presuming) -> list[Spec]:
-    """Types of the operands; constants among them get the element type of the others, and have none here as long as that is open."""
+    """Types of the operands; constants and parameters without one get the element type of the others, and have none while that is open."""
     specs = [variable.spec for variable in node.inputs]
     constants = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Constant)}
-    if not constants:
+    untyped = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Parameter) and v.spec.dtype is None}
+    if not constants and not untyped:
         return specs
     dtype = _firm_dtype(node.inputs)
+    if dtype is None and constants and len(constants) + len(untyped) == len(specs):
+        dtype = next(iter(constants.values())).dtype
+    for i, parameter in untyped.items():
+        parameter.take_type(dtype)
+        specs[i] = parameter.spec
     if dtype is None and presuming is Presuming.CONSTANTS:
         dtype = next(iter(constants.values())).dtype
     for i, constant in constants.items():
@@ -264,6 +274,7 @@ def infer_again(order: Sequence[Primitive], presuming: Presuming = Presuming.NOT
     if not _all_typed(order):
         changed = _settle(order, Presuming.CONSTANTS) or changed
     _tell_what_is_wrong(order)
+    _check_sequences(order)
     return changed
 
 
@@ -302,6 +313,24 @@ def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
                 _from_known(node.op, [variable.spec for variable in node.inputs])
             except (ValueError, TypeError, RuntimeError) as error:
                 raise explained(error, node) from None
+
+
+def _check_sequences(order: Sequence[Primitive]) -> None:
+    """Refuse a recurrence that runs along no sequence, for all of its operands that differ from sample to sample are none."""
+    if any(variable.spec.axes is None for variable in _given(order)):
+        return
+    along = [node for node in order if any(output.spec.axes is None for output in node.outputs)]
+    delay = next((node for node in along if node.op.steps_back), None)
+    no_sequences = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
+    if delay is None or not no_sequences:
+        return
+    inputs = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
+    if any(v.has_sequence_axis() for v in inputs):
+        found, remedy = no_sequences, "repeat it along a sequence with sequence.broadcast_as, or keep the sequence axis that it had"
+    else:
+        found, remedy = inputs, "declare it with sequence.input_variable"
+    names = ", ".join(map(repr, found))
+    raise explained(RuntimeError(f"a recurrence runs along sequences, but {names} has no sequence axis; {remedy}"), delay)
 
 
 def _sweep(order: Sequence[Primitive], presuming: Presuming) -> bool:
@@ -346,6 +375,19 @@ def _resolve(node: Primitive, specs: list[Spec]) -> list[Spec]:
                     variable.set_shape(tuple(shape))
             specs = [variable.spec for variable in node.inputs]
     return specs
+
+
+def warn_of_repetition(node: Primitive) -> None:
+    """Warn at the user's line where a value without sequence axis is compared with every step of a sequence."""
+    compared = [v for v in node.inputs if v.spec.axes]
+    if len({len(v.dynamic_axes) for v in compared}) == 2:
+        short, long = sorted(compared, key=lambda v: len(v.dynamic_axes))[:: len(compared) - 1]
+        a, b = (f"{v.name or v.kind} ({v.spec})" for v in (short, long))  # without uids: the warning is the same for each copy
+        warn_at(
+            f"{node.op_name}: {a} has no sequence axis and is compared with every step of {b}; take one step of each sequence with "
+            "sequence.last or a Fold, or say that this is meant with sequence.broadcast_as",
+            node.line,
+        )
 
 
 def explained(error: Exception, node: Primitive) -> Exception:

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from . import clone as cloning
-from . import passes
+from . import csr, passes
 from .block import as_outputs
 from .device import DeviceDescriptor, use_default_device
 from .feed import Feed, feed, match_arguments
@@ -91,12 +91,12 @@ def _variable_of(key: Any) -> Variable | None:
     return key.output if isinstance(key, Function) and len(key.outputs) == 1 else None
 
 
-def feeds_for(program: Program, arguments: Any) -> Iterable[Feed]:
-    """Convert a user's arguments for a program's inputs."""
+def feeds_for(program: Program, arguments: Any, function: Function | None = None) -> Iterable[Feed]:
+    """Convert a user's arguments for a program's inputs, and warn of data that is for none of the function's."""
     plain = program.plain_inputs.feeds(arguments)
     if plain is not None:
         return plain
-    found = match_arguments(program.arguments, arguments)
+    found = match_arguments(program.arguments, arguments, function)
     return [feed(variable, found[variable]) for variable in program.arguments]
 
 
@@ -117,7 +117,7 @@ def forward(
     every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
-    feeds = feeds_for(program, _by_argument(function, program, arguments))
+    feeds = feeds_for(program, _by_argument(function, program, arguments), function)
     run = program.start([_own(fed) for fed in feeds] if kept else feeds)
     try:
         with run.guard():
@@ -167,7 +167,7 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     extra = as_outputs(outputs or ())
     every = list(dict.fromkeys([root, *(_within(function, extra) if extra else ())]))
     program = program_for(function, every, device, by, [root], training=True)
-    run = program.start(feeds_for(program, _by_argument(function, program, at)))
+    run = program.start(feeds_for(program, _by_argument(function, program, at), function))
     try:
         with run.guard():
             run.forward()
@@ -292,7 +292,7 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     if isinstance(array, (SparseRows, RowSparse)) and not as_numpy:
         return sparse_value_of(array.to_csr(backend), array.shape, axes, layout, device)
     if isinstance(array, SparseRows):
-        warn_user(f"{variable!r} is sparse and is given as scipy.sparse.csr_matrix")
+        warn_user(f"{variable!r} is sparse and is given as {csr.type_name()}")
         return unfeed_sparse(array.to_csr(backend), array, axes, layout)
     if isinstance(array, RowSparse):
         array = array.to_dense(backend.xp)

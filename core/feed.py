@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .csr import csr_matrix_of
 from .dtypes import dtype_name
+from .foreign import as_data
 from .layout import Layout
 from .shape import Shape, is_concrete, reshaped, size_of
 from .source import warn_user
-from .sparse import SparseRows, csr_matrix_of, join, parts_of, rows_of_steps
+from .sparse import SparseRows, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
 
@@ -30,17 +32,22 @@ class Feed(NamedTuple):
     continues: Any = None
 
 
-def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable, Any]:
+def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = None) -> dict[Variable, Any]:
     """Find the data of each wanted input in what a user passed: a dictionary by variable or name, or one input's data.
 
     A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
+
+    Args:
+        wanted: the inputs that data is needed for.
+        arguments: what the user passed.
+        function: what is evaluated, whose other arguments may have data as well; data of further variables is warned of.
 
     Raises:
         ValueError: an input is missing, a name is unknown or not unique, there is no telling which input data is for, or flags are given
             for all inputs and for one of them, too.
     """
     if isinstance(arguments, tuple) and len(arguments) == 2 and isinstance(arguments[0], dict):
-        return _with_flags_for_all(match_arguments(wanted, arguments[0]), arguments[1])
+        return _with_flags_for_all(match_arguments(wanted, arguments[0], function), arguments[1])
     if arguments is None or (isinstance(arguments, dict) and not arguments):
         if wanted:
             raise ValueError(f"the function expects {len(wanted)} arguments, got none; give data for {_listed(wanted)}")
@@ -51,13 +58,15 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable
         return {wanted[0]: arguments}
     found: dict[Variable, Any] = {}
     for key, data in arguments.items():
-        found[key if isinstance(key, Variable) else match_name(wanted, key)] = data
+        found[key if isinstance(key, Variable) else match_name(wanted, key, function)] = data
     missing = [v for v in wanted if v not in found]
     if missing:
         raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
-    if len(found) > len(wanted):
-        unused = _listed(v for v in found if v not in wanted)
-        warn_user(f"data for {unused} is not used: what is computed depends on {_listed(wanted)} alone")
+    if function is not None and len(found) > len(wanted):
+        known = function.arguments
+        foreign = [v for v in found if v not in known]
+        if foreign:
+            warn_user(f"data for {_listed(foreign)} is not used: the arguments of {function} are {_listed(known)}")
     return found
 
 
@@ -77,8 +86,8 @@ def _has_flags(data: Any) -> bool:
     return isinstance(data[1], (list, tuple)) or (isinstance(data[1], np.ndarray) and data[1].dtype == bool)
 
 
-def match_name(wanted: Sequence[Variable], name: Any) -> Variable:
-    """The input with this name, or the output of this function.
+def match_name(wanted: Sequence[Variable], name: Any, function: Any = None) -> Variable:
+    """The input with this name, or the argument of *function*, where that is given; or the output of a function that stands for its name.
 
     Raises:
         ValueError: there is not exactly one, or *name* is something else.
@@ -89,6 +98,9 @@ def match_name(wanted: Sequence[Variable], name: Any) -> Variable:
             return owner
         raise ValueError(f"data is given by variable or by name, got the key {name!r}")
     named = [v for v in wanted if v.name == name]
+    if not named and function is not None:
+        wanted = function.arguments
+        named = [v for v in wanted if v.name == name]
     if len(named) != 1:
         why = "no input has" if not named else f"{len(named)} inputs have"
         raise ValueError(f"{why} the name '{name}'; the inputs are {_listed(wanted)}")
@@ -113,6 +125,7 @@ def feed(variable: Variable, data: Any) -> Feed:
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
+    data = as_data(variable, data)
     dims = variable.spec.dims
     if isinstance(data, Value):
         data = _in_samples_of(variable, data)
@@ -421,6 +434,7 @@ def _rows_in(order: Any, matrix: Any) -> SparseRows:
 
 def _dense(variable: Variable, data: Any) -> Any:
     """An array of the variable's dtype from a number, an array or nested lists."""
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple, int, float)):
         try:
             return np.asarray(data, dtype=variable.dtype)
@@ -481,6 +495,7 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
         return data
     if isinstance(data, NDArrayView):
         return Value(data)
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple)) and variable.dynamic_axes:
         return _value_of_sequences(variable, data, seq_starts, device, read_only)
     array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
-from .build import Presuming, infer, presumed_dtype
+from .build import Presuming, infer, presumed_dtype, warn_of_repetition
 from .function import Function
 from .op import Op, includes
 from .placeholders import latest_behind
@@ -87,6 +87,8 @@ class Primitive(Function):
             output.spec = spec
             if spec.dtype is None:
                 self.presumed_dtype = presumed_dtype(self._inputs)
+        if changed and self.op.compares:
+            warn_of_repetition(self)
         return self._pass_on_need() or changed
 
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:

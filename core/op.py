@@ -91,6 +91,8 @@ class Op:
     the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
     whole_sequences: ClassVar[bool] = False
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
+    compares: ClassVar[bool] = False
+    """Whether it compares results with targets, so that a target which is repeated along a sequence is worth a warning."""
     selects: ClassVar[bool] = False
     """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where all ops that read it take parts."""
     has_effects: ClassVar[bool] = False

@@ -50,9 +50,7 @@ _company = _Company()
 
 
 def reduce(item: Any) -> Any:
-    """What ``pickle`` is to do to make a function, or an output of one, anew; see :meth:`object.__reduce__`.
-
-    """
+    """What ``pickle`` is to do to make a function, or an output of one, anew; see :meth:`object.__reduce__`."""
     if isinstance(item, Output):
         return _output, (item.owner, item.index)
     if isinstance(item, Composite):

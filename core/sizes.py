@@ -96,6 +96,9 @@ class Sizes:
         if not self.program.is_static:
             for index, spec in zip(instruction.outputs, self._infer(instruction), strict=True):
                 self.specs[index] = spec
+        if decided is not None and decided.shapes is not None:
+            for index, shape in zip(instruction.outputs, decided.shapes, strict=True):
+                self.specs[index] = self.specs[index].but(shape=shape)
         layout = decided or self._layout_after(instruction)
         for index in instruction.outputs:
             self._lay(index, layout if self.specs[index].axes else None)

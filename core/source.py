@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 from types import FrameType
+from typing import Any
+
+_warned: dict[Any, Any] = {}
+"""What Python's filters have seen of the warnings."""
 
 
 def user_line() -> str:
@@ -25,6 +29,12 @@ def _frame_of_user() -> tuple[FrameType, int]:
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
     return frame, level
+
+
+def warn_at(message: str, line: str) -> None:
+    """Warn of something at a line that :func:`user_line` gave, as often as Python's filters say: once."""
+    file, _, number = line.rpartition(":")
+    warnings.warn_explicit(message, UserWarning, file, int(number), registry=_warned)
 
 
 def _is_ours(module: str) -> bool:

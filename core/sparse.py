@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .csr import csr_matrix_of, starts_of
 from .shape import Shape, size_of
 
 Parts = tuple[Any, Any, Any]
@@ -249,21 +250,6 @@ def join(pieces: Sequence[Parts]) -> Parts:
     data, indices, indptr = zip(*pieces, strict=True)
     values, columns = np.concatenate(data), np.concatenate(indices)
     return values, columns, starts_of(np.concatenate([starts[1:] - starts[:-1] for starts in indptr]), columns)
-
-
-def starts_of(counts: Any, indices: Any) -> Any:
-    """Where matrix rows that have so many values start, and the last one ends; of the type of the indices where that will do."""
-    starts = np.zeros(len(counts) + 1, indices.dtype if len(indices) < 2**31 else np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
-
-
-def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:
-    """SciPy's matrix; of float32 for float16, which SciPy has not."""
-    from scipy.sparse import csr_matrix
-
-    values = data.astype(np.float32) if data.dtype == np.float16 else data
-    return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, width))
 
 
 def rows_of_steps(steps: Any, per_step: int) -> Any:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import plugins
 from .options import get_global_option, option
+
+_DLPACK_CPU = 1, 0
 
 
 def _op(name: str) -> Any:
@@ -16,6 +20,13 @@ class TensorOps:
     """Arithmetic and indexing for everything that denotes one value of a graph."""
 
     __array_ufunc__ = None  # so that `ndarray + variable` comes to us instead of becoming an array of objects
+    __pandas_priority__ = 10_000  # the same for what pandas has
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(
+            f"{self!r} stands for values that are computed later and is no array; evaluate it (eval), or apply CNTK's operators to it in "
+            "place of NumPy's"
+        )
 
     def __add__(self, other: Any) -> Any:
         return _op("plus")(self, other)
@@ -73,7 +84,13 @@ class TensorOps:
 
 
 class ArrayMixin:
-    """What can be had as an array: values, views, parameters and constants."""
+    """What can be had as an array: values, views, parameters and constants.
+
+    ``np.asarray`` takes it, as do others that know the protocols ``__array__`` or ``__dlpack__``.
+
+    >>> np.asarray(C.Parameter((2,), init=1))
+    array([1., 1.], dtype=float32)
+    """
 
     def asarray(self) -> Any:
         """The data as an array of the caller's own; sparse data of one or two axes come as a CSR matrix."""
@@ -82,10 +99,41 @@ class ArrayMixin:
     def _to_array(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what its data are")
 
+    def _shown(self) -> tuple[Any, bool]:
+        """The dense data, and whether that is a copy; TypeError for sparse ones."""
+        array = self._to_array()
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{self!r} is sparse and is no NumPy array; asarray() gives a CSR matrix, asarray().toarray() an array of it")
+        return array, True
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array, is_copy = self._shown()
+        if copy is False and (is_copy or (dtype is not None and dtype != array.dtype)):
+            raise ValueError(f"{self!r} is not given as an array without a copy; leave out copy=False")
+        if dtype is not None and dtype != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy and not is_copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        array, is_copy = self._shown()
+        if is_copy and options.get("copy") is False:
+            raise BufferError(f"{self!r} is not given as an array without a copy; leave out copy=False")
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU
+
+
+class SharedArrayMixin(ArrayMixin):
+    """What others can see the memory of: values, views and minibatches."""
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self._shown()[0])
+
 
 def _dynamic_keys(x: Any, keys: list[Any]) -> int:
     """How many of the first keys are for dynamic axes, which cannot be sliced: none without the global option ``align_axis``."""
-    if get_global_option("align_axis", 0) != 1:
+    if get_global_option("align_axis", 0) != 1 or not x.dynamic_axes:
         return 0
     count: int = option("axis_offset", len(x.dynamic_axes))
     for axis, key in enumerate(keys[:count]):

@@ -59,6 +59,7 @@ def pack(data: Any, shape: Shape, layout: Layout | None) -> Any:
     Raises:
         ValueError: the data has another shape, or its sequences have other lengths.
     """
+    data = getattr(data, "value_to_feed", data)
     if layout is not None and layout.lengths is not None:
         parts = [_host(part) for part in (data.as_sequences() if isinstance(data, Value) else data)]
         lengths = [part.shape[0] if part.ndim else 0 for part in parts]

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .csr import csr_matrix_of
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
+from .foreign import as_data
 from .shape import Shape, as_shape, format_shape, size_of
 from .source import warn_user
-from .sparse import csr_matrix_of, join, parts_of
-from .tensor import ArrayMixin
+from .sparse import join, parts_of
+from .tensor import SharedArrayMixin
 
 if TYPE_CHECKING:
     from .variable import Variable
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
 
 def is_csr(data: Any) -> bool:
     """Whether *data* is a CSR matrix or array; tells without importing scipy."""
-    return getattr(data, "format", None) == "csr"
+    found = getattr(data, "format", None)
+    return isinstance(found, str) and found == "csr"
 
 
-class NDArrayView(ArrayMixin):
+class NDArrayView(SharedArrayMixin):
     """An array on a device, dense or CSR.
 
     Args:
@@ -50,12 +53,13 @@ class NDArrayView(ArrayMixin):
 
     @staticmethod
     def from_dense(np_array: Any, device: DeviceDescriptor | None = None, read_only: bool = False, borrow: bool = False) -> NDArrayView:
-        """Take a NumPy array, copied unless *borrow*.
+        """Take an array, NumPy's or one of another library, copied unless *borrow*.
 
         Raises:
-            TypeError: it is no NumPy array.
+            TypeError: it is no array.
             ValueError: its element type is not float16, float32 or float64.
         """
+        np_array = as_data("NDArrayView.from_dense", np_array)
         if not isinstance(np_array, np.ndarray):
             raise TypeError(f"NDArrayView.from_dense: expected a NumPy array, got {type(np_array).__name__}")
         dtype = as_dtype(np_array.dtype)
@@ -125,7 +129,14 @@ class NDArrayView(ArrayMixin):
             return self._data.toarray().reshape(self._shape)
         return self._data.copy()
 
-    to_ndarray = ArrayMixin.asarray
+    def _shown(self) -> tuple[Any, bool]:
+        if self.is_sparse:
+            return super()._shown()
+        shown = self._data.view()
+        shown.flags.writeable = shown.flags.writeable and not self._read_only
+        return shown, False
+
+    to_ndarray = SharedArrayMixin.asarray
 
     def copy_from(self, source: Any) -> None:
         """Take the contents of another view or array of the same shape.
@@ -199,7 +210,7 @@ class Lease:
         self.is_current = True
 
 
-class Value(ArrayMixin):
+class Value(SharedArrayMixin):
     """A minibatch: samples, or sequences padded to one length with a mask that tells their steps from padding.
 
     Args:
@@ -212,7 +223,9 @@ class Value(ArrayMixin):
     """
 
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
+        batch = getattr(batch, "value_to_feed", batch)
         if not isinstance(batch, NDArrayView):
+            batch = as_data("Value", batch)
             batch = NDArrayView.from_data(batch if is_csr(batch) else np.asarray(batch, order="C"), device)
         self._view = batch
         self._lengths: list[int] | None = None
@@ -314,8 +327,10 @@ class Value(ArrayMixin):
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
         """
         shape = as_shape(num_classes)
+        batch = as_data("Value.one_hot", batch)
         if not isinstance(batch, (list, np.ndarray)) or not len(batch):
             raise ValueError(f"Value.one_hot: expected a list of class numbers, or of lists of these, got {batch!r:.80}")
+        batch = [as_data("Value.one_hot", part) for part in batch] if isinstance(batch, list) else batch
         nested = isinstance(batch[0], (list, tuple, np.ndarray))
         sequences = [_one_hot_rows(np.asarray(part), shape[-1], dtype) for part in (batch if nested else [batch])]
         per_step = size_of(shape[:-1])
@@ -426,9 +441,16 @@ class Value(ArrayMixin):
         return [held[i * rows : (i + 1) * rows] for i in range(count)]
 
     def _to_array(self) -> Any:
+        self._warn_of_padding()
+        return self.data.asarray()
+
+    def _shown(self) -> tuple[Any, bool]:
+        self._warn_of_padding()
+        return self.data._shown()
+
+    def _warn_of_padding(self) -> None:
         if self._lengths is not None and len(set(self._lengths)) > 1:
             warn_user("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart")
-        return self.data.asarray()
 
     def deep_clone(self, read_only: bool = False) -> Value:
         """A value of its own memory with the same contents."""
@@ -457,8 +479,6 @@ class Value(ArrayMixin):
 
 
 def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
-    from scipy.sparse import csr_matrix
-
     if classes.dtype.kind not in "iu" or classes.ndim != 1:
         raise ValueError(f"Value.one_hot: expected whole class numbers, got {classes!r:.80}")
     real = classes != Value.ONE_HOT_SKIP
@@ -466,7 +486,7 @@ def _one_hot_rows(classes: Any, count: int, dtype: Any) -> Any:
         raise ValueError(f"Value.one_hot: class numbers must lie in 0 … {count - 1}, got {classes[real].min()} … {classes[real].max()}")
     starts = np.concatenate([[0], np.cumsum(real)])
     held = np.float64 if as_dtype(dtype or np.float32) is np.float64 else np.float32
-    return csr_matrix((np.ones(int(real.sum()), held), classes[real], starts), shape=(len(classes), count))
+    return csr_matrix_of(np.ones(int(real.sum()), held), classes[real], starts, count)
 
 
 def _pad_csr(sequences: Sequence[Any], longest: int) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
+from .foreign import as_data
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
@@ -230,7 +231,7 @@ class Output(Variable):
         return self._owner.line
 
 
-class _Holder(Variable, ArrayMixin):
+class _Holder(ArrayMixin, Variable):
     """A variable that holds a value of its own: what parameters and constants have in common.
 
     Attributes:
@@ -294,6 +295,8 @@ class _Holder(Variable, ArrayMixin):
             raise ValueError(
                 f"{self!r} has dimensions that are not known yet; apply the function that uses it to an input of known shape first"
             )
+        if self.dtype is None:
+            raise ValueError(f"{self!r} has no element type yet; use it beside an operand that has one first, or give it a dtype")
         assert self._init is not None
         return self.backend.asarray(self._init.fill(shape, self.dtype), self.dtype)
 
@@ -350,7 +353,7 @@ class Parameter(_Holder):
     Args:
         shape: int or tuple of ints; -1 is filled in when the parameter is first used. Ignored where *init* is an array.
         init: a number for all elements (default 0), an array or list, or an initializer.
-        dtype: float16, float32 (the default) or float64.
+        dtype: float16, float32 (the default) or float64; ``cntk_py.DataType_Unknown`` for that of the first operand that it is used with.
         device: where it lives; the default device where None.
         name: a name to find it by.
 
@@ -374,7 +377,18 @@ class Parameter(_Holder):
                 "Parameter: parameters cannot be created inside a Python function that becomes a Function, "
                 "for it runs once per conversion; create them outside and refer to them"
             )
+        if dtype is DataType.Unknown and (init is None or isinstance(init, (int, float, Initializer))):
+            fill = init if isinstance(init, Initializer) else constant_initializer(init or 0)
+            super().__init__(shape, fill, None, device, name, True)
+            return
+        if dtype is DataType.Unknown:
+            dtype = _float_type_of(init)
         super().__init__(shape, 0 if init is None else init, as_stored_dtype(dtype or option("dtype", np.float32)), device, name, True)
+
+    def take_type(self, dtype: Any) -> None:
+        """Have this element type from now on, if there is none yet."""
+        if self.spec.dtype is None:
+            self.spec = self.spec.but(dtype=dtype)
 
 
 class Constant(_Holder):
@@ -441,9 +455,9 @@ class Constant(_Holder):
 
 
 def _held(value: Any) -> Any:
-    """What a Value or NDArrayView holds, an array or CSR matrix; anything else as it is."""
+    """What a Value or NDArrayView holds, an array or CSR matrix; what another library holds, as an array; anything else as it is."""
     view = value.data if isinstance(value, Value) else value
-    return view._data if isinstance(view, NDArrayView) else view
+    return view._data if isinstance(view, NDArrayView) else as_data("value", view)
 
 
 def _dense(value: Any) -> Any:
@@ -539,7 +553,7 @@ def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: De
     >>> C.parameter(init=np.zeros((2, 2)), name='W').dtype
     <class 'numpy.float64'>
     """
-    return Parameter(shape, init, dtype or _float_type_of(init), device, name)
+    return Parameter(shape, init, _float_type_of(init) if dtype is None else dtype, device, name)
 
 
 def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Constant:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import plugins
+from ..core.compiled import Unusable
 from ..core.shape import size_of
 from ..core.source import warn_user
 
@@ -26,6 +27,8 @@ def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
         return None
     try:
         return plugins.kernels.get(name)
+    except Unusable:
+        return None
     except ImportError as error:
         warn_user(f"{learner.__name__} is slower than it could be: its kernel cannot be imported, {error}", RuntimeWarning)
         return None

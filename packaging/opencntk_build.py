@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +25,35 @@ BROUGHT = "cntk/backends/fused/brought"
 COMPILES = sys.platform == "linux" and platform.machine() == "x86_64" and os.environ.get("CNTK_BUILD_MACHINE_CODE") != "0"
 
 
+COMPILER = "numba>=0.62,<0.69; python_version < '3.15'"
+"""The versions of Numba that are known to compile loops, as backends/fused/numba_version.py has them.  Users may have any other."""
+
+
 def get_requires_for_build_wheel(config_settings: Mapping[str, Any] | None = None) -> list[str]:
-    """What a wheel is built with: where loops are compiled, all that the package runs with."""
+    """What a wheel is built with: where loops are compiled, all that the package runs with, and a Numba that compiles them."""
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *(project["dependencies"] if COMPILES else [])]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *([*project["dependencies"], COMPILER] if COMPILES else [])]
 
 
 class BuildPy(build_py):
     """Puts the package's files together, and what is made of them."""
 
     def run(self) -> None:
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)  # or modules would come back that have been removed since
         super().run()
-        if self.editable_mode or not COMPILES:
-            return
-        if find_spec("numba") is None:
-            self.warn("there is no Numba here: the wheel brings no machine code along")
-        else:
-            compile_loops(Path(self.build_lib))
+        if not self.editable_mode and COMPILES and not compile_loops(Path(self.build_lib)):
+            self.warn("loops have not been compiled: the wheel brings no machine code along")
 
 
-def compile_loops(package: Path) -> None:
-    """Compile the loops of a package that lies in a folder."""
+def compile_loops(package: Path) -> bool:
+    """Compile the loops of a package that lies in a folder; tells whether that went well."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    environment |= {"PYTHONPATH": str(package.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run([sys.executable, "-m", "cntk", "compile", "--into", str(package / BROUGHT)], env=environment, check=True)
+    # In front of what is there: pip hands a build its requirements by this path.
+    path = os.pathsep.join([str(package.resolve()), *filter(None, [environment.get("PYTHONPATH")])])
+    environment |= {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "cntk", "compile", "--into", str(package / BROUGHT)]
+    is_done = subprocess.run(command, env=environment, check=False).returncode == 0
+    if not is_done:
+        shutil.rmtree(package / BROUGHT, ignore_errors=True)
+    return is_done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 
@@ -14,3 +15,8 @@ def swap(order: Any, start: int, others: Any) -> None:
         held = order[start + i]
         order[start + i] = order[others[i]]
         order[others[i]] = held
+
+
+def try_out() -> None:
+    """Shuffle two elements."""
+    swap(np.arange(2), 0, np.arange(2)[::-1].copy())

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ..core.csr import CsrMatrix, csr_of
 from ..core.sparse import join, parts_of
 from ..core.value import is_csr
-from .csr import CsrRows, csr_of
 
 
 class StreamData:
     """What a chunk, or a minibatch, holds of one stream: samples one after another, and where each sequence starts.
 
     Attributes:
-        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, SciPy's or :class:`~cntk.readers.csr.CsrRows`, or
+        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, SciPy's or :class:`~cntk.core.csr.CsrMatrix`, or
             one-dimensional array of objects that the deserializer makes samples of when they are served.
         starts: for each sequence its first sample, and the number of all samples at the end.
     """
@@ -138,7 +138,7 @@ def _placed(parts: Sequence[Any], sources: Sequence[Any], targets: Sequence[Any]
     for part, source, target, held in zip(parts, sources, targets, counts, strict=True):
         elements, places = ranges(part.indptr[source], held), ranges(indptr[target], held)
         data[places], indices[places] = part.data[elements], part.indices[elements]
-    return CsrRows(data, indices, indptr, parts[0].shape[1])
+    return CsrMatrix(data, indices, indptr, parts[0].shape[1])
 
 
 def joined(parts: Sequence[StreamData]) -> StreamData:
@@ -181,7 +181,7 @@ def join_rows(parts: Sequence[Any]) -> Any:
     """Arrays or CSR matrices below each other."""
     if not is_csr(parts[0]):
         return np.concatenate(parts)
-    return CsrRows(*join([parts_of(part) for part in parts]), parts[0].shape[1])
+    return CsrMatrix(*join([parts_of(part) for part in parts]), parts[0].shape[1])
 
 
 def one_hot_rows(classes: Any, count: int, where: str, dtype: Any = np.float32) -> Any:

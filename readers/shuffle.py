@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 from ..core.twister import Twister
+from .compiled import loops
 
 BLOCK = 1 << 20
 """So many are exchanged at a time."""
@@ -17,9 +17,8 @@ COMPILED_FROM = 1 << 20
 def shuffle(order: Any, seed: int) -> None:
     """Shuffle an array: each element, one after another, changes places with any of all."""
     count, random = len(order), Twister(seed)
-    swap = _swap
-    if count >= COMPILED_FROM and find_spec("numba") is not None:
-        from .compiled_shuffle import swap
+    compiled = loops("compiled_shuffle") if count >= COMPILED_FROM else None
+    swap = _swap if compiled is None else compiled.swap
     for start in range(0, count, BLOCK):
         swap(order, start, random.whole(min(BLOCK, count - start), count))
 

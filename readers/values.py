@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.csr import csr_of
 from ..core.shape import Shape, size_of
 from ..core.value import NDArrayView, Value, is_csr
-from .csr import csr_of
 from .rows import StreamData
 
 

@@ -10,11 +10,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import skips
 
 from cntk.core import random, threads
 from cntk.core.device import DeviceDescriptor, all_devices
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count what is skipped in continuous integration."""
+    skips.begin(config)
 
 
 @pytest.fixture(autouse=True)

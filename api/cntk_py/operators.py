@@ -40,7 +40,7 @@ OPERATORS = {
     "binary_cross_entropy": "output target name",
     "broadcast_as=sequence.broadcast_as": "operand broadcast_as_operand name",
     "cast": "node_input dtype name",
-    "ceil": "x name",
+    "ceil": "arg name",
     "classification_error": "output_vector target_vector topN axis name",
     "clip": "x min_value max_value name",
     "convolution": (
@@ -73,7 +73,7 @@ OPERATORS = {
     "eye_like": "x sparse_output name",
     "first=sequence.first": "seq name",
     "flatten": "x axis name",
-    "floor": "x name",
+    "floor": "arg name",
     "forward_backward": "graph features blankTokenId delayConstraint name",
     "gather=sequence.gather": "seq condition new_sequence_axis_typeinfo name",
     "gather_op=gather": "indices reference axis name",
@@ -126,7 +126,7 @@ OPERATORS = {
     "reduce_sum": "x axis keepdims name",
     "reduce_sum_square": "x axis keepdims name",
     "roipooling": "operand rois pooling_type roi_output_shape spatial_scale name",
-    "round": "x name",
+    "round": "arg name",
     "scatter=sequence.scatter": "seq condition new_sequence_axis_typeinfo name",
     "selu": "x scale alpha name",
     "sequence_reduce_max=sequence.reduce_max": "seq name",
@@ -150,7 +150,6 @@ OPERATORS = {
     "tan": "x name",
     "tanh": "x name",
     "times": "right left output_rank infer_input_rank_to_map name",
-    "times_transpose": "right left name",
     "to_batch": "x name",
     "to_sequence": "x sequence_lengths sequence_axis_name_prefix name",
     "to_sequence_like": "x dynamic_axes_like name",
@@ -192,7 +191,7 @@ def _operator(entry: str, arguments: str) -> tuple[str, Callable[..., Function]]
     wanted = arguments.split()
 
     def call(*args: Any) -> Function:
-        return getattr(module, last)(**_named(name, wanted, args))  # type: ignore[no-any-return]
+        return getattr(module, last)(**_named(name, wanted, args))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``{name}({', '.join(wanted)})`` as the engine has it, by position; see ``cntk.{public or name}``."
@@ -314,7 +313,7 @@ def reduce_elements(x: Any, operation: str, axis: Any, *args: Any) -> Function:
     if operation not in _REDUCTIONS:
         raise ValueError(f"cntk_py.reduce_elements: expected one of {', '.join(_REDUCTIONS)}, got {operation!r}")
     reduce = getattr(ops, f"reduce_{_REDUCTIONS[operation]}")
-    return reduce(**_named("reduce_elements", ["x", "axis", "keepdims", "name"], (x, axis, *args)))  # type: ignore[no-any-return]
+    return reduce(**_named("reduce_elements", ["x", "axis", "keepdims", "name"], (x, axis, *args)))
 
 
 def mean_variance_normalization(operand: Any, *args: Any) -> Function:
@@ -323,6 +322,18 @@ def mean_variance_normalization(operand: Any, *args: Any) -> Function:
     if args and isinstance(args[0], bool):
         wanted.remove("epsilon")
     return ops.mean_variance_normalization(**_named("mean_variance_normalization", wanted, (operand, *args)))
+
+
+def times_transpose(right: Any, left: Any, *args: Any) -> Function:
+    """``times_transpose(right, left, output rank, name)``: left times the transpose of right; the rank may be left out.
+
+    Raises:
+        ValueError: the rank of the output is not 1.
+    """
+    found = _named("times_transpose", ["output_rank", "name"], args)
+    if found.get("output_rank", 1) != 1:
+        raise ValueError(f"cntk_py.times_transpose: output_rank must be 1, got {found['output_rank']}; transpose and call times")
+    return ops.times_transpose(left, right, found.get("name", ""))
 
 
 def mat_mul(left: Any, right: Any, name: str = "") -> Function:
@@ -358,12 +369,12 @@ def spatial_convolution(convolution_map: Any, operand: Any, *args: Any) -> Funct
 
 def past_value(x: Any, *args: Any) -> Function:
     """``past_value(x, initial state, time step, name)``; the initial state may be left out."""
-    return sequence.past_value(**_named("past_value", _delay(args), (x, *args)))  # type: ignore[no-any-return]
+    return sequence.past_value(**_named("past_value", _delay(args), (x, *args)))
 
 
 def future_value(x: Any, *args: Any) -> Function:
     """``future_value(x, initial state, time step, name)``; the initial state may be left out."""
-    return sequence.future_value(**_named("future_value", _delay(args), (x, *args)))  # type: ignore[no-any-return]
+    return sequence.future_value(**_named("future_value", _delay(args), (x, *args)))
 
 
 def _delay(args: Sequence[Any]) -> list[str]:
@@ -379,7 +390,7 @@ def zeroes_with_dynamic_axes_like(x: Any) -> Function:
 def is_within(x: Any, offset: int, name: str = "") -> Function:
     """1 at the first *offset* steps of each sequence, or at the last ones where it is negative; 0 elsewhere."""
     delay = sequence.past_value if offset > 0 else sequence.future_value
-    return delay(zeroes_with_dynamic_axes_like(x), ops.constant(1), max(offset, -offset), name)  # type: ignore[no-any-return]
+    return delay(zeroes_with_dynamic_axes_like(x), ops.constant(1), max(offset, -offset), name)
 
 
 def constant_like(x: Any, value: float, name: str = "") -> Function:

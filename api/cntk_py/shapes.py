@@ -34,6 +34,9 @@ class NDShape(tuple[int, ...]):
             return super().__new__(cls, (dimension,) * dimensions)
         return super().__new__(cls, reversed([operator.index(size) for size in dimensions]))
 
+    def __getnewargs__(self) -> tuple[Shape]:
+        return (tuple(reversed(self)),)
+
     @classmethod
     def of(cls, shape: Any) -> NDShape:
         """Of a shape whose dimensions go from the first axis to the last."""

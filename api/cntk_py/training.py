@@ -150,4 +150,6 @@ def create_block_momentum_distributed_learner(
     The time constant may be left out.  See :func:`cntk.train.distributed.block_momentum_distributed_learner`.
     """
     rest: Sequence[Any] = args if args and not isinstance(args[0], bool) else (None, *args)
-    return block_momentum_distributed_learner(learner, block_size, *rest, distributed_after=distributed_after)
+    names = ("block_momentum_as_time_constant", "use_nestrov_momentum", "reset_sgd_momentum_after_aggregation", "block_learning_rate")
+    options = dict(zip(names, rest, strict=False))
+    return block_momentum_distributed_learner(learner, block_size, distributed_after=distributed_after, **options)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
+
+from cntk.backends.fused.numba_version import COMPILER, why_not
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -16,14 +17,15 @@ def run(arguments: Sequence[str]) -> int:
         arguments: ``--double`` for float64 too, ``--into FOLDER`` for what a package brings along, or ``--help``.
 
     Returns:
-        0, or 1 where there is no Numba to compile with.
+        0, or 1 where there is no Numba that compiles loops.
     """
     parser = argparse.ArgumentParser(prog="cntk compile", description="Compile the loops of large networks for this processor.")
     parser.add_argument("--double", action="store_true", help="for float64 too")
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="what wheels bring along: both types, for all that have AVX2")
     options = parser.parse_args(arguments)
-    if find_spec("numba") is None:
-        print("cntk compile: loops are compiled by Numba, which is not installed; pip install numba", file=sys.stderr)
+    why = why_not()
+    if why:
+        print(f"cntk compile: {why}; say: pip install '{COMPILER}'", file=sys.stderr)
         return 1
     for name in _compiled_for_wheel(options.into) if options.into else _compiled(options.double):
         print(name)

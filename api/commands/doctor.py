@@ -13,6 +13,8 @@ from typing import Any
 
 from cntk.core import plugins
 
+from . import loops_report
+
 
 @dataclass(frozen=True)
 class Part:
@@ -24,17 +26,14 @@ class Part:
 
 
 PARTS = (
-    Part("scipy", "sparse data", "scipy"),
-    Part("numba", "faster kernels on the CPU", "numba"),
-    Part("cupy", "computing on NVIDIA GPUs", "opencntk[gpu]"),
+    Part("scipy", "faster products with sparse data, and results as its matrices", "scipy"),
+    Part("numba", "compiled loops on the CPU", "numba"),
     Part("mpi4py", "training on several workers", "opencntk[mpi]"),
-    Part("onnx", "ONNX model files", "opencntk[onnx]"),
     Part("tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
     Part("mlflow", "logging to MLflow", "opencntk[mlflow]"),
     Part("PIL", "reading images", "opencntk[image]"),
     Part("pyarrow", "reading Parquet files", "opencntk[parquet]"),
     Part("rich", "progress bars", "opencntk[rich]"),
-    Part("fastapi", "serving models", "opencntk[serve]"),
     Part("matplotlib", "pictures in the examples", "opencntk[demo]"),
     Part("sklearn", "data for the examples", "opencntk[demo]"),
 )
@@ -55,6 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     broken = [record for record in plugins.records if record.state == "broken"]
     _section("machine", _machine())
     _section("backends", [f"{name}: {why or 'ready, ' + described}" for name, (why, described) in backends.items()])
+    _section("compiled loops", loops_report.lines())
     _section("optional parts", _parts())
     _section("broken plugins", [f"{record.name} of {record.distribution}: {record.error}" for record in broken] or ["none"])
     return 1 if broken or any(why for why, _ in backends.values()) else 0

@@ -18,7 +18,7 @@ from typing import Any
 from cntk.compatibility.names import MODULES, NAMES
 
 OPTIONAL = ("scipy",)
-"""Distributions without which this package works; star imports bring nothing of one that is not installed."""
+"""Distributions without which this package works; names of one that is not installed are not shown."""
 
 Origin = tuple[str, str]
 """Module that has a name, and the name there; the module itself has no name."""
@@ -54,7 +54,7 @@ def complete_modules() -> None:
 
 def complete(module: ModuleType) -> None:
     """Let a module find the names that it shows beside its own."""
-    beside = origins(module.__name__)
+    beside = {name: origin for name, origin in origins(module.__name__).items() if _is_installed(origin[0])}
 
     def find(name: str) -> Any:
         if name in beside:
@@ -72,7 +72,7 @@ def complete(module: ModuleType) -> None:
 
     namespace = vars(module)
     own_getattr, own_dir = namespace.get("__getattr__"), namespace.get("__dir__")
-    brought = [name for name, (home, _) in beside.items() if not name.startswith("_") and _is_installed(home)]
+    brought = [name for name in beside if not name.startswith("_")]
     namespace.update(__getattr__=find, __dir__=list_names)
     if "__all__" in namespace:
         namespace["__all__"] = [*namespace["__all__"], *brought]

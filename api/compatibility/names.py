@@ -22,7 +22,7 @@ NAMES: dict[str, dict[str, str]] = {
         "__future__": "division print_function",
         "enum": "Enum unique",
         MODULES: (
-            "_cntk_py C=cntk ctypes enum evaluator=cntk.eval.evaluator np=numpy numbers os platform "
+            "_cntk_py C=cntk cntk_py_init=cntk.cntk_py_init ctypes enum evaluator=cntk.eval.evaluator np=numpy numbers os platform "
             "sample_installer=cntk.sample_installer sparse=scipy.sparse sys utils=cntk.internal.utils warnings"
         ),
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -45,8 +44,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
         check_gradients(function, sample, device)
         check_on_sequences(function, sample, device)
         check_in_recurrences(function, sample, device)
-        if find_spec("scipy"):  # without it no one has sparse data
-            check_sparse_operands(function, sample, device)
+        check_sparse_operands(function, sample, device)
 
 
 def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.foreign import as_data
 from cntk.core.value import is_csr
 from cntk.core.variable import Variable
 from cntk.io import MinibatchSource, UserMinibatchSource
@@ -36,7 +37,7 @@ class ArrayData:
     """
 
     def __init__(self, data: Any, arguments: Sequence[Any], counted: Variable, passes: float = math.inf) -> None:
-        arrays = list(data) if isinstance(data, (tuple, list)) else [data]
+        arrays = [as_data("train and test", one) for one in (data if isinstance(data, (tuple, list)) else [data])]
         if len(arrays) != len(arguments):
             raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays")
         for array in arrays:

@@ -118,7 +118,7 @@ class Trainer:
             updated = self._team is not None and self._train_without_data(self._team, extra, device)
             return updated if outputs is None else (updated, {})
         plan = self._plan_for(extra, device)
-        run = plan.program.start(feeds_for(plan.program, arguments))
+        run = plan.program.start(feeds_for(plan.program, arguments, self._function))
         try:
             with run.guard():
                 run.forward()
@@ -407,7 +407,7 @@ def measure(
 
 def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -> tuple[float, int]:
     program = program_for(function, [metric], device)
-    run = program.start(feeds_for(program, arguments))
+    run = program.start(feeds_for(program, arguments, function))
     try:
         with run.guard():
             run.forward()

@@ -1,7 +1,6 @@
 """Learners' steps, operators and recurrences on NumPy arrays, compiled by Numba, on several threads."""
 
-from importlib.util import find_spec
-
+from ...core import compiled
 from ...core.hookspecs import RegisterKernel, hookimpl
 
 KERNELS = {
@@ -37,7 +36,7 @@ OPERATORS = {
 
 @hookimpl
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    if find_spec("numba") is None:
+    if not compiled.is_wanted():
         return
     for learner, kernel in KERNELS.items():
         register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.{kernel}")

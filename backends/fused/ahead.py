@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.threads import processors
+from . import self_check
 from .processor import choose
 
 LOOPS = {
@@ -70,6 +71,9 @@ LOOPS = {
 """Loops, those that take longest first, and their arguments: arrays with their number of axes, of real numbers, of float64, of whole
 numbers of 64 and 32 bits, of unsigned ones of either size and of bytes; numbers, and tuples of so many."""
 
+CHECK = "self_check.read"
+"""The loop by which it is found out whether others can be used."""
+
 ARRAYS = {"D": "<f8", "I": "<i8", "N": "<i4", "U": "<u8", "V": "<u4", "B": "|u1"}
 
 
@@ -79,6 +83,7 @@ def compile_ahead(is_double: bool = False) -> Iterator[str]:
     Args:
         is_double: for float64 in place of float32.
     """
+    self_check.require()
     with _compilers() as pool:
         yield from _done({name: pool.submit(_keep, name, kinds_of(arguments, is_double)) for name, arguments in LOOPS.items()})
 
@@ -91,11 +96,12 @@ def compile_to_bring(level: str, folder: Path) -> Iterator[str]:
         folder: where folders of levels are.
     """
     with _compilers(level) as pool:
-        yield from _done({
+        loops = {
             f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_bring, name, kinds_of(arguments, is_double), folder)
             for name, arguments in LOOPS.items()
             for is_double in (False, True)
-        })  # fmt: skip
+        }
+        yield from _done({**loops, CHECK: pool.submit(_bring, CHECK, self_check.READ, folder)})
 
 
 def _compilers(level: str | None = None) -> ProcessPoolExecutor:
@@ -114,6 +120,13 @@ def _done(jobs: Mapping[str, Future[None]]) -> Iterator[str]:
     for name, job in jobs.items():
         job.result()
         yield name
+
+
+def brought_kinds(function: Callable[..., None]) -> Iterator[list[str]]:
+    """The kinds of arguments that a package brings a loop's code along for."""
+    arguments = LOOPS.get(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")
+    if arguments is not None and function.__module__.startswith(f"{__package__}."):
+        yield from (kinds_of(arguments, is_double) for is_double in (False, True))
 
 
 def kinds_of(arguments: str, is_double: bool) -> list[str]:
@@ -137,4 +150,6 @@ def _bring(name: str, kinds: Sequence[str], folder: Path) -> None:
 
 def _function(name: str) -> Callable[..., None]:
     module, loop = name.split(".")
-    return getattr(import_module(f".{module}", __package__), loop).function
+    found = getattr(import_module(f".{module}", __package__), loop)
+    function: Callable[..., None] = getattr(found, "function", found)
+    return function

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
+from .self_check import are_usable
 
 FUSED_FROM = 2**18
 """Values in a call from which on loops, which NumPy takes ten times as long as, save more time than it takes to load them."""
@@ -104,7 +105,7 @@ class _Loops(NamedTuple):
 def _is_for_loops(op: Any, ctx: Context, inputs: Sequence[Any]) -> bool:
     x, scale = inputs[:2]
     is_large = ctx.training and x.dtype != np.float16 and x.size >= FUSED_FROM
-    return is_large and op.by_feature(ctx, x, scale.size).shape[2] >= LEAST_PLACES
+    return is_large and op.by_feature(ctx, x, scale.size).shape[2] >= LEAST_PLACES and are_usable()
 
 
 @lru_cache(maxsize=1)

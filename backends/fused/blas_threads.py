@@ -14,8 +14,16 @@ from functools import lru_cache, partial
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 
+from ...core.compiled import switch_off
 from .blas import Blas, find
+
+THREADS = "products on the threads of compiled loops"
+"""What :func:`~cntk.core.compiled.switch_off` calls them."""
+
+SIDE = 256
+"""Rows and columns of a product that the BLAS shares between its threads."""
 
 PTHREADS = 1
 """What ``openblas_get_parallel`` says of an OpenBLAS with threads of its own."""
@@ -142,8 +150,19 @@ def lend(name: str) -> bool:
 
     if hasattr(os, "register_at_fork"):  # the BLAS frees the memory of jobs before its process is forked
         os.register_at_fork(before=lock, after_in_parent=unlock, after_in_child=leave_to_child)
+    before = _product()
     set_callback(callback)
+    if not np.array_equal(_product(), before):
+        set_callback(None)
+        switch_off(THREADS, "NumPy's OpenBLAS multiplies wrongly on the threads of compiled loops, and keeps its own")
+        return False
     return True
+
+
+def _product() -> Any:
+    """A product of whole numbers, large enough to be shared, which is the same in whatever order terms are added."""
+    numbers = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE) % 7
+    return numbers @ numbers
 
 
 def _functions(library: Blas, openmp: Any) -> dict[str, Any] | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from . import opcodes as op
 from .expressions import Expressions, Refused, reduces
 from .formulas import FORWARD, GRADIENT
 from .recipe import PARTS, Recipe
+from .self_check import are_usable
 
 WORTHWHILE = 2**17
 """Elements of all operators' results and gradients from which on tapes save more time than it takes to start them.  It must not depend on
@@ -57,7 +56,7 @@ class ChainKernel:
         first = chain.members[0].outputs[0]
         layout = sizes.layouts[first]
         plan = ChainPlan(chain, slots, sizes, 0 if layout is None else layout.rows)
-        return plan if plan.elements >= WORTHWHILE and plan.recipe() is not None and _is_there() else None
+        return plan if plan.elements >= WORTHWHILE and plan.recipe() is not None and are_usable() else None
 
 
 class ChainPlan:
@@ -194,14 +193,3 @@ def _is_known(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) 
         lasts = kept[:first] == x[:first] and all(dim == 1 for dim in kept[first:])
         return "reduction_op_name" in vars(type(of)) and of.reduction_keep_dimensions and lasts
     return isinstance(of, Elementwise) and "op_name" in vars(type(of)) and of.op_name in (GRADIENT if goes_back else FORWARD)
-
-
-@lru_cache(maxsize=1)
-def _is_there() -> bool:
-    """Whether the machine that runs tapes can be imported."""
-    try:
-        from . import chain_tape  # noqa: F401
-    except ImportError as error:
-        warnings.warn(f"chains are slower than they could be: their kernel cannot be imported, {error}", RuntimeWarning, stacklevel=2)
-        return False
-    return True

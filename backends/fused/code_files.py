@@ -63,11 +63,6 @@ def _source() -> str:
     return hashlib.sha256(b"\0".join([file.read_bytes() for file in files])).hexdigest()
 
 
-def has_some(folder: Path, maker: Maker) -> bool:
-    """Whether a folder has code by a maker."""
-    return any(folder.glob(f"loop.*-{_digest(maker)[:12]}"))
-
-
 def read(folder: Path, key: Key, maker: Maker) -> Code | None:
     """Code out of a folder; None if there is none, or it is outdated or damaged."""
     try:

@@ -24,15 +24,10 @@ from numba.np.arrayobj import populate_array
 
 from . import intrinsics as intrinsics
 from . import language
+from .array_layout import DATA, SHAPE, STRIDES
 
 ENTRY = "cntk_loop"
 """What the function that a loop is called by is named."""
-
-WORD = 8
-"""Bytes that an argument, or an element of a tuple, is handed over in; the first word is for whether the loop has failed."""
-
-DATA, SHAPE, STRIDES = object.__basicsize__, object.__basicsize__ + 2 * WORD, object.__basicsize__ + 3 * WORD
-"""Where a NumPy array's memory is noted in it, as NumPy's C interface says."""
 
 _word, _byte, _int = ir.IntType(64), ir.IntType(8), ir.IntType(32)
 

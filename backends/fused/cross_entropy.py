@@ -13,6 +13,7 @@ import numpy as np
 from ...core.axis import Axis
 from ...core.context import Context
 from ...core.sparse import SparseRows
+from .self_check import are_usable
 
 FUSED_FROM = 2**14
 """Logits from which on loops save more time than it takes to load them."""
@@ -30,7 +31,7 @@ class CrossEntropyKernel:
         if z.size < FUSED_FROM or z.dtype == np.float16 or y.shape != z.shape or (ctx.layouts[0] is None) != (ctx.layouts[1] is None):
             return True
         axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
-        return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1)
+        return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1) or not are_usable()
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:

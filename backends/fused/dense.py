@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
+from .self_check import are_usable
 
 FUSED_FROM, ROWS_FROM = 2**22, 384
 """Multiplications in a product, and rows of it, from which on loops are faster than the BLAS."""
@@ -48,10 +49,11 @@ class Products:
             return False
         if out.ndim == 2:
             is_large = m >= ROWS_FROM and m * n * depth >= FUSED_FROM
-            return is_large and _fills_panels(n) and left.strides[1] == left.itemsize and out.strides[1] == out.itemsize
+            lies_well = left.strides[1] == left.itemsize and out.strides[1] == out.itemsize
+            return is_large and _fills_panels(n) and lies_well and are_usable()
         if out.strides[2] != out.itemsize:
             n = m
-        return out.size * depth >= STACKED_FROM and _fills_panels(n) and out.itemsize in out.strides[1:]
+        return out.size * depth >= STACKED_FROM and _fills_panels(n) and out.itemsize in out.strides[1:] and are_usable()
 
     @staticmethod
     def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
@@ -76,7 +78,7 @@ class Products:
         """The gradient of the product, after which come the steps; writes those of their operands."""
         (bias_grad,) = epilogue.grads
         is_cut = len(epilogue.steps) > 1 and bias_grad is not None
-        if not is_cut or out.size < CUT_FROM or out.dtype.char not in "fd" or bias_grad.size != out.shape[-1]:
+        if not is_cut or out.size < CUT_FROM or out.dtype.char not in "fd" or bias_grad.size != out.shape[-1] or not are_usable():
             return epilogue.backward(ctx, grad, out)
         return _module().cut_back(ctx, grad, out, bias_grad.reshape(-1))
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import Context
+from .self_check import are_usable
 
 FUSED_FROM = 2**14
 """Elements from which on loops save more time than it takes to load them."""
@@ -26,7 +27,7 @@ class DropoutKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
         """Whether a call is left to the operator."""
-        return not ctx.training or out.dtype == np.float16 or out.size < FUSED_FROM
+        return not ctx.training or out.dtype == np.float16 or out.size < FUSED_FROM or not are_usable()
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from ...core.compiled import Unusable
 from ...core.lock import Lock
 from ...core.threads import max_threads
-from . import openmp
+from . import openmp, self_check
+from .converted import Converted, can_convert
 from .language import prange
-from .machine_code import address_of, is_there
+from .machine_code import address_of
 from .openmp import are_shared as are_shared
 
 SHARED_FROM = 2**14
@@ -28,8 +30,7 @@ FAILED = b"\1"
 
 _lock = Lock()
 
-if not is_there():
-    import numba as numba  # a Numba that cannot be imported had better be known before a loop is called
+self_check.require()
 
 
 class Loop:
@@ -46,7 +47,7 @@ class Loop:
     def __init__(self, function: Callable[..., None]) -> None:
         self.function = function
         self._has_turns = any(function.__globals__.get(name) is prange for name in function.__code__.co_names)
-        self._compiled: dict[Any, _Compiled] = {}
+        self._compiled: dict[Any, _Compiled | Converted] = {}
 
     def __call__(self, size: int, *arguments: Any) -> None:
         """Run the loop, by several threads where it goes through enough elements.
@@ -65,6 +66,7 @@ class Loop:
 
         Raises:
             TypeError: the loop cannot be compiled for such arguments.
+            ImportError: there is no machine code for such arguments, nor a Numba that compiles loops.
             RuntimeError: it failed.
         """
         if not self._for(arguments).run(self._threads(shared), arguments):
@@ -90,7 +92,7 @@ class Loop:
     def _failure(self) -> RuntimeError:
         return RuntimeError(f"compiled loop '{self.function.__name__}' failed: too little memory, or arrays that do not go together")
 
-    def _for(self, arguments: Sequence[Any]) -> _Compiled:
+    def _for(self, arguments: Sequence[Any]) -> _Compiled | Converted:
         """The code for such arguments, compiled now or earlier."""
         key = tuple([
             (a.dtype, a.ndim, a.flags.c_contiguous) if isinstance(a, ndarray) else len(a) if isinstance(a, tuple) else type(a)
@@ -98,12 +100,24 @@ class Loop:
         ])  # fmt: skip
         return self._compiled.get(key) or self._compile(key, arguments)
 
-    def _compile(self, key: Any, arguments: Sequence[Any]) -> _Compiled:
+    def _compile(self, key: Any, arguments: Sequence[Any]) -> _Compiled | Converted:
         kinds = [_kind(argument) for argument in arguments]
         with _lock:
             if key not in self._compiled:
-                self._compiled[key] = _Compiled(address_of(self.function, kinds), kinds)
+                self._compiled[key] = self._made_for(kinds)
             return self._compiled[key]
+
+    def _made_for(self, kinds: Sequence[str]) -> _Compiled | Converted:
+        """The code for arguments of some kinds, or code for others that they can be converted to."""
+        try:
+            return _Compiled(address_of(self.function, kinds), kinds)
+        except Unusable:
+            from .ahead import brought_kinds
+
+            for known in brought_kinds(self.function):
+                if can_convert(kinds, known):
+                    return Converted(_Compiled(address_of(self.function, known), known), known)
+            raise
 
 
 def _kind(argument: Any) -> str:

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
+from ...core.compiled import Unusable
 from . import openmp, processor
-from .code_files import HERE, Code, Maker, has_some, key_of, read, write
+from .code_files import HERE, Code, Maker, key_of, read, write
+from .numba_version import why_not
 
 ENTRY = "cntk_loop"
 """What the function that a loop is called by is named."""
@@ -34,9 +36,10 @@ BROUGHT = HERE / "brought"
 _engines: list[Any] = []
 
 
-def is_there() -> bool:
-    """Whether there is machine code for this processor, brought along, or kept before by what is installed now."""
-    return any(has_some(folder, maker) for folder, maker in _places())
+def brings_code() -> bool:
+    """Whether the package has brought code along for this processor."""
+    level = _level()
+    return level is not None and (BROUGHT / level).is_dir()
 
 
 def address_of(function: Callable[..., None], kinds: Sequence[str]) -> int:
@@ -45,7 +48,11 @@ def address_of(function: Callable[..., None], kinds: Sequence[str]) -> int:
 
 
 def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
-    """A loop's code for arguments of some kinds: what is there, else compiled, and kept where a folder can be written to."""
+    """A loop's code for arguments of some kinds: what is there, else compiled, and kept where a folder can be written to.
+
+    Raises:
+        Unusable: there is none, nor a Numba that compiles it.
+    """
     key = key_of(function, kinds)
     if key is None:
         return _compiled(function, kinds, _level())
@@ -79,8 +86,13 @@ def bring_along(function: Callable[..., None], kinds: Sequence[str], folder: Pat
 
 
 def _compiled(function: Callable[..., None], kinds: Sequence[str], level: str | None) -> Code:
-    from .compiler import compiled
-
+    why = why_not()
+    if why:
+        raise Unusable(f"there is no machine code for loop '{function.__qualname__}' and these arguments, and {why}")
+    try:
+        from .compiler import compiled
+    except ImportError as error:
+        raise Unusable(f"Numba cannot be imported: {error}") from error
     return Code(*compiled(function, kinds, level))
 
 
@@ -92,8 +104,9 @@ def _places() -> Iterator[tuple[Path, Maker]]:
     level = _level()
     if level is not None:
         yield BROUGHT / level, _maker_of(level)
-    for folder in _folders():
-        yield folder, _maker()
+    if not why_not():
+        for folder in _folders():
+            yield folder, _maker()
 
 
 def _folders() -> Iterator[Path]:
@@ -108,7 +121,7 @@ def _folders() -> Iterator[Path]:
 
 def _level() -> str | None:
     """The level that loops are compiled for; None where Numba chooses the processor, as its settings may say."""
-    return None if _settings() else processor.level()
+    return None if _settings() and not why_not() else processor.level()
 
 
 @lru_cache(maxsize=1)

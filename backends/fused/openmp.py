@@ -13,9 +13,14 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
+from ...core.compiled import switch_off, switched_off
+from ...core.threads import max_threads
 from .blas_threads import lend, may_lend
 
 LIBRARY = "libgomp.so.1"
+
+THREADS = "threads of compiled loops"
+"""What :func:`~cntk.core.compiled.switch_off` calls them."""
 
 SPINS, FEW_SPINS = 10000, 2000
 """How often threads look for work before they sleep: for about 0.3 ms, since it takes 30 us and more to wake them; and for 0.06 ms, where
@@ -38,9 +43,33 @@ def _started_in() -> int | None:
     """
     with _waiting_shortly() as is_known:
         is_usable = library() is not None and is_known
+    if is_usable and not _shares_work():
+        switch_off(THREADS, f"{LIBRARY} does not share work between threads as it should")
+        is_usable = False
     if is_usable:
         lend(LIBRARY)
     return os.getpid() if is_usable else None
+
+
+def why_alone() -> str:
+    """Why loops run on one thread."""
+    if max_threads() == 1:
+        return "no more are to be used"
+    if library() is None:
+        return f"there is no {LIBRARY}"
+    return switched_off.get(THREADS, "another library has loaded OpenMP first, or this process was forked from one that uses it")
+
+
+def _shares_work() -> bool:
+    """Whether the threads of a region have numbers that differ, and agree on how many they are."""
+    seen: list[tuple[int, int]] = []
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append((thread(), threads())))
+    try:
+        thread, threads = (getattr(library(), name) for name in PLACES)
+        library().GOMP_parallel(call, None, max_threads(), 0)
+    except (AttributeError, ctypes.ArgumentError):
+        return False
+    return len(seen) > 0 and sorted(seen) == [(number, len(seen)) for number in range(len(seen))]
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 from ...core.shape import size_of
 from ...core.windows import Windows
+from .self_check import are_usable
 
 FUSED_FROM = 2**13
 """Elements of all windows in a call from which on loops save more time than it takes to load them."""
@@ -79,7 +80,7 @@ def is_for_loops(w: Windows, planes: int, dtype: Any) -> bool:
     kernel = size_of(w.kernel)
     if dtype == np.float16 or planes * size_of(w.out) * kernel < FUSED_FROM or kernel > LARGEST_WINDOW or w.kernel == w.padded:
         return False
-    return w.meet_elements
+    return w.meet_elements and are_usable()
 
 
 def _planes(op: Any, ctx: Context, x: Any) -> tuple[Any, Windows]:

@@ -30,6 +30,11 @@ def choose(level: str) -> None:
     _chosen = level
 
 
+def is_another() -> bool:
+    """Whether a level has been chosen, which the processor at hand need not have."""
+    return _chosen is not None
+
+
 def level() -> str | None:
     """The level that loops are compiled for; None where the processor has none of :data:`LEVELS`."""
     return _chosen or _level_at_hand()

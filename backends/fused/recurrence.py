@@ -6,7 +6,6 @@ multiply all do, and Numba is not imported.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -17,6 +16,7 @@ from ...core import threads
 from ...core.memory import room
 from ...core.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
+from .self_check import are_usable
 
 WORTHWHILE = 2**18
 """Multiplications in products from which on tapes save more time than it takes to load them."""
@@ -46,15 +46,8 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
 
 
 def is_worthwhile(multiplications: int) -> bool:
-    """Whether there is enough to multiply, and the machine that runs tapes can be imported."""
-    if multiplications < WORTHWHILE:
-        return False
-    try:
-        from . import tape  # noqa: F401
-    except ImportError as error:
-        warnings.warn(f"recurrences are slower than they could be: their kernel cannot be imported, {error}", RuntimeWarning, stacklevel=2)
-        return False
-    return True
+    """Whether there is enough to multiply for the machine that runs tapes."""
+    return multiplications >= WORTHWHILE and are_usable()
 
 
 class Tape:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.shape import size_of
+from .self_check import are_usable
 
 FUSED_FROM = 2**15
 """Elements from which on loops save more time than it takes to load them."""
@@ -65,7 +66,7 @@ class ReductionKernel:
 
 def _length(op: Any, ctx: Context, x: Any) -> int:
     """How many elements, one after another in memory, are reduced to one; 0 where loops do not serve."""
-    if x.size < FUSED_FROM or x.dtype == np.float16 or op.reduction_op_name not in KINDS:
+    if x.size < FUSED_FROM or x.dtype == np.float16 or op.reduction_op_name not in KINDS or not are_usable():
         return 0
     axes = op.array_axes(ctx, x)
     first = min(axes, default=x.ndim)

@@ -13,6 +13,7 @@ import numpy as np
 from ...core.axis import static_axis_number
 from ...core.context import Context
 from ...core.shape import size_of
+from .self_check import are_usable
 
 FUSED_FROM = 2**14
 """Elements from which on loops save more time than it takes to load them."""
@@ -26,7 +27,7 @@ class SoftmaxKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
         """Whether a call is left to the operator."""
-        return out.size < FUSED_FROM or not _classes(op, ctx, out)
+        return out.size < FUSED_FROM or not _classes(op, ctx, out) or not are_usable()
 
     @classmethod
     def forward(cls, op: Any, ctx: Context, out: Any, x: Any) -> None:

@@ -1,5 +1,5 @@
-"""Products on the CPU: with a sparse left operand by scipy.sparse, or by compiled loops in the training of a large parameter; dense ones by
-the BLAS or, where these are faster, by compiled loops."""
+"""Products on the CPU: with a sparse left operand by SciPy or, without it, by NumPy, or by compiled loops in the training of a large
+parameter; dense ones by the BLAS or, where these are faster, by compiled loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...core import plugins
+from ...core.compiled import Unusable
 from ...core.context import Context
+from ...core.csr import csr_matrix_of
 from ...core.epilogue import Epilogue, Step
 from ...core.sparse import Parts, RowSparse, SparseRows
 
@@ -97,7 +99,7 @@ def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: An
     weights = op.right_matrix(ctx, right)
     target = out.reshape(-1, weights.shape[1])
     loops = _sparse_loops(ctx, right)
-    if not weights.flags.c_contiguous:  # SciPy would copy all of the transposed weights
+    if not weights.flags.c_contiguous:  # both would copy all of the transposed weights
         present, columns = np.unique(left.indices, return_inverse=True)
         target[...] = _matrix(left.parts, columns, len(present)) @ weights[present]
     elif loops is not None:
@@ -122,7 +124,7 @@ def _sparse_gradient(op: Any, ctx: Context, grad: Any, dright: Any, left: Sparse
 
 
 def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
-    """Whether one axis is summed over, the right operand is the same for all rows, and SciPy knows the element type."""
+    """Whether one axis is summed over, the right operand is the same for all rows, and sparse matrices know the element type."""
     return type(right) is np.ndarray and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and right.dtype != np.float16
 
 
@@ -142,6 +144,8 @@ def _loops(name: str) -> Any:
     """The loops that a plugin has registered under a name; None if there are none."""
     try:
         return plugins.kernels.get((name, "numpy")) if (name, "numpy") in plugins.kernels else None
+    except Unusable:
+        return None
     except ImportError as error:
         message = f"products are slower than they could be: their loops cannot be imported, {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -156,7 +160,5 @@ def _transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
 
 def _matrix(rows: Parts, columns: Any, width: int) -> Any:
     """The rows as a matrix, *width* columns wide, with other numbers of columns."""
-    from scipy.sparse import csr_matrix
-
     data, _, indptr = rows
-    return csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, width), copy=False)
+    return csr_matrix_of(data, columns, indptr, width)

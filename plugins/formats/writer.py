@@ -165,11 +165,6 @@ class _Writer:
     def expanded(self, node: Primitive) -> None:
         """Write a block of other operators in place of one."""
         expansion = EXPANSIONS[type(node.op)]
-        if any(v.spec.shape is None for v in node.inputs):
-            raise ValueError(
-                f"{node.op_name} '{node.name or node.uid}' cannot be saved with CNTK's format while the shape of an operand is not known; "
-                f"give the placeholders shapes, or replace them [built at {node.line}]"
-            )
         inner = [v if isinstance(v, Constant) else Placeholder(v.spec, v.name) for v in node.inputs]
         made = self.explained(node, lambda node: Composite(expansion.graph(node.op, *inner).root_function))
         leaves = set(graph.leaves_of(made.root_function))

@@ -13,7 +13,7 @@ from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, as_shape, size_of
 from ...core.spec import Spec
-from ...core.windows import Correlation, along_axes, as_flags, per_axis, unslide
+from ...core.windows import Correlation, along_axes, as_flags, unslide
 from ...core.windows import correlation as correlation_geometry
 from . import correlation
 from .sequence_windows import SequenceWindows
@@ -59,18 +59,7 @@ class Convolution(_Filtering):
 
     def resolve(self, filters: Spec, operand: Spec) -> Sequence[Shape]:
         channels = operand.dims[0] // self.groups if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
-        known = _with_channels(filters.dims, -operand.rank, channels)
-        if known != filters.dims and channels > 0:
-            self._sum_over_channels(operand.rank, channels)
-        return known, operand.dims
-
-    def _sum_over_channels(self, rank: int, channels: int) -> None:
-        """Have filters whose number of channels is found out meet all channels at once: what strides and padding leave open for the first
-        of *rank* axes is that of one place."""
-        if len(self.auto_padding) < rank:
-            self.auto_padding = (False, *per_axis(self.auto_padding, rank - 1, "auto_padding"))
-        if len(self.strides) < rank:
-            self.strides = (channels, *per_axis(self.strides, rank - 1, "strides"))
+        return _with_channels(filters.dims, -operand.rank, channels), operand.dims
 
     def flop(self, ctx: Context, out: Any, filters: Any, operand: Any) -> int:
         """A multiplication and an addition for each place of the result and each weight of a filter, those over padding included."""
@@ -322,8 +311,13 @@ def convolution(
         sharing: only [True] is supported: filters are the same at all places.
         auto_padding: for each axis, channels included, whether it is padded with zeros so that the result has ceil(d / stride)
             places along it; a shorter list is filled up in front with its first value.  **The default pads the channels, too**: filters
+<<<<<<< HEAD
             then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.  Where I is inferred,
             channels that a shorter list leaves out are not padded, and their stride is I.
+=======
+            then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.  Filters whose I is
+            inferred span the channels whatever is given for these, which a shorter list leaves out.
+>>>>>>> main
         sequential: whether the sequence axis is convolved, too: it counts as the first spatial axis, so that filters are
             (O, I, time, *k), and *strides*, *auto_padding* and *dilation* have a value for it, behind the one for the channels.
         dilation: distance between the elements that a filter looks at, along each axis.
@@ -360,7 +354,7 @@ def convolution(
     op = Convolution(
         strides=as_shape(strides),
         sharing=_shared("Convolution", sharing),
-        auto_padding=as_flags(auto_padding),
+        auto_padding=_padding_of(convolution_map, as_flags(auto_padding)) if reduction_rank else as_flags(auto_padding),
         dilation=as_shape(dilation),
         groups=groups,
         output_shape=(0,),
@@ -386,6 +380,15 @@ TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")
     sample(Operand((2, 1, 3), kind="parameter"), (2, 4), auto_padding=[False], expected=_scattered()),
     sample(KERNEL, (3, 4), auto_padding=[False], reduction_rank=0, expected=lambda w, x: _scattered()(w[None, None], x[None])),
 )
+def _padding_of(filters: Any, given: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Flags for all axes of a kernel whose channels are to be inferred, and thus spanned; else what is given."""
+    shape = getattr(filters, "shape", ())
+    if len(shape) < 3 or shape[1] != InferredDimension:
+        return given
+    spatial = len(shape) - 2
+    return (False, *given[:1] * (spatial - len(given)), *given[-spatial:])
+
+
 def convolution_transpose(
     convolution_map: Any,
     operand: Any,

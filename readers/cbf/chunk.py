@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.csr import csr_matrix_of
 from ..deserializer import StreamData
 from .layout import Damaged, StreamLayout
 
@@ -88,9 +89,7 @@ def _gathered(words: Any, firsts: Any, counts: Any) -> Any:
 
 
 def _csr(values: Any, indices: Any, sizes: Any, width: int) -> Any:
-    from scipy.sparse import csr_matrix
-
-    rows = csr_matrix((values, indices, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)), shape=(len(sizes), width))
+    rows = csr_matrix_of(values, indices, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32), width)
     rows.sum_duplicates()
     return rows
 

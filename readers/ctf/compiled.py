@@ -38,6 +38,12 @@ def scan(text: Any, starts: Any, lines: Any, streams: Sequence[StreamConfigurati
     return [_part(buffers, number, stream, place) for number, stream in enumerate(streams)], place
 
 
+def try_out() -> None:
+    """Read a line."""
+    text = np.frombuffer(b"|a 1:2\n", np.uint8)
+    scan(text, np.array([0, len(text)]), np.array([0, 1]), [StreamConfiguration("a", 2, True, "a")], np.float32)
+
+
 def _wanted(streams: Sequence[StreamConfiguration]) -> Streams:
     names = [stream.stream_alias.encode() for stream in streams]
     return Streams(

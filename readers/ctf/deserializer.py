@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from glob import glob, has_magic
-from importlib.util import find_spec
 from typing import Any
 
 from ...core.dtypes import as_dtype
 from ...core.source import user_line
+from ..compiled import loops
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamConfiguration, StreamInformation
 from .document import Document
@@ -140,7 +140,7 @@ class CTFDeserializer(Deserializer):
     @cached_property
     def _is_compiled(self) -> bool:
         size = sum(document.size for document in self._documents)
-        return size >= COMPILED_FROM and find_spec("numba") is not None
+        return size >= COMPILED_FROM and loops("ctf.compiled") is not None
 
     @cached_property
     def _chunks(self) -> list[tuple[Document, int, int]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..csr import CsrRows
+from ...core.csr import CsrMatrix
 from ..deserializer import StreamData
 from ..rows import join_rows
 from ..streams import StreamConfiguration
@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 def csr(values: Any, indices: Any, ends: Any, width: int, is_ordered: bool) -> Any:
     """Sparse samples; what several pairs say about one element is added up."""
-    rows = CsrRows(values, indices, ends, width)
+    rows = CsrMatrix(values, indices, ends, width)
     if is_ordered:
         return rows
     matrix = rows.tocsr()

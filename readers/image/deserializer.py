@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from ...core.csr import csr_matrix_of
 from ...core.shape import FreeDimension, Shape
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..streams import StreamInformation
@@ -170,9 +171,7 @@ class ImageDeserializer(Deserializer):
         return np.arange(chunk * CHUNK * self._views, last * self._views)
 
     def _one_hot(self, labels: Any) -> Any:
-        from scipy.sparse import csr_matrix
-
-        return csr_matrix((np.ones(len(labels), np.float32), labels, np.arange(len(labels) + 1)), shape=(len(labels), self._classes))
+        return csr_matrix_of(np.ones(len(labels), np.float32), labels, np.arange(len(labels) + 1), self._classes)
 
     def _where(self, record: int) -> str:
         return f"{self._path}, line {self._records.lines[record]}"

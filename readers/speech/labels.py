@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.csr import csr_matrix_of
 from ..streams import StreamInformation
 from .utterances import UtteranceDeserializer, one_dim
 
@@ -49,8 +50,6 @@ class LabelDeserializer(UtteranceDeserializer):
         return frames
 
     def _rows(self, frames: Any) -> Any:
-        from scipy.sparse import csr_matrix
-
         joined = np.concatenate([np.empty((0, 2), np.int64), *frames])
         indices = joined[:, 0].astype(np.int64)
-        return csr_matrix((joined[:, 1].astype(np.float32), indices, np.arange(len(joined) + 1)), shape=(len(joined), self._dim))
+        return csr_matrix_of(joined[:, 1].astype(np.float32), indices, np.arange(len(joined) + 1), self._dim)

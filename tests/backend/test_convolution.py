@@ -119,6 +119,34 @@ def test_shorter_lists_are_filled_up_in_front() -> None:
     assert shape_of((5, 3, 3, 2), (3, 8, 9), auto_padding=[True, False]) == (15, 8, 8)
 
 
+@pytest.mark.parametrize(
+    ("padding", "places"),
+    [([True], (8, 8)), ([True, True], (8, 8)), ([True, False], (8, 6)), ([False, True, True], (8, 8)), ([True, True, True], (8, 8))],
+)
+@pytest.mark.parametrize("sequential", [False, True])
+def test_filters_whose_channels_are_inferred_span_them(padding: list[bool], places: tuple[int, ...], sequential: bool) -> None:
+    def build(operand: Any) -> Any:
+        filters = C.parameter((5, C.InferredDimension, 3, 3), init=C.glorot_uniform())
+        return C.convolution(filters, operand, auto_padding=padding, sequential=sequential)
+
+    x = C.sequence.input_variable((3, 8)) if sequential else C.input_variable((3, 8, 8))
+    expected = (5, *places[sequential:])
+    assert build(x).shape == expected
+    layer = build(C.placeholder())
+    assert layer(x).shape == expected
+    assert layer(x).shape == expected  # the channels are known now
+    assert sequential or layer(x).root_function.attributes["autoPadding"] == [False, *(padding[:1] + padding)[-2:]]
+    late = C.placeholder()
+    assert build(late).replace_placeholders({late: x}).shape == build(x).clone("clone").shape == expected
+
+
+@pytest.mark.parametrize("strides", [(1, 2), (1, 1, 2), (3, 1, 2)])
+@pytest.mark.parametrize("padding", [[True, False], [False, True, False], [True, True, False]])
+def test_a_value_for_channels_that_are_not_there_makes_no_difference(strides: tuple[int, ...], padding: list[bool]) -> None:
+    f = C.convolution(C.parameter((4, 3, 2)), C.input_variable((8, 8)), strides=strides, auto_padding=padding, reduction_rank=0)
+    assert f.shape == (4, 8, 4)
+
+
 def test_filters_without_an_axis_of_maps_are_one_filter() -> None:
     assert shape_of((3, 3, 2), (3, 8, 9), auto_padding=[False]) == (1, 6, 8)
     assert shape_of((3, 3), (8, 9), reduction_rank=0, auto_padding=[False]) == (1, 6, 7)
@@ -132,22 +160,6 @@ def test_channels_of_filters_are_inferred() -> None:
     map_ = C.parameter((-1, 4, 3, 3))
     C.convolution_transpose(map_, C.input_variable((6, 8, 8)), auto_padding=[False])
     assert map_.shape == (6, 4, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("slides", "shape"), [({"auto_padding": [True, True]}, (4, 8, 8)), ({}, (4, 8, 8)), ({"strides": (2, 2)}, (4, 4, 4))]
-)
-def test_filters_whose_channels_are_inferred_meet_all_channels_at_once(slides: dict[str, Any], shape: tuple[int, ...]) -> None:
-    """What a shorter list leaves open is for the channels no padding, where their number is open too."""
-    x, late = C.input_variable((6, 8, 8)), C.placeholder()
-    result = C.convolution(C.parameter((4, -1, 3, 3)), x, **slides)
-    assert result.shape == result.clone("clone").shape == shape
-    attributes = result.root_function.attributes
-    assert attributes["autoPadding"] == [False, True, True]
-    assert attributes["strides"][0] == 6
-    filled_in_later = C.convolution(C.parameter((4, -1, 3, 3)), late, **slides)
-    assert filled_in_later.replace_placeholders({late: x}).shape == shape
-    assert shape_of((4, 6, 3, 3), (6, 8, 8), auto_padding=[True, True]) == (24, 8, 8)
 
 
 def test_free_dimensions_stay_free_until_there_is_data(device: DeviceDescriptor) -> None:

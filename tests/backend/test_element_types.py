@@ -149,3 +149,33 @@ def test_a_sampled_vocabulary_whose_weights_are_float64(device: DeviceDescriptor
 def test_parameters_of_another_type_are_refused() -> None:
     with pytest.raises(ValueError, match="float32 and float64; use cast"):
         C.input_variable(3) + C.parameter(init=ARRAY)
+
+
+UNKNOWN = C.cntk_py.DataType_Unknown
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_parameter_may_take_the_type_of_the_operand_beside_it(dtype: Any) -> None:
+    weights, bias = C.parameter((C.InferredDimension, 1), C.glorot_uniform(), UNKNOWN), C.parameter(1, 3, UNKNOWN)
+    assert (weights.dtype, weights.get_data_type()) == (None, UNKNOWN)
+    x = C.input_variable(2, dtype=dtype)
+    z = C.times(x, weights) + bias
+    assert z.dtype is weights.dtype is bias.dtype is dtype
+    np.testing.assert_allclose(z.eval(np.ones((1, 2), dtype))[0], weights.value.sum() + 3, rtol=1e-6)
+
+
+def test_a_parameter_takes_the_type_of_constants_and_of_what_replaces_a_placeholder() -> None:
+    first, second, u = C.parameter(2, 3, UNKNOWN), C.parameter(2, 3, UNKNOWN), C.placeholder()
+    assert ((first * 2).eval() == 6).all()
+    assert first.dtype is np.float32
+    z = u * second
+    assert second.dtype is None
+    z.replace_placeholders({u: C.input_variable(2, dtype=np.float64)})
+    assert z.dtype is second.dtype is np.float64
+
+
+def test_a_parameter_without_type_has_no_value() -> None:
+    p = C.parameter(2, 3, UNKNOWN)
+    for asked in (lambda: p.value, lambda: (p + p).eval()):
+        with pytest.raises(ValueError, match="has no element type yet; use it beside an operand that has one first"):
+            asked()

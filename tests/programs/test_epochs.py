@@ -21,7 +21,8 @@ def classifier() -> Any:
 
 
 def tagger() -> Any:
-    return C.cross_entropy_with_softmax(Sequential([Recurrence(LSTM(4)), Dense(2)])(C.sequence.input_variable(2)), C.input_variable(2))
+    z = Sequential([Recurrence(LSTM(4)), Dense(2)])(C.sequence.input_variable(2))
+    return C.cross_entropy_with_softmax(z, C.sequence.broadcast_as(C.input_variable(2), z))
 
 
 def beginnings_left_out() -> Any:

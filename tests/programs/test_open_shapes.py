@@ -45,7 +45,9 @@ def affine(*bias: Any) -> Callable[..., Any]:
     return lambda h, x: C.tanh(C.plus(C.times(x, W), *bias) if bias else C.times(x, W))
 
 
-@pytest.mark.parametrize("cell", [lambda: GRU(4), lambda: RNNStep(4), lambda: affine(C.parameter(4)), lambda: affine(C.constant(np.ones(4)))])
+@pytest.mark.parametrize(
+    "cell", [lambda: GRU(4), lambda: RNNStep(4), lambda: affine(C.parameter(4)), lambda: affine(C.constant(np.ones(4, np.float32)))]
+)
 def test_the_width_is_that_of_the_state_before_the_recurrence_is_closed(cell: Callable[[], Any]) -> None:
     assert widened(cell(), Dense(5)) == ((1, 1, 5), [(4, 5), (5,)])
 

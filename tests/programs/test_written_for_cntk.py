@@ -126,6 +126,15 @@ def test_flags_need_a_sequence_axis_of_every_input(running_sum: Any) -> None:
         (running_sum + y).eval(({running_sum.arguments[0]: [ONES], y: [[1, 1]]}, [True]))
 
 
+def test_data_of_a_variable_that_is_no_argument_is_warned_of(running_sum: Any) -> None:
+    x, other = running_sum.arguments[0], C.input_variable(3, name="other")
+    both = C.combine([running_sum, C.reduce_sum(C.input_variable(3, name="second"))])
+    data = {"x": [ONES], "second": [[1, 1, 1]]}
+    assert_array_equal(both.eval(data, outputs=[running_sum]), [[[1, 1], [2, 2]]])
+    with pytest.warns(UserWarning, match=r"data for Input\('other'.* is not used: the arguments of .* are Input\('x'"):
+        running_sum.eval(({x: [ONES], other: [[1, 1, 1]]}, [True]))
+
+
 # ---- graphs ----
 
 

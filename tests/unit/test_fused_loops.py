@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numba", reason="loops are compiled by Numba")
+pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
 LOOP = """
 import sys
@@ -90,13 +90,13 @@ def test_machine_code_is_not_used_with_other_settings(run: Any) -> None:
 @pytest.mark.parametrize("damage", ["cut", "empty", "changed", "another"])
 def test_damaged_machine_code_is_made_again(run: Any, tmp_path: Path, damage: str) -> None:
     run(TWICE)
-    (file,) = (tmp_path / "kept").iterdir()
+    (file,) = (tmp_path / "kept").glob("loop.multiply-*")
     code = file.read_bytes()
     changed = code[:-9] + bytes([code[-9] ^ 1]) + code[-8:]
     file.write_bytes({"cut": code[:-5], "empty": b"", "changed": changed, "another": b"[1]\n" + code}[damage])
     assert run(TWICE) == "6.0 True"
     assert run(TWICE) == "6.0 False"
-    assert [kept.name for kept in (tmp_path / "kept").iterdir()] == [file.name]
+    assert [kept.name for kept in (tmp_path / "kept").glob("loop.multiply-*")] == [file.name]
 
 
 def test_a_folder_that_cannot_be_written_to_is_done_without(run: Any, tmp_path: Path) -> None:
@@ -182,4 +182,4 @@ def test_loops_compiled_ahead_are_kept(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(ahead, "LOOPS", {"sgd.descend": ahead.LOOPS["sgd.descend"]})
     assert list(ahead.compile_ahead()) == ["sgd.descend"]
-    assert [file.name.split("-")[0] for file in tmp_path.iterdir()] == ["loop.descend"]
+    assert sorted(file.name.split("-")[0] for file in tmp_path.iterdir()) == ["loop.descend", "loop.read"]

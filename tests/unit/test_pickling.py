@@ -292,8 +292,10 @@ def test_what_is_shared_stays_shared(way: Way) -> None:
     assert made["output"] is made["model"].output
     assert made["output"] in made["loss"].root_function.inputs
     assert made["inner"].output in made["model"].root_function.inputs
-    data = {made["inputs"][0]: floats(2, 3), made["inputs"][1]: floats(2, 2)}
-    assert_equal_results(made["loss"].eval(data, outputs=[made["output"]]), made["model"].eval({made["inputs"][0]: data[made["inputs"][0]]}))
+    features, _ = made["inputs"]
+    data = floats(2, 3)
+    within = made["loss"].eval({features: data}, outputs=[made["output"]])
+    assert_equal_results(within, made["model"].eval({features: data}))
 
 
 @either_way
@@ -438,7 +440,7 @@ def test_a_value_that_is_not_valid_any_more() -> None:
 
 @either_way
 def test_minibatches(way: Way) -> None:
-    source = C.io.MinibatchSourceFromData(dict(x=([floats(1, 2), floats(3, 2)], Sequence[Tensor[2]])))  # type: ignore[type-arg]
+    source = C.io.MinibatchSourceFromData({"x": ([floats(1, 2), floats(3, 2)], Sequence[Tensor[2]])})  # type: ignore[type-arg]
     minibatch = source.next_minibatch(10)
     made = way(minibatch)
     assert list(made) == list(minibatch)

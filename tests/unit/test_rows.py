@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from cntk.core.csr import CsrMatrix
 from cntk.core.lock import Lock
-from cntk.readers.csr import CsrRows
 from cntk.readers.rows import Picks, StreamData, ranges
 
 WIDTH = 3
@@ -25,7 +25,7 @@ def data_of(sequences: list[list[list[float]]], form: str) -> StreamData:
     rows: Any = np.array([row for sequence in sequences for row in sequence], np.float32).reshape(-1, WIDTH)
     if form != "dense":
         matrix = csr_matrix(rows)
-        rows = CsrRows(matrix.data, matrix.indices, matrix.indptr, WIDTH) if form == "own" else matrix
+        rows = CsrMatrix(matrix.data, matrix.indices, matrix.indptr, WIDTH) if form == "own" else matrix
     return StreamData.of_lengths(rows, [len(sequence) for sequence in sequences])
 
 

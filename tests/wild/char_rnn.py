@@ -166,9 +166,9 @@ def train_and_eval_char_rnn(epochs=2, max_num_minibatches=100):
     print(load_and_sample("models/shakespeare_epoch%d.dnn" % epochs, vocab_dim, char_to_ix, ix_to_char, "the qui"))
 
     # two texts side by side, one of them begins anew in the middle
-    a, _ = get_data(0, 6, data, char_to_ix, vocab_dim)
-    b, _ = get_data(20, 4, data, char_to_ix, vocab_dim)
-    for flags in ([True, True], [False, True], [False, False]):
+    a, _ = get_data(0, 5, data, char_to_ix, vocab_dim)
+    b, _ = get_data(20, 5, data, char_to_ix, vocab_dim)
+    for flags in ([True, True], [False, False], [False, True], [True, False]):
         result = z.eval(([a[0], b[0]], flags))
         print([round(float(r[-1].max()), 3) for r in result])
 

@@ -141,7 +141,7 @@ def main():
     for i, summary in enumerate(progress.epoch_summaries):
         print("%d: loss %.5f metric %.4f samples %d" % (i, summary.loss, summary.metric, summary.samples))
     test_source = create_reader("Test.txt", False, input_dim, num_output_classes)
-    result = C.combine(criterion2).test(test_source, minibatch_size=15,
+    result = C.combine([ce, C.classification_error(z2, labels)]).test(test_source, minibatch_size=15,
                                         model_inputs_to_streams={flat: test_source.streams.features,
                                                                  labels: test_source.streams.labels},
                                         callbacks=[ProgressPrinter(freq=1, tag="Evaluation")])

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 from harness import EXPECTED, PROGRAMS, printed
+from old_libraries import preloaded
 
 
 def main() -> None:
@@ -16,10 +19,12 @@ def main() -> None:
     theirs = os.environ.get("CNTK27")
     if not theirs:
         sys.exit("CNTK27 names no program that runs a Python script on CNTK 2.7")
-    for name in sys.argv[1:] or PROGRAMS:
-        text = printed([theirs], name, os.environ)
-        (EXPECTED / f"{name}.txt").write_text(text)
-        print(f"{name}: {len(text.splitlines())} lines")
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "LD_PRELOAD": preloaded(theirs, Path(folder))}
+        for name in sys.argv[1:] or PROGRAMS:
+            text = printed([theirs], name, environment)
+            (EXPECTED / f"{name}.txt").write_text(text)
+            print(f"{name}: {len(text.splitlines())} lines")
 
 
 if __name__ == "__main__":

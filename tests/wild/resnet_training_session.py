@@ -144,8 +144,7 @@ def resnet(epochs, restore=False, dtype=np.float32):
     log_number_of_parameters(network["output"])
     train_and_test(network, trainer, create_source(1, 64, 0, dtype), create_source(2, 36, 1, dtype), create_source(3, 50, 1, dtype),
                    minibatch_size, epoch_size, epochs, restore)
-    print("last minibatch: loss %.5f, error %.3f; %d samples in all" % (
-        trainer.previous_minibatch_loss_average, trainer.previous_minibatch_evaluation_average, trainer.total_number_of_samples_seen))
+    print("%d samples in all" % trainer.total_number_of_samples_seen)
     return network
 
 

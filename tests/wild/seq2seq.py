@@ -175,7 +175,7 @@ def train(train_reader, valid_reader, vocab, s2smodel, max_epochs, epoch_size):
     model_greedy = create_model_greedy(s2smodel)
 
     minibatch_size = 60
-    lr = 0.001 if use_attention else 0.005
+    lr = 0.02 if use_attention else 0.005
     learner = fsadagrad(model_train.parameters,
                         lr=C.learning_parameter_schedule_per_sample([lr] * 2 + [lr / 2] * 3 + [lr / 4], epoch_size),
                         momentum=C.momentum_schedule(0.9366416204111472, minibatch_size=minibatch_size),
@@ -249,10 +249,10 @@ def translate(tokens, model_decoding, vocab, show_attention=False):
 
 if __name__ == "__main__":
     C.cntk_py.set_fixed_random_seed(1)
-    write_data("train.ctf", 80, 1)
+    write_data("train.ctf", 120, 1)
     write_data("test.ctf", 20, 2)
     decode = create_model()
-    train(create_reader("train.ctf", True), create_reader("test.ctf", True), vocab, decode, 2, 450)
+    train(create_reader("train.ctf", True), create_reader("test.ctf", True), vocab, decode, 2, 900)
     print("error %.4f of %d" % evaluate_metric(create_reader("test.ctf", False), decode))
 
     print("greedily, from the file")

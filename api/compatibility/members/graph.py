@@ -156,7 +156,7 @@ class _FunctionMembers:
         made = self.clone(method)
         while made.root_function.is_block or any(node.is_block for node in _functions_of(made)):
             made = convert(made, lambda node: node.is_block, _opened)
-        return made  # type: ignore[no-any-return]
+        return made
 
     # ---- evaluating into dictionaries ----
 
@@ -202,20 +202,19 @@ class _FunctionMembers:
         >>> C.relu(C.input_variable(2)).serialize()['type']
         'CompositeFunction'
         """
-        content = b"".join(format_of(ModelFormat.CNTKv2).write(self))
-        return Dictionary(wire.plain(wire.read_dictionary(content)))
+        return _described(self)
 
     def current_version(self: Any) -> int:
         """Version of the format that :meth:`serialize` writes."""
-        return int(Function.serialize(self)["version"])
+        return int(_described(self)["version"])
 
     def _serialize_impl(self: Any) -> Dictionary:
-        return Function.serialize(self)
+        return _described(self)
 
     @staticmethod
     def _deserialize(dictionary: Mapping[str, Any], device: Any = None) -> Function:
         """The function that :meth:`serialize` described."""
-        return Function.load(b"".join(wire.write_dictionary(dictionary)), device)
+        return Function.load(b"".join(wire.write_dictionary(dict(dictionary))), device)
 
     @staticmethod
     def load_from_buffer(buffer: Any, device: Any = None) -> Function:
@@ -226,11 +225,11 @@ class _FunctionMembers:
 
     @staticmethod
     def _to_Function(f: Callable[..., Any], make_block: bool = False, op_name: str | None = None, name: str | None = None) -> Function:
-        return BlockFunction(op_name or f.__name__, name or "")(f) if make_block else Function(f)
+        return _from_python(f, make_block, op_name, name)
 
     @staticmethod
     def _to_Function_unchecked(f: Any, make_block: bool = False, op_name: Any = None, name: Any = None) -> tuple[Function, list[Variable]]:
-        made = Function._to_Function(f, make_block, op_name, name)
+        made = _from_python(f, make_block, op_name, name)
         return made, list(made.signature)
 
     @staticmethod
@@ -252,6 +251,15 @@ class _FunctionMembers:
         outputs[:] = self.infer_outputs()
 
 
+def _described(function: Any) -> Dictionary:
+    content = b"".join(format_of(ModelFormat.CNTKv2).write(function))
+    return Dictionary(wire.plain(wire.read_dictionary(content)))
+
+
+def _from_python(f: Callable[..., Any], make_block: bool, op_name: str | None, name: str | None) -> Function:
+    return BlockFunction(op_name or f.__name__, name or "")(f) if make_block else Function(f)
+
+
 def _functions_of(function: Function) -> list[Any]:
     from cntk.logging.graph import depth_first_search
 
@@ -259,7 +267,7 @@ def _functions_of(function: Function) -> list[Any]:
 
 
 def _opened(block: Any) -> Function:
-    return block.block_root.clone(CloneMethod.share, dict(block.block_arguments_mapping))  # type: ignore[no-any-return]
+    return block.block_root.clone(CloneMethod.share, dict(block.block_arguments_mapping))
 
 
 MEMBERS: dict[type, type] = {

@@ -56,7 +56,7 @@ class _TrainerMembers:
 
         >>> x, w = C.input_variable(1), C.parameter(1)
         >>> trainer = C.Trainer(None, C.square(x * w), C.sgd([w], 0.1))
-        >>> trainer.train_minibatch({x: [[1.0], [2.0]]})
+        >>> trainer.train_minibatch({x: np.float32([[1], [2]])})
         True
         >>> trainer.total_number_of_units_seen(C.DataUnit.sample), trainer.total_number_of_units_seen(C.DataUnit.minibatch)
         (2, 1)
@@ -106,7 +106,7 @@ class _DistributedLearnerMembers:
 
     def get_communicator(self: Any) -> Communicator:
         """What connects the workers."""
-        return self.communicator()  # type: ignore[no-any-return]
+        return self.communicator()
 
     def parallelization_after(self: Any) -> int:
         """Number of samples that each worker learns from alone."""

@@ -1,0 +1,108 @@
+"""Whether compiled loops can be used on this machine, found out before the first of them is called.
+
+Machine code reads NumPy's arrays by address.  Were they laid out in another way it would write anywhere, so it is tried before it is
+trusted: first whether arrays are laid out as it takes for granted, then what it reads of three of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ...core import compiled
+from . import array_layout
+
+PART = "compiled loops"
+
+READ = "<f8:1:A", "<f8:2:A", "<f8:3:A", "<f8:1:C"
+"""Kinds of the arrays that are read, and of the one that this is noted in."""
+
+
+def require() -> None:
+    """Let pass where compiled loops can be used.
+
+    Raises:
+        Unusable: they cannot be; what is wrong has been told, unless the user has chosen so.
+    """
+    why = why_not()
+    if why:
+        raise compiled.Unusable(f"{PART} are switched off: {why}")
+
+
+def are_usable() -> bool:
+    """Whether compiled loops can be used."""
+    return not why_not()
+
+
+@lru_cache(maxsize=1)
+def why_not() -> str:
+    """Why compiled loops cannot be used; empty where they can.  Warns of what the user has not chosen."""
+    if not compiled.is_wanted():
+        return f"{compiled.SWITCH} is 0"
+    try:
+        if find_spec("llvmlite") is None:
+            return "llvmlite, which comes with Numba, is not installed"
+        why = _fault()
+    except Exception as error:  # whatever another version of Numba, or of LLVM, may say
+        why = str(error) if isinstance(error, compiled.Unusable) else f"{type(error).__name__}: {error}"
+    if why:
+        compiled.switch_off(PART, why)
+    return why
+
+
+def _fault() -> str:
+    """What is wrong; nothing is tried where machine code is made for other processors."""
+    from . import processor
+
+    if processor.is_another():
+        return ""
+    if not array_layout.is_known():
+        return f"NumPy {np.__version__} lays arrays out in a way that they do not know"
+    return "" if _reads_arrays() else f"machine code does not read the arrays of NumPy {np.__version__}"
+
+
+def read(first: Any, second: Any, third: Any, out: Any) -> None:
+    """Note the shapes and strides of three arrays, and their elements."""
+    out[0], out[1] = first.shape[0], first.strides[0]
+    at = 2
+    for i in range(2):
+        out[at], out[at + 1] = second.shape[i], second.strides[i]
+        at += 2
+    for i in range(3):
+        out[at], out[at + 1] = third.shape[i], third.strides[i]
+        at += 2
+    for i in range(first.shape[0]):
+        out[at] = first[i]
+        at += 1
+    for i in range(second.shape[0]):
+        for j in range(second.shape[1]):
+            out[at] = second[i, j]
+            at += 1
+    for i in range(third.shape[0]):
+        for j in range(third.shape[1]):
+            for k in range(third.shape[2]):
+                out[at] = third[i, j, k]
+                at += 1
+
+
+def _reads_arrays() -> bool:
+    """Whether machine code finds what is in three arrays."""
+    from .machine_code import address_of
+
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address_of(read, READ))
+    whole = np.arange(60, dtype=np.float64)
+    arrays = whole[7:12], whole.reshape(5, 12).T[::3], whole.reshape(3, 4, 5)[::-1, 1:, ::2]
+    wanted = np.array([*_numbers(arrays), *(element for array in arrays for element in array.flat)])
+    out = np.zeros_like(wanted)
+    call((ctypes.c_size_t * 5)(0, *map(id, (*arrays, out))))
+    return bool(np.array_equal(out, wanted))
+
+
+def _numbers(arrays: Sequence[Any]) -> list[int]:
+    """Length and stride of each axis."""
+    return [number for array in arrays for axis in zip(array.shape, array.strides, strict=True) for number in axis]

@@ -1,0 +1,35 @@
+"""Compiled code: whether it is wanted, and what of it cannot be used on this machine."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+SWITCH = "CNTK_FUSED"
+"""The environment variable that turns all compiled code off where it is 0."""
+
+switched_off: dict[str, str] = {}
+"""Parts that cannot be used, and why."""
+
+
+class Unusable(ImportError):
+    """Compiled code cannot be used here; whoever raises this has told the user."""
+
+
+def is_wanted() -> bool:
+    """Whether compiled code may be used at all.
+
+    Raises:
+        ValueError: the environment variable is neither 0 nor 1.
+    """
+    said = os.environ.get(SWITCH, "1")
+    if said not in ("0", "1"):
+        raise ValueError(f"{SWITCH} turns compiled loops off by 0 and on by 1, got {said!r}")
+    return said == "1"
+
+
+def switch_off(part: str, why: str) -> None:
+    """Note that a part cannot be used, and warn about it the first time; ``cntk doctor`` repeats it."""
+    if part not in switched_off:
+        switched_off[part] = why
+        warnings.warn(f"{part} are switched off: {why}; results are the same, but slower to come", RuntimeWarning, stacklevel=3)

@@ -1,0 +1,169 @@
+"""Sparse matrices on the host: SciPy's where SciPy is installed, and ours while rows are read, or where it is not."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+TERMS_AT_ONCE = 2**22
+"""Elements of the terms of a product that are in memory together."""
+
+
+class CsrMatrix:
+    """A matrix in compressed sparse row format, with what is needed of SciPy's, which takes longer to make.
+
+    Args:
+        data: the elements, one row after another.
+        indices: the column of each.
+        indptr: for each row where it begins, and where the last one ends.
+        width: number of columns.
+
+    >>> from cntk.core.csr import CsrMatrix
+    >>> matrix = CsrMatrix(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 1, 2]), 2)
+    >>> matrix
+    <CSR matrix of float64 with 3 rows, 2 columns and 2 elements>
+    >>> matrix.toarray()
+    array([[0., 2.],
+           [0., 0.],
+           [3., 0.]])
+    """
+
+    format = "csr"
+    ndim = 2
+
+    def __init__(self, data: Any, indices: Any, indptr: Any, width: int) -> None:
+        self.data, self.indices, self.indptr = data, indices, indptr
+        self.shape = (len(indptr) - 1, width)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        return self.data.dtype
+
+    @property
+    def nnz(self) -> int:
+        """How many elements there are."""
+        return len(self.data)
+
+    @property
+    def T(self) -> CsrMatrix:
+        """The matrix transposed."""
+        order = np.argsort(self.indices, kind="stable")
+        rows = self._row_numbers()[order].astype(self.indices.dtype)
+        return csr_of(self.data[order], rows, np.bincount(self.indices, minlength=self.shape[1]), self.shape[0])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<CSR matrix of {self.dtype} with {self.shape[0]} rows, {self.shape[1]} columns and {self.nnz} elements>"
+
+    def __getitem__(self, part: slice | int) -> CsrMatrix:
+        """A copy of rows that follow each other."""
+        if not isinstance(part, slice):
+            row = range(self.shape[0])[part]
+            part = slice(row, row + 1)
+        first, last, step = part.indices(self.shape[0])
+        if step != 1:
+            raise IndexError(f"CSR matrices give rows that follow each other, got a step of {step}")
+        indptr = self.indptr[first : max(first, last) + 1]
+        elements = slice(indptr[0], indptr[-1])
+        return CsrMatrix(self.data[elements].copy(), self.indices[elements].copy(), indptr - indptr[0], self.shape[1])
+
+    def __matmul__(self, dense: Any) -> Any:
+        """The product with a dense matrix."""
+        out = np.zeros((self.shape[0], *dense.shape[1:]), np.result_type(self.data, dense))
+        at_once = max(TERMS_AT_ONCE // max(dense[:1].size, 1), 1)
+        filled = np.flatnonzero(self.indptr[1:] > self.indptr[:-1])
+        starts = self.indptr[filled]
+        first = 0
+        while first < len(filled):
+            last = max(int(np.searchsorted(starts, starts[first] + at_once)), first + 1)
+            begin, end = starts[first], self.indptr[filled[last - 1] + 1]
+            weights = self.data[begin:end].reshape(-1, *(1,) * (dense.ndim - 1))
+            out[filled[first:last]] = np.add.reduceat(weights * dense[self.indices[begin:end]], starts[first:last] - begin, axis=0)
+            first = last
+        return out
+
+    def astype(self, dtype: Any, copy: bool = True) -> CsrMatrix:
+        """The same with elements of another type."""
+        return CsrMatrix(self.data.astype(dtype, copy=copy), self.indices, self.indptr, self.shape[1])
+
+    def copy(self) -> CsrMatrix:
+        """The same in memory of its own."""
+        return CsrMatrix(self.data.copy(), self.indices.copy(), self.indptr.copy(), self.shape[1])
+
+    def reshape(self, rows: int, width: int) -> CsrMatrix:
+        """The same elements, counted row by row, in rows of another width; -1 for as many rows as there are then."""
+        places = self._row_numbers() * self.shape[1] + self.indices
+        order = np.argsort(places // width, kind="stable")
+        places = places[order]
+        count = self.shape[0] * self.shape[1] // width if rows == -1 else rows
+        columns = (places % width).astype(self.indices.dtype)
+        return csr_of(self.data[order], columns, np.bincount(places // width, minlength=count), width)
+
+    def sum_duplicates(self) -> None:
+        """Sort the elements of each row by column, and add up those of the same column."""
+        places = self._row_numbers() * self.shape[1] + self.indices
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        is_first = np.ones(len(places), bool)
+        is_first[1:] = places[1:] != places[:-1]
+        data = np.add.reduceat(self.data[order], np.flatnonzero(is_first)) if len(places) else self.data
+        places = places[is_first]
+        self.data, self.indices = data.astype(self.dtype, copy=False), (places % self.shape[1]).astype(self.indices.dtype)
+        self.indptr = starts_of(np.bincount(places // self.shape[1], minlength=self.shape[0]), self.indices)
+
+    def tocsr(self) -> Any:
+        """SciPy's ``csr_matrix`` of the same arrays; the matrix itself where there is no SciPy."""
+        made = _scipy()
+        return self if made is None else made((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def toarray(self) -> Any:
+        """The array with all zeros; elements of the same place add up."""
+        dense = np.zeros(self.shape, self.dtype)
+        np.add.at(dense, (self._row_numbers(), self.indices), self.data)
+        return dense
+
+    def _row_numbers(self) -> Any:
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
+
+def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:
+    """The matrix that users get: SciPy's, or ours where there is no SciPy; of float32 for float16, which SciPy has not."""
+    values = data.astype(np.float32) if data.dtype == np.float16 else data
+    made = _scipy()
+    if made is not None:
+        return made((values, indices, indptr), shape=(len(indptr) - 1, width))
+    small = np.int32 if max(len(values), width) < 2**31 else np.int64
+    return CsrMatrix(values, np.asarray(indices).astype(small, copy=False), np.asarray(indptr).astype(small, copy=False), width)
+
+
+def csr_of(data: Any, indices: Any, counts: Any, width: int) -> CsrMatrix:
+    """Rows that have so many elements each."""
+    return CsrMatrix(data, indices, starts_of(counts, indices), width)
+
+
+def starts_of(counts: Any, indices: Any) -> Any:
+    """Where matrix rows that have so many values start, and the last one ends; of the type of the indices where that will do."""
+    starts = np.zeros(len(counts) + 1, indices.dtype if len(indices) < 2**31 else np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def type_name() -> str:
+    """What users call the matrices that they get."""
+    return "cntk.core.csr.CsrMatrix" if _scipy() is None else "scipy.sparse.csr_matrix"
+
+
+@lru_cache(maxsize=1)
+def _scipy() -> Any:
+    """SciPy's class; None where it is not installed."""
+    if find_spec("scipy") is None:
+        return None
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix
