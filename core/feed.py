@@ -167,7 +167,7 @@ def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple
 def _in_samples_of(variable: Variable, value: Value) -> Value:
     """A stream's minibatch in the static shape of the variable, whose elements may be arranged otherwise than the stream says."""
     wanted, found = variable.spec.dims, value.sample_shape
-    if found is None or _fits(found, wanted):
+    if found is None or found == wanted or _fits(found, wanted):
         return value
     try:
         return value.in_samples(reshaped(found, wanted))

@@ -384,7 +384,8 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Compute the outputs.
 
         Args:
-            arguments: data by variable or name; or just the data, where there is one input.
+            arguments: data by variable or name; or just the data, where there is one input.  A pair of this and a list of bools says of
+                each sequence whether it is new, or goes on with the one in its place in the previous minibatch.
             outputs: variables to compute instead, any of the graph.
             device: where to compute; the default device where None.
             as_numpy: whether to return NumPy arrays rather than :class:`~cntk.core.Value` objects.

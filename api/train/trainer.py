@@ -98,7 +98,8 @@ class Trainer:
         """Train on one minibatch.
 
         Args:
-            arguments: data by input variable or name, or one input's data where there is one input.
+            arguments: data by input variable or name, or one input's data where there is one input; with flags that say of each sequence
+                whether it is new, a pair of these and the flags.
             outputs: functions of one output and variables whose values, from before the update, are wanted.
             device: where to compute; the default device where None.
             is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes; data of a
