@@ -311,13 +311,8 @@ def convolution(
         sharing: only [True] is supported: filters are the same at all places.
         auto_padding: for each axis, channels included, whether it is padded with zeros so that the result has ceil(d / stride)
             places along it; a shorter list is filled up in front with its first value.  **The default pads the channels, too**: filters
-<<<<<<< HEAD
-            then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.  Where I is inferred,
-            channels that a shorter list leaves out are not padded, and their stride is I.
-=======
             then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.  Filters whose I is
             inferred span the channels whatever is given for these, which a shorter list leaves out.
->>>>>>> main
         sequential: whether the sequence axis is convolved, too: it counts as the first spatial axis, so that filters are
             (O, I, time, *k), and *strides*, *auto_padding* and *dilation* have a value for it, behind the one for the channels.
         dilation: distance between the elements that a filter looks at, along each axis.
