@@ -62,10 +62,9 @@ def why_alone() -> str:
 
 def _shares_work() -> bool:
     """Whether the threads of a region have numbers that differ, and agree on how many they are."""
-    seen: list[tuple[int, int]] = []
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append((thread(), threads())))
+    seen: list[tuple[int, ...]] = []
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(tuple(getattr(library(), name)() for name in PLACES)))
     try:
-        thread, threads = (getattr(library(), name) for name in PLACES)
         library().GOMP_parallel(call, None, max_threads(), 0)
     except (AttributeError, ctypes.ArgumentError):
         return False

@@ -171,7 +171,7 @@ class ImageDeserializer(Deserializer):
         return np.arange(chunk * CHUNK * self._views, last * self._views)
 
     def _one_hot(self, labels: Any) -> Any:
-        return csr_matrix_of(np.ones(len(labels), np.float32), labels, np.arange(len(labels) + 1), self._classes)
+        return csr_matrix_of(np.ones(len(labels), np.float32), labels, np.arange(len(labels) + 1), self._classes or 0)
 
     def _where(self, record: int) -> str:
         return f"{self._path}, line {self._records.lines[record]}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -63,7 +66,22 @@ def test_doctor_names_every_part_and_backend(capsys: pytest.CaptureFixture[str])
 def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cntk.commands.doctor.find_spec", lambda module: None)
     main(["doctor"])
-    assert "pip install 'opencntk[gpu]'" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "pip install 'opencntk[mpi]'" in said
+    assert not any(name in said for name in ("cupy", "onnx", "fastapi"))  # there is nothing here yet that would use them
+
+
+def test_doctor_offers_extras_that_there_are(root: Path) -> None:
+    extras = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    offered = {part.install for part in PARTS}
+    assert offered <= {"scipy", "numba", *(f"opencntk[{extra}]" for extra in extras)}
+
+
+@pytest.mark.parametrize(("said", "line"), [("0", "off: CNTK_FUSED is 0"), ("no", "off: CNTK_FUSED turns compiled loops off by 0")])
+def test_doctor_says_that_loops_are_off(said: str, line: str) -> None:
+    command = [sys.executable, "-m", "cntk", "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"CNTK_FUSED": said})
+    assert line in done.stdout
 
 
 def test_as_a_program() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.core.compiled import is_wanted
 from cntk.core.device import backend_named
 from cntk.core.program import Program
 
@@ -34,10 +35,13 @@ def test_pooling_comes_first() -> None:
     C.debugging.set_passes(["maxima"])
     assert operators(pooled(x)) == ["Pooling", "ReLU"]
     assert operators(C.tanh(pooled(x * 2))) == ["ElementTimes", "Pooling", "ReLU", "Tanh"]
-    C.debugging.set_passes()
-    assert operators(pooled(x)) == ["Pooling"]
     C.debugging.set_passes([])
     assert operators(pooled(x)) == ["ReLU", "Pooling"]
+
+
+@pytest.mark.skipif(not is_wanted(), reason="compiled loops are switched off")
+def test_loops_pool_and_rectify_in_one() -> None:
+    assert operators(pooled(C.input_variable((2, 7, 7)))) == ["Pooling"]
 
 
 def averaged(x: Any) -> Any:

@@ -7,9 +7,10 @@ import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from cntk.backends.fused.self_check import are_usable
 
 VARIABLE = "CNTK_ONEDNN"
 """Environment variable that names the library: a path, or a name that the system's loader finds."""
@@ -138,7 +139,7 @@ def load() -> Any:
 
 def _load_openmp_for_loops() -> None:
     """Have compiled loops load OpenMP, if there are any: they tell its threads not to wait too long."""
-    if find_spec("numba") is not None:
+    if are_usable():
         from cntk.backends.fused.loops import are_shared
 
         are_shared()
