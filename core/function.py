@@ -373,6 +373,14 @@ class Function(TensorOps, metaclass=_FunctionType):
         """The outputs where there are several; otherwise the parts along the first static axis."""
         return super().__iter__() if len(self.outputs) == 1 else iter(self.outputs)
 
+    def __bool__(self) -> bool:
+        from .python_function import under_construction
+
+        arguments = self.arguments
+        if not arguments or any(not isinstance(v, Placeholder) or v in under_construction() for v in arguments):
+            return super().__bool__()
+        return True
+
     def __len__(self) -> int:
         raise TypeError(f"{self} has no length; len(f.outputs) counts outputs")
 

@@ -38,10 +38,10 @@ class TensorOps:
         return NotImplemented
 
     def __bool__(self) -> bool:
-        """Refused: a graph has no values, and so no branches.
+        """Refused: a graph has no values, and so no branches; parameters, constants and layers that are not applied are there, thus True.
 
         Raises:
-            TypeError: always.
+            TypeError: it stands for a value in a graph.
         """
         raise TypeError(
             f"{self!r} is no condition: it has no value while the graph is built. C.element_select(condition, x, y) chooses between "

@@ -241,6 +241,9 @@ class _Holder(ArrayMixin, Variable):
 
     is_volatile = False
 
+    def __bool__(self) -> bool:
+        return True
+
     def __init__(self, shape: Any, init: Any, dtype: Any, device: DeviceDescriptor | None, name: str, needs_gradient: bool) -> None:
         self.device = device or use_default_device()
         self.backend = self.device.backend

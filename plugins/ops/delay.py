@@ -96,9 +96,10 @@ class PastValue(Op):
             self._recall(ctx, out, rows[continued])
 
     def remember(self, ctx: Context, x: Any) -> None:
-        """Keep the last steps of the sequences, which the next minibatch may continue."""
+        """Keep the last steps of the sequences, which the next minibatch may continue; those before them are over."""
         layout = _of_sequences(ctx.layout)
         if layout.continues is None or self.steps_back < 0:
+            self._last_steps.pop(ctx.training, None)
             return
         steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.steps_back, 0)
         there = steps >= 0

@@ -263,6 +263,7 @@ def test_a_sequence_cannot_go_on_that_was_not_there() -> None:
 def test_sequences_that_came_without_flags_cannot_go_on() -> None:
     x = C.sequence.input_variable((), name="x")
     y = C.sequence.past_value(x)
+    y.eval({x: ([np.float32([7, 8])], [True])})
     y.eval({x: [np.float32([1, 2])]})
     with pytest.raises(ValueError, match=r"came with flags of new sequences too: \(data, \[True, \.\.\.\]\)"):
         y.eval({x: ([np.float32([3])], [False])})

@@ -15,7 +15,7 @@ f, W, two = C.relu(x), C.parameter(3, init=[1, 2, 3], name="W"), C.constant(2)
 ALL = pytest.mark.parametrize("value", [x, C.placeholder(), f, f.output, f.root_function, W, two, C.combine(x, y)])
 
 
-@ALL
+@pytest.mark.parametrize("value", [x, C.placeholder(), f, f.output, f.root_function, W * 2, C.combine(x, y)])
 @pytest.mark.parametrize(
     "use", [lambda v: 1 if v else 2, lambda v: not v, lambda v: v or 1, lambda v: v and 1, lambda v: any([v]), lambda v: assert_(v), bool]
 )
@@ -26,6 +26,22 @@ def test_a_condition_is_refused(use: Callable[[Any], Any], value: Any) -> None:
 
 def assert_(value: Any) -> None:
     assert value
+
+
+@pytest.mark.parametrize("value", [W, two, C.layers.Dense(2), C.layers.Dropout(0.5), C.layers.Sequential([C.relu, C.layers.Dense(1)])])
+def test_what_may_be_there_or_not_is_there(value: Any) -> None:
+    """Layers of others ask whether there is a bias, or a dropout to apply."""
+    assert value
+    assert (value or None) is value
+
+
+def test_values_of_a_function_that_is_being_made_are_no_conditions() -> None:
+    def branch(v: Any) -> Any:
+        return v if C.greater(v, 0) else -v
+
+    for make in (C.Function, C.BlockFunction("Branch", "")):
+        with pytest.raises(TypeError, match=r"Greater.* is no condition"):
+            make(branch)
 
 
 @ALL
