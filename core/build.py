@@ -324,7 +324,7 @@ def _check_sequences(order: Sequence[Primitive]) -> None:
     no_sequences = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
     if delay is None or not no_sequences:
         return
-    inputs = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
+    inputs: list[Variable] = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
     if any(v.has_sequence_axis() for v in inputs):
         found, remedy = no_sequences, "repeat it along a sequence with sequence.broadcast_as, or keep the sequence axis that it had"
     else:
