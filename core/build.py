@@ -321,10 +321,11 @@ def _check_sequences(order: Sequence[Primitive]) -> None:
         return
     along = [node for node in order if any(output.spec.axes is None for output in node.outputs)]
     delay = next((node for node in along if node.op.steps_back), None)
-    no_sequences = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
+    no_sequences: list[Variable] = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
     if delay is None or not no_sequences:
         return
-    inputs: list[Variable] = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
+    inputs = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
+    found: Sequence[Variable]
     if any(v.has_sequence_axis() for v in inputs):
         found, remedy = no_sequences, "repeat it along a sequence with sequence.broadcast_as, or keep the sequence axis that it had"
     else:

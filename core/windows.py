@@ -111,16 +111,18 @@ def along_axes(
             channels makes no difference.
     """
     if reduction_rank == 0:
-        strides, dilation, padding = (given[1:] if len(given) == rank else given for given in (strides, dilation, padding))
-        spatial = rank - 1
         return (
-            (1, *per_axis(strides, spatial, "strides")),
-            (1, *per_axis(dilation, spatial, "dilation")),
-            (False, *per_axis(padding, spatial, "auto_padding")),
+            (1, *_per_spatial_axis(strides, rank, "strides")),
+            (1, *_per_spatial_axis(dilation, rank, "dilation")),
+            (False, *_per_spatial_axis(padding, rank, "auto_padding")),
         )
     # One dilation for all axes is meant for the window, not for the channels.
     dilation = (1, *per_axis(dilation, rank - 1, "dilation")) if len(dilation) < rank else dilation
     return per_axis(strides, rank, "strides"), dilation, per_axis(padding, rank, "auto_padding")
+
+
+def _per_spatial_axis(values: Sequence[Any], rank: int, what: str) -> tuple[Any, ...]:
+    return per_axis(values[1:] if len(values) == rank else values, rank - 1, what)
 
 
 @lru_cache(maxsize=1024)

@@ -367,6 +367,15 @@ def convolution(
 TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")
 
 
+def _padding_of(filters: Any, given: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Flags for all axes of a kernel whose channels are to be inferred, and thus spanned; else what is given."""
+    shape: Shape = getattr(filters, "shape", ())
+    if len(shape) < 3 or shape[1] != InferredDimension:
+        return given
+    spatial = len(shape) - 2
+    return (False, *given[:1] * (spatial - len(given)), *given[-spatial:])
+
+
 @operator(
     sample(TRANSPOSED, (3, 2, 3), auto_padding=[False], expected=_scattered()),
     sample(TRANSPOSED, (3, 2, 3), auto_padding=SPATIAL, strides=2, expected=_scattered(2, lower=1)),
@@ -375,15 +384,6 @@ TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")
     sample(Operand((2, 1, 3), kind="parameter"), (2, 4), auto_padding=[False], expected=_scattered()),
     sample(KERNEL, (3, 4), auto_padding=[False], reduction_rank=0, expected=lambda w, x: _scattered()(w[None, None], x[None])),
 )
-def _padding_of(filters: Any, given: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Flags for all axes of a kernel whose channels are to be inferred, and thus spanned; else what is given."""
-    shape = getattr(filters, "shape", ())
-    if len(shape) < 3 or shape[1] != InferredDimension:
-        return given
-    spatial = len(shape) - 2
-    return (False, *given[:1] * (spatial - len(given)), *given[-spatial:])
-
-
 def convolution_transpose(
     convolution_map: Any,
     operand: Any,
