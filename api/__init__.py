@@ -21,6 +21,8 @@ _plugins.load_plugins()
 from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402, I001
 from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, variables  # noqa: E402
 from cntk.axis import Axis  # noqa: E402
+from cntk.compatibility import complete_modules as _complete_modules  # noqa: E402
+from cntk.compatibility.members import complete_classes as _complete_classes  # noqa: E402
 from cntk.core import NDArrayView, Value, asarray, asvalue, user_function  # noqa: E402
 from cntk.core.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.random import AUTO_SEED as auto_select  # noqa: E402
@@ -42,18 +44,23 @@ __version__ = "2.7"
 
 DATATYPE = np.float32
 
-_SOURCES = (ops, learners, losses, metrics)
+_HOMES = {name: source for source in (metrics, losses, learners, ops) for name in source.__all__}
+"""Where names come from that are looked up when they are first used."""
 
 
 def __getattr__(name: str) -> Any:
-    for source in _SOURCES:
-        if name in source.__all__:
-            return getattr(source, name)
+    if name in _HOMES:
+        return getattr(_HOMES[name], name)
+    if name in _plugins.learners:
+        return _plugins.learners.get(name)
     raise AttributeError(f"module 'cntk' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(name for source in _SOURCES for name in source.__all__)})
+    return sorted({*globals(), *_HOMES})
 
 
 __all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("annotations", "Any", "np")]
+
+_complete_modules()
+_complete_classes()

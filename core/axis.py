@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import ClassVar
+from typing import Any, ClassVar
 
 UNCHECKED_INDEX = 2**31 - 1
 _NEW_LEADING = UNCHECKED_INDEX - 1
@@ -125,6 +125,9 @@ class Axis:
 
     def __hash__(self) -> int:
         return hash(self._name)
+
+    def __reduce__(self) -> Any:
+        return Axis, (self._name, self._ordered) if self._index is None else (self._index,)
 
     def __repr__(self) -> str:
         return f"Axis('{self._name}')"

@@ -76,7 +76,7 @@ class Block(Primitive):
 
     @property
     def block_root(self) -> Function:
-        return self.composite
+        return self.composite.root_function
 
     @property
     def block_arguments_mapping(self) -> tuple[tuple[Variable, Variable], ...]:
@@ -121,24 +121,21 @@ class Block(Primitive):
 
 
 def combine(*operands: Any, name: str = "") -> Composite:
-    """Gather several results into one function; operands with several outputs are flattened.
+    """Gather several results into one function; operands with several outputs are flattened, and of nothing comes one without outputs.
 
     Args:
         operands: functions and variables, or one list or tuple of them.
         name: a name for the function.
 
     Raises:
-        ValueError: there is nothing to combine.
+        TypeError: an operand is no function or variable.
 
     >>> x = C.input_variable(2)
     >>> print(C.combine(x + 1, x * 2))
     Composite(Tensor[2]) -> Tuple[Tensor[2], Tensor[2]]
     """
     given = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
-    variables = as_outputs(given, "combine: expected functions and variables")
-    if not variables:
-        raise ValueError("combine: expected at least one function or variable")
-    return Composite(Combine(variables, name))
+    return Composite(Combine(as_outputs(given, "combine: expected functions and variables"), name))
 
 
 def as_outputs(items: Any, expected: str = "expected a Variable or Function") -> list[Variable]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import plugins
+from . import graph, plugins
 from .dtypes import as_dtype
-from .op import ALL, Op, Which, includes
+from .foreign import as_data
+from .op import Elementwise, Op, includes
 from .options import option
 from .shape import is_concrete
+from .source import warn_at
 from .spec import DynamicAxesError, Spec
 from .tensor import ArrayMixin
 from .types import VariableType
-from .variable import Constant, Input, Number, Output, Parameter, Variable, has_inferred_dimensions
+from .variable import Constant, Input, Literal, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
 
 if TYPE_CHECKING:
     from .nodes import Composite, Primitive
@@ -31,6 +34,10 @@ class Presuming(IntEnum):
     """Results have the types that the known operands tell."""
     INITIAL_STATES = 2
     """The same; and an unknown value has the shape of the initial state of its delay."""
+    CONSTANTS = 3
+    """Nothing but the element type of constants beside operands of unknown type."""
+    ELEMENTWISE = 4
+    """Results of element-wise operators have the types that their known operands tell; from these, layers take their widths."""
 
 
 def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
@@ -41,34 +48,52 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
     """
     from .nodes import Composite, Primitive
 
-    return Composite(Primitive(op, as_variables(op.op_name, operands, op.uniform_inputs), name))
+    return Composite(Primitive(op, as_variables(op.op_name, operands, op.array_types), name))
 
 
-def as_variables(op_name: str, operands: Sequence[Any], uniform: Which = ALL) -> list[Variable]:
-    """Turn operands into variables; numbers, arrays and the *uniform* constants take the element type of the other operands."""
-    if len(operands) == 1 and isinstance(operands[0], np.ndarray) and operands[0].dtype.kind in "iub":
-        operands = [operands[0].astype(np.float32)]
+def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[int] = (2,)) -> list[Variable]:
+    """Turn operands into variables.
+
+    Numbers, lists and arrays take the element type of the variables, and wait for it where that is not known yet.
+
+    Args:
+        op_name: what errors call the operator.
+        operands: variables, functions, numbers, lists and arrays.
+        array_types: see :attr:`Op.array_types`.
+
+    Raises:
+        ValueError, TypeError: as for :func:`as_variable`.
+    """
+    operands = [as_data(op_name, operand) for operand in operands]
     variables = [_variable_of(operand) for operand in operands]
-    dtype = _common_dtype(operands, variables)
-    if dtype is None and any(v is not None for v in variables) and option("dtype", None) is None:
-        return [Number(x) if isinstance(x, (bool, int, float)) else as_variable(x, None, op_name) for x in operands]
-    dtype = dtype or as_dtype(option("dtype", np.float32))
-    found = [as_variable(operand, dtype, op_name) for operand in operands]
-    return [
-        _cast(v, dtype) if isinstance(v, Constant) and v.dtype is not dtype and includes(uniform, i) else v for i, v in enumerate(found)
-    ]
+    found = [v for v in variables if v is not None]
+    if len(found) == len(operands):
+        return found
+    keeps_types = len(operands) in array_types
+    if not keeps_types:
+        operands = [x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype.kind in "iub" else x for x in operands]
+    wanted = option("dtype", None)
+    dtype = _firm_dtype(found)
+    if dtype is None and wanted is None and any(not isinstance(v, Constant) for v in found):
+        return [Literal(_number_or_array(x, op_name)) if v is None else v for x, v in zip(operands, variables, strict=True)]
+    if dtype is None and keeps_types:
+        dtype = _widest_dtype(operands)
+    dtype = dtype or as_dtype(wanted or np.float32)
+    return [as_variable(operand, dtype, op_name) for operand in operands]
 
 
-def _common_dtype(operands: Sequence[Any], variables: Sequence[Variable | None]) -> Any:
-    """Element type of the first operand that has one: variables count before constants, constants before arrays; None if none has."""
-    typed = [v for v in variables if v is not None and v.dtype is not None]
-    fixed = [v.dtype for v in typed if not isinstance(v, Constant)] or [v.dtype for v in typed]
-    arrays = [x.dtype.type for x in operands if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind == "f"]
-    return (fixed or arrays or [None])[0]
+def _firm_dtype(variables: Sequence[Variable]) -> Any:
+    """Element type of what has one: variables count before constants, which count only where there is nothing else; None if none has."""
+    others = [v for v in variables if not isinstance(v, Constant)]
+    return next((v.spec.dtype for v in others or variables if v.spec.dtype is not None), None)
 
 
-def _cast(constant: Constant, dtype: Any) -> Variable:
-    return plugins.ops.get("cast")(constant, dtype).output
+def _widest_dtype(operands: Sequence[Any]) -> Any:
+    """The most precise type of NumPy operands, with float32 for what has no type; None where there is none of them."""
+    arrays = [x.dtype for x in operands if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind == "f"]
+    if not arrays:
+        return None
+    return np.result_type(*arrays, *([np.float32] if len(arrays) < len(operands) else [])).type
 
 
 def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Variable:
@@ -81,18 +106,28 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
     variable = _variable_of(operand)
     if variable is not None:
         return variable
+    given = _number_or_array(operand, op_name)
+    own = given.dtype.type if isinstance(given, np.ndarray) and not isinstance(operand, (list, tuple)) else None
+    return Constant(given, dtype=dtype or own)
+
+
+def _number_or_array(operand: Any, op_name: str) -> Any:
+    """What a constant can be made of."""
     if isinstance(operand, ArrayMixin):
         operand = operand.asarray()
-    if isinstance(operand, (np.ndarray, np.generic)):
+    operand = as_data(op_name, operand)
+    if isinstance(operand, np.generic):
+        operand = operand.item()
+    if isinstance(operand, np.ndarray):
         if operand.dtype.kind != "f":
             raise ValueError(
                 f"{op_name}: an array operand must hold floating-point numbers, got {operand.dtype}; convert it with .astype(np.float32)"
             )
-        return Constant(operand, dtype=dtype or operand.dtype.type)
+        return operand
     if isinstance(operand, VariableType):
         raise ValueError(f"{op_name}: the operand is a type object, {operand}; did you mean to pass 'input_variable(**{operand})'?")
     if isinstance(operand, (bool, int, float)):
-        return Constant(operand, dtype=dtype)
+        return operand
     if isinstance(operand, (list, tuple)):
         try:
             array = np.asarray(operand, dtype=np.float64)
@@ -100,7 +135,7 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
             raise TypeError(f"{op_name}: cannot make a constant of {operand!r}; expected numbers in rows of equal length") from None
         if array.size == 0:
             raise ValueError(f"{op_name}: an empty list is no operand")
-        return Constant(array, dtype=dtype)
+        return array
     raise TypeError(
         f"{op_name}: expected a variable, function, number, list or array as operand, got {type(operand).__name__} {operand!r:.80}"
     )
@@ -126,10 +161,13 @@ def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Sp
     Raises:
         ValueError: its operands do not go together; the message names op, operands and the user's line.
     """
-    _type_numbers(node)
-    specs = [variable.spec for variable in node.inputs]
-    if presuming:
-        return presume(node.op, specs, [isinstance(v, (Input, Parameter, Constant)) and not v.in_block for v in node.inputs], presuming)
+    specs = _operand_specs(node, presuming)
+    if presuming not in (Presuming.NOTHING, Presuming.CONSTANTS):
+        fixed = [isinstance(v, (Input, Parameter, Constant)) and not v.in_block for v in node.inputs]
+        results = presume(node.op, specs, fixed, presuming)
+        if presuming is Presuming.ELEMENTWISE and results[0].shape is not None and all(spec.shape is not None for spec in specs):
+            node.first_seen = specs
+        return results
     if any(spec.shape is None for spec in specs):
         return (Spec(),) * node.op.outputs
     try:
@@ -141,13 +179,41 @@ def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Sp
     return result if isinstance(result, tuple) else (result,)
 
 
-def _type_numbers(node: Primitive) -> None:
-    """Let numbers take the element type of the other operands, as soon as that is known."""
-    numbers = [v for v in node.inputs if isinstance(v, Number) and v.spec.dtype is None]
-    if numbers:
-        known = next((v.spec.dtype for v in node.inputs if v.spec.dtype is not None), None)
-        for number in numbers:
-            number.take_type(known)
+def _operand_specs(node: Primitive, presuming: Presuming) -> list[Spec]:
+    """Types of the operands; constants and parameters without one get the element type of the others, and have none while that is open."""
+    specs = [variable.spec for variable in node.inputs]
+    constants = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Constant)}
+    untyped = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Parameter) and v.spec.dtype is None}
+    if not constants and not untyped:
+        return specs
+    dtype = _firm_dtype(node.inputs)
+    if dtype is None and constants and len(constants) + len(untyped) == len(specs):
+        dtype = next(iter(constants.values())).dtype
+    for i, parameter in untyped.items():
+        parameter.take_type(dtype)
+        specs[i] = parameter.spec
+    if dtype is None and presuming is Presuming.CONSTANTS:
+        dtype = next(iter(constants.values())).dtype
+    for i, constant in constants.items():
+        if isinstance(constant, Literal) and dtype is not None:
+            constant.take_type(dtype)
+        if constant.spec.dtype is not dtype and includes(node.op.uniform_inputs, i):
+            if dtype is not None:
+                node.replace_inputs({constant: _cast(constant, dtype)})
+            specs[i] = replace(constant.spec, dtype=dtype)
+        else:
+            specs[i] = constant.spec
+    return specs
+
+
+def _cast(constant: Constant, dtype: Any) -> Variable:
+    return plugins.ops.get("cast")(constant, dtype).output
+
+
+def presumed_dtype(variables: Sequence[Variable]) -> Any:
+    """The element type that operands seem to have while placeholders leave it open, constants coming last; None for none."""
+    ordered = sorted(variables, key=lambda variable: (isinstance(variable, Constant), variable.spec.dtype is None))
+    return next((variable.dtype for variable in ordered if variable.dtype is not None), None)
 
 
 def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], presuming: Presuming) -> tuple[Spec, ...]:
@@ -159,6 +225,10 @@ def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], presuming: Pre
         fixed: which of the operands do not change any more.
         presuming: what to go by.
     """
+    if presuming is Presuming.ELEMENTWISE and any(spec.shape is None for spec in specs):
+        tells = isinstance(op, Elementwise) and any(spec.shape is not None and spec.dims != (1,) * spec.rank for spec in specs)
+        if not tells:
+            return (Spec(),) * op.outputs
     if presuming is Presuming.INITIAL_STATES and op.steps_back and specs[0].shape is None:
         specs = [specs[0].but(shape=specs[1].shape), *specs[1:]]
     open_ones = [spec if is_fixed else spec.but(shape=None) for spec, is_fixed in zip(specs, fixed, strict=True)]
@@ -193,13 +263,18 @@ def infer_again(order: Sequence[Primitive], presuming: Presuming = Presuming.NOT
     """
     if not _has_cycle(order):
         return _sweep(order, presuming)
+    if not presuming and any(has_inferred_dimensions(variable) for node in order for variable in node.inputs):
+        _look_first(order)
     changed = _settle(order, presuming or Presuming.KNOWN_OPERANDS)
     if presuming:
         return changed
     if not _all_known(order):
         changed = _settle(order, Presuming.INITIAL_STATES) or changed
     changed = _settle(order, Presuming.NOTHING) or changed
+    if not _all_typed(order):
+        changed = _settle(order, Presuming.CONSTANTS) or changed
     _tell_what_is_wrong(order)
+    _check_sequences(order)
     return changed
 
 
@@ -207,11 +282,30 @@ def _all_known(order: Sequence[Primitive]) -> bool:
     return all(output.spec.shape is not None for node in order for output in node.outputs)
 
 
+def _look_first(order: Sequence[Primitive]) -> None:
+    """Let primitives note the operands' types that show before anything is known of the recurrences, and forget these types."""
+    before = [(output, output.spec) for node in order for output in node.outputs]
+    _sweep(order, Presuming.ELEMENTWISE)
+    for output, spec in before:
+        output.spec = spec
+
+
+def _all_typed(order: Sequence[Primitive]) -> bool:
+    """Whether element types are known, or cannot be, as operands from outside have none."""
+    if any(v.spec.dtype is None for v in _given(order) if not isinstance(v, Literal)):
+        return True
+    return all(output.spec.dtype is not None for node in order for output in node.outputs)
+
+
+def _given(order: Sequence[Primitive]) -> Iterator[Variable]:
+    """Operands from outside."""
+    members = set(order)
+    return (v for node in order for v in node.inputs if not isinstance(v, Output) or v.owner not in members)
+
+
 def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
     """Raise the error behind types that are still unknown, though those of all operands from outside are known."""
-    members = set(order)
-    given = (v for node in order for v in node.inputs if not isinstance(v, Output) or v.owner not in members)
-    if any(variable.spec.shape is None for variable in given):
+    if any(variable.spec.shape is None for variable in _given(order)):
         return
     for node in order:
         if any(output.spec.shape is None for output in node.outputs):
@@ -219,6 +313,24 @@ def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
                 _from_known(node.op, [variable.spec for variable in node.inputs])
             except (ValueError, TypeError, RuntimeError) as error:
                 raise explained(error, node) from None
+
+
+def _check_sequences(order: Sequence[Primitive]) -> None:
+    """Refuse a recurrence that runs along no sequence, for all of its operands that differ from sample to sample are none."""
+    if any(variable.spec.axes is None for variable in _given(order)):
+        return
+    along = [node for node in order if any(output.spec.axes is None for output in node.outputs)]
+    delay = next((node for node in along if node.op.steps_back), None)
+    no_sequences = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
+    if delay is None or not no_sequences:
+        return
+    inputs = [v for v in graph.leaves_behind(no_sequences) if isinstance(v, (Input, Placeholder))]
+    if any(v.has_sequence_axis() for v in inputs):
+        found, remedy = no_sequences, "repeat it along a sequence with sequence.broadcast_as, or keep the sequence axis that it had"
+    else:
+        found, remedy = inputs, "declare it with sequence.input_variable"
+    names = ", ".join(map(repr, found))
+    raise explained(RuntimeError(f"a recurrence runs along sequences, but {names} has no sequence axis; {remedy}"), delay)
 
 
 def _sweep(order: Sequence[Primitive], presuming: Presuming) -> bool:
@@ -252,11 +364,30 @@ def _has_cycle(order: Sequence[Primitive]) -> bool:
 
 
 def _resolve(node: Primitive, specs: list[Spec]) -> list[Spec]:
-    shapes = node.op.resolve(*specs)
-    for variable, shape in zip(node.inputs, shapes, strict=True):
-        if isinstance(variable, (Parameter, Constant)) and has_inferred_dimensions(variable) and is_concrete(shape):
-            variable.set_shape(tuple(shape))
-    return [variable.spec for variable in node.inputs]
+    """Fill in parameters' dimensions.
+
+    As in CNTK, operands behind a recurrence count with the shape that they showed at first, if others have but come before its axes since.
+    """
+    for seen in (node.first_seen or specs, specs):
+        if all(later.dims[later.rank - first.rank :] == first.dims for first, later in zip(seen, specs, strict=True)):
+            for variable, shape in zip(node.inputs, node.op.resolve(*seen), strict=True):
+                if isinstance(variable, (Parameter, Constant)) and has_inferred_dimensions(variable) and is_concrete(shape):
+                    variable.set_shape(tuple(shape))
+            specs = [variable.spec for variable in node.inputs]
+    return specs
+
+
+def warn_of_repetition(node: Primitive) -> None:
+    """Warn at the user's line where a value without sequence axis is compared with every step of a sequence."""
+    compared = [v for v in node.inputs if v.spec.axes]
+    if len({len(v.dynamic_axes) for v in compared}) == 2:
+        short, long = sorted(compared, key=lambda v: len(v.dynamic_axes))[:: len(compared) - 1]
+        a, b = (f"{v.name or v.kind} ({v.spec})" for v in (short, long))  # without uids: the warning is the same for each copy
+        warn_at(
+            f"{node.op_name}: {a} has no sequence axis and is compared with every step of {b}; take one step of each sequence with "
+            "sequence.last or a Fold, or say that this is meant with sequence.broadcast_as",
+            node.line,
+        )
 
 
 def explained(error: Exception, node: Primitive) -> Exception:

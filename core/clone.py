@@ -13,7 +13,7 @@ from .function import CloneMethod, Function
 from .nodes import Composite, Primitive
 from .placeholders import depending_on, latest_behind, note_bound, open_primitives
 from .spec import Spec
-from .variable import Constant, Input, Number, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
+from .variable import Constant, Input, Literal, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
 
 graph_version = itertools.count(1)
 """Counts changes to existing graphs, so that programs compiled before one are not used after it."""
@@ -70,8 +70,8 @@ def _are_kept(leaves: Sequence[Variable], method: CloneMethod) -> bool:
 
 
 def _copy_leaf(leaf: Variable, method: CloneMethod) -> Variable:
-    if isinstance(leaf, Number) and leaf.dtype is None:
-        return Number(leaf.number)
+    if isinstance(leaf, Literal) and leaf.spec.dtype is None:
+        return Literal(leaf.given)
     if isinstance(leaf, (Parameter, Constant)):
         if method is CloneMethod.share:
             return leaf

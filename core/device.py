@@ -77,6 +77,9 @@ class DeviceDescriptor:
     def __hash__(self) -> int:
         return hash((self._kind, self._id))
 
+    def __reduce__(self) -> Any:
+        return DeviceDescriptor, (self._kind, self._id)
+
     def __repr__(self) -> str:
         return "CPU" if self._kind == DeviceKind.CPU else f"GPU[{self._id}]"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 import threading
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,6 +17,7 @@ from .feed import Feed, feed, match_arguments
 from .function import Function
 from .graph import depth_first_search, leaves_of
 from .program import Program
+from .source import warn_user
 from .sparse import RowSparse, SparseRows
 from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .value import Lease, is_csr
@@ -91,12 +91,12 @@ def _variable_of(key: Any) -> Variable | None:
     return key.output if isinstance(key, Function) and len(key.outputs) == 1 else None
 
 
-def feeds_for(program: Program, arguments: Any) -> Iterable[Feed]:
-    """Convert a user's arguments for a program's inputs."""
+def feeds_for(program: Program, arguments: Any, function: Function | None = None) -> Iterable[Feed]:
+    """Convert a user's arguments for a program's inputs, and warn of data that is for none of the function's."""
     plain = program.plain_inputs.feeds(arguments)
     if plain is not None:
         return plain
-    found = match_arguments(program.arguments, arguments)
+    found = match_arguments(program.arguments, arguments, function)
     return [feed(variable, found[variable]) for variable in program.arguments]
 
 
@@ -111,11 +111,13 @@ def forward(
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
     roots = list(function.outputs) if outputs is None else as_outputs(outputs)
+    if not roots:
+        raise ValueError(f"{function} cannot be evaluated without outputs; name at least one to compute")
     kept = as_outputs(keep_for_backward) if keep_for_backward else []
     every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
-    feeds = feeds_for(program, _by_argument(function, program, arguments))
+    feeds = feeds_for(program, _by_argument(function, program, arguments), function)
     run = program.start([_own(fed) for fed in feeds] if kept else feeds)
     try:
         with run.guard():
@@ -165,7 +167,7 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     extra = as_outputs(outputs or ())
     every = list(dict.fromkeys([root, *(_within(function, extra) if extra else ())]))
     program = program_for(function, every, device, by, [root], training=True)
-    run = program.start(feeds_for(program, _by_argument(function, program, at)))
+    run = program.start(feeds_for(program, _by_argument(function, program, at), function))
     try:
         with run.guard():
             run.forward()
@@ -233,6 +235,9 @@ class State:
         self._run: Run | None = run
         self.roots = tuple(roots)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("the state of a forward pass is in the memory that backward works in, and cannot be pickled or copied")
+
     def take(self) -> Run:
         """The forward pass's run; it is there once.
 
@@ -287,7 +292,7 @@ def _read(run: Run, variable: Variable, array: Any, device: Any, as_numpy: bool)
     if isinstance(array, (SparseRows, RowSparse)) and not as_numpy:
         return sparse_value_of(array.to_csr(backend), array.shape, axes, layout, device)
     if isinstance(array, SparseRows):
-        warnings.warn(f"{variable!r} is sparse and is given as {csr.type_name()}", UserWarning, stacklevel=2)
+        warn_user(f"{variable!r} is sparse and is given as {csr.type_name()}")
         return unfeed_sparse(array.to_csr(backend), array, axes, layout)
     if isinstance(array, RowSparse):
         array = array.to_dense(backend.xp)

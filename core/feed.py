@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +9,10 @@ import numpy as np
 
 from .csr import csr_matrix_of
 from .dtypes import dtype_name
+from .foreign import as_data
 from .layout import Layout
-from .shape import Shape, is_concrete, size_of
+from .shape import Shape, is_concrete, reshaped, size_of
+from .source import warn_user
 from .sparse import SparseRows, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
@@ -31,12 +32,22 @@ class Feed(NamedTuple):
     continues: Any = None
 
 
-def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable, Any]:
+def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = None) -> dict[Variable, Any]:
     """Find the data of each wanted input in what a user passed: a dictionary by variable or name, or one input's data.
 
+    A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
+
+    Args:
+        wanted: the inputs that data is needed for.
+        arguments: what the user passed.
+        function: what is evaluated, whose other arguments may have data as well; data of further variables is warned of.
+
     Raises:
-        ValueError: an input is missing, a name is unknown or not unique, or there is no telling which input data is for.
+        ValueError: an input is missing, a name is unknown or not unique, there is no telling which input data is for, or flags are given
+            for all inputs and for one of them, too.
     """
+    if isinstance(arguments, tuple) and len(arguments) == 2 and isinstance(arguments[0], dict):
+        return _with_flags_for_all(match_arguments(wanted, arguments[0], function), arguments[1])
     if arguments is None or (isinstance(arguments, dict) and not arguments):
         if wanted:
             raise ValueError(f"the function expects {len(wanted)} arguments, got none; give data for {_listed(wanted)}")
@@ -47,15 +58,36 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any) -> dict[Variable
         return {wanted[0]: arguments}
     found: dict[Variable, Any] = {}
     for key, data in arguments.items():
-        found[key if isinstance(key, Variable) else match_name(wanted, key)] = data
+        found[key if isinstance(key, Variable) else match_name(wanted, key, function)] = data
     missing = [v for v in wanted if v not in found]
     if missing:
         raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
+    if function is not None and len(found) > len(wanted):
+        known = function.arguments
+        foreign = [v for v in found if v not in known]
+        if foreign:
+            warn_user(f"data for {_listed(foreign)} is not used: the arguments of {function} are {_listed(known)}")
     return found
 
 
-def match_name(wanted: Sequence[Variable], name: Any) -> Variable:
-    """The input with this name, or the output of this function.
+def _with_flags_for_all(data: dict[Variable, Any], flags: Any) -> dict[Variable, Any]:
+    if flags is None:
+        return data
+    for variable, own in data.items():
+        if _has_flags(own):
+            raise ValueError(f"{variable!r} has flags of its own, and there are some for all inputs: {flags!r:.80}; give them once")
+    return {variable: (own, flags) for variable, own in data.items()}
+
+
+def _has_flags(data: Any) -> bool:
+    """Whether it is a pair of data and flags that say which of the sequences are new."""
+    if not (isinstance(data, tuple) and len(data) == 2):
+        return False
+    return isinstance(data[1], (list, tuple)) or (isinstance(data[1], np.ndarray) and data[1].dtype == bool)
+
+
+def match_name(wanted: Sequence[Variable], name: Any, function: Any = None) -> Variable:
+    """The input with this name, or the argument of *function*, where that is given; or the output of a function that stands for its name.
 
     Raises:
         ValueError: there is not exactly one, or *name* is something else.
@@ -66,6 +98,9 @@ def match_name(wanted: Sequence[Variable], name: Any) -> Variable:
             return owner
         raise ValueError(f"data is given by variable or by name, got the key {name!r}")
     named = [v for v in wanted if v.name == name]
+    if not named and function is not None:
+        wanted = function.arguments
+        named = [v for v in wanted if v.name == name]
     if len(named) != 1:
         why = "no input has" if not named else f"{len(named)} inputs have"
         raise ValueError(f"{why} the name '{name}'; the inputs are {_listed(wanted)}")
@@ -84,18 +119,21 @@ def feed(variable: Variable, data: Any) -> Feed:
     """
     data = getattr(data, "value_to_feed", data)
     continues = None
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], (list, tuple)):
+    if _has_flags(data):
         data, starts = _with_starts(variable, *data)
         continues = np.where(starts, -1, np.arange(len(starts)))
     axes = variable.dynamic_axes
     if isinstance(data, NDArrayView):
         data = Value(data)
+    data = as_data(variable, data)
     dims = variable.spec.dims
     if isinstance(data, Value):
+        data = _in_samples_of(variable, data)
         dims = _dims_of_value(variable, data)
         continues = data.continues
         if len(axes) == 2 and data.packed is not None:
-            fed = _feed_packed(variable, *data.packed, dims)
+            rows, lengths = data.packed
+            fed = _feed_packed(variable, rows, lengths, dims)
             return fed if continues is None else fed._replace(continues=continues)
         data = _of_value(variable, data)
     if not axes:
@@ -109,7 +147,14 @@ def feed(variable: Variable, data: Any) -> Feed:
 def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple[Any, Sequence[bool]]:
     """Data with flags that say which of the sequences are new; what lies along the first axis of an array are then the sequences."""
     if len(variable.dynamic_axes) < 2:
-        raise ValueError(f"{variable!r} has no sequence axis, so its data cannot say which sequences start or continue")
+        raise ValueError(
+            f"{variable!r} has no sequence axis, so its data cannot say which sequences start or continue; "
+            "give flags with the data of inputs that have one: {x: (data, flags), y: data}"
+        )
+    data = getattr(data, "value_to_feed", data)
+    for flag in starts:
+        if not isinstance(flag, (bool, np.bool)):
+            raise ValueError(f"{variable!r}: flags that say which sequences are new are True or False, got {flag!r:.80}")
     if isinstance(data, Value) or is_csr(data):
         raise ValueError(f"{variable!r}: flags that say which sequences are new go with a list or an array, got {type(data).__name__}")
     sequences = list(np.atleast_1d(data)) if isinstance(data, np.ndarray) else data
@@ -117,6 +162,17 @@ def _with_starts(variable: Variable, data: Any, starts: Sequence[bool]) -> tuple
     if len(starts) != count:
         raise ValueError(f"{variable!r}: {count} sequences are given, but {len(starts)} flags that say which of them are new")
     return sequences, starts
+
+
+def _in_samples_of(variable: Variable, value: Value) -> Value:
+    """A stream's minibatch in the static shape of the variable, whose elements may be arranged otherwise than the stream says."""
+    wanted, found = variable.spec.dims, value.sample_shape
+    if found is None or found == wanted or _fits(found, wanted):
+        return value
+    try:
+        return value.in_samples(reshaped(found, wanted))
+    except ValueError as error:
+        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}") from None
 
 
 def _dims_of_value(variable: Variable, value: Value) -> Shape:
@@ -378,6 +434,7 @@ def _rows_in(order: Any, matrix: Any) -> SparseRows:
 
 def _dense(variable: Variable, data: Any) -> Any:
     """An array of the variable's dtype from a number, an array or nested lists."""
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple, int, float)):
         try:
             return np.asarray(data, dtype=variable.dtype)
@@ -401,11 +458,9 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     if dtype == variable.dtype:
         return variable.dtype
     _require_numbers(variable, dtype)
-    warnings.warn(
+    warn_user(
         f"{variable!r} was given {dtype} data, which is converted to {dtype_name(variable.dtype)} on every call; "
-        f"convert it once with .astype(np.{dtype_name(variable.dtype)})",
-        UserWarning,
-        stacklevel=2,
+        f"convert it once with .astype(np.{dtype_name(variable.dtype)})"
     )
     return variable.dtype
 
@@ -440,6 +495,7 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
         return data
     if isinstance(data, NDArrayView):
         return Value(data)
+    data = as_data(variable, data)
     if isinstance(data, (list, tuple)) and variable.dynamic_axes:
         return _value_of_sequences(variable, data, seq_starts, device, read_only)
     array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)
@@ -476,7 +532,7 @@ def _sequence(variable: Variable, item: Any, position: int) -> Any:
         return _plain(variable, part)
     array = _dense(variable, part)
     if not array.flags.c_contiguous:
-        warnings.warn(f"{variable!r}: the array at position {position} is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+        warn_user(f"{variable!r}: the array at position {position} is not C-contiguous and is copied", RuntimeWarning)
     sequence = array[None] if array.ndim == len(wanted) else array
     if sequence.ndim != len(wanted) + 1 or not _fits(sequence.shape[1:], wanted) or not len(sequence):
         raise ValueError(f"{variable!r} takes sequences of shape {('steps', *wanted)}, got {array.shape} at position {position}")
@@ -492,8 +548,4 @@ def _plain(variable: Variable, matrix: Any) -> Any:
 
 def _warn_of_list(variable: Variable, count: int) -> None:
     if count > 1:
-        warnings.warn(
-            f"{variable!r} was given a list of {count} samples; one array with a leading batch axis is faster",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_user(f"{variable!r} was given a list of {count} samples; one array with a leading batch axis is faster")

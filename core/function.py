@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import graph
 from .model_files import ModelFormat
+from .options import get_global_option
 from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
 
@@ -119,17 +120,24 @@ class Function(TensorOps, metaclass=_FunctionType):
         """The result.
 
         Raises:
-            RuntimeError: there are several.
+            RuntimeError: there are several, or none.
         """
         outputs = self.outputs
         if len(outputs) != 1:
-            raise RuntimeError(f"{self} has {len(outputs)} outputs; choose one of .outputs")
+            many = f"{len(outputs)} outputs; choose one of .outputs" if outputs else "no outputs"
+            raise RuntimeError(f"{self} has {many}")
         return outputs[0]
 
     @property
     def arguments(self) -> tuple[Variable, ...]:
-        """Inputs and placeholders that values must be given for."""
-        return tuple(v for v in dict.fromkeys(self.inputs) if not isinstance(v, (Parameter, Constant)))
+        """Inputs and placeholders that values must be given for; with the global option ``python_operand_order`` set to False the right
+        operand of a product comes before the left, as in CNTK's engine."""
+        inputs = self.inputs if get_global_option("python_operand_order", True) else self._engine_inputs()
+        return tuple(v for v in dict.fromkeys(inputs) if not isinstance(v, (Parameter, Constant)))
+
+    def _engine_inputs(self) -> Sequence[Variable]:
+        """The inputs with the operands of products right before left."""
+        raise NotImplementedError
 
     @property
     def signature(self) -> tuple[Variable, ...]:
@@ -141,15 +149,16 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Parameters, in CNTK's order: depth first from the root."""
-        leaves = graph.leaves_of(self.root_function, engine_order=True)
-        return tuple(v for v in leaves if isinstance(v, Parameter))
+        """Parameters: for a primitive those among its operands, for a composite all, in CNTK's order: depth first from the root."""
+        return tuple(v for v in self._leaves() if isinstance(v, Parameter))
 
     @property
     def constants(self) -> tuple[Constant, ...]:
-        """Constants."""
-        leaves = graph.leaves_of(self.root_function, engine_order=True)
-        return tuple(v for v in leaves if isinstance(v, Constant))
+        """Constants, as for :attr:`parameters`."""
+        return tuple(v for v in self._leaves() if isinstance(v, Constant))
+
+    def _leaves(self) -> Iterable[Variable]:
+        return graph.leaves_of(self.root_function, engine_order=True)
 
     @property
     def placeholders(self) -> tuple[Placeholder, ...]:
@@ -173,7 +182,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @property
     def block_root(self) -> Function:
-        """The graph inside a block; ValueError for anything else."""
+        """The last operator of the graph inside a block; ValueError for anything else."""
         raise ValueError(f"{self} is not a block; block_root belongs to blocks (is_block)")
 
     @property
@@ -354,20 +363,26 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def __getitem__(self, key: Any) -> Any:
         """An output by number where there are several; otherwise slicing."""
-        if len(self.outputs) == 1 and self.root_function.op_name != "Combine":
+        if len(self.outputs) == 1:
             return super().__getitem__(key)
         if not isinstance(key, int):
             raise KeyError(f"{self} has several outputs; index them with an int, got {key!r}")
         return self.outputs[key]
 
-    def __iter__(self) -> Iterator[Variable]:
-        return iter(self.outputs)
+    def __iter__(self) -> Iterator[Any]:
+        """The outputs where there are several; otherwise the parts along the first static axis."""
+        return super().__iter__() if len(self.outputs) == 1 else iter(self.outputs)
+
+    def __bool__(self) -> bool:
+        from .python_function import under_construction
+
+        arguments = self.arguments
+        if not arguments or any(not isinstance(v, Placeholder) or v in under_construction() for v in arguments):
+            return super().__bool__()
+        return True
 
     def __len__(self) -> int:
         raise TypeError(f"{self} has no length; len(f.outputs) counts outputs")
-
-    def __bool__(self) -> bool:
-        return True
 
     # ---- evaluating: see core/evaluate.py ----
 
@@ -375,7 +390,8 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Compute the outputs.
 
         Args:
-            arguments: data by variable or name; or just the data, where there is one input.
+            arguments: data by variable or name; or just the data, where there is one input.  A pair of this and a list of bools says of
+                each sequence whether it is new, or goes on with the one in its place in the previous minibatch.
             outputs: variables to compute instead, any of the graph.
             device: where to compute; the default device where None.
             as_numpy: whether to return NumPy arrays rather than :class:`~cntk.core.Value` objects.
@@ -523,6 +539,25 @@ class Function(TensorOps, metaclass=_FunctionType):
         from .model_files import register_udf_deserialize_callback
 
         register_udf_deserialize_callback(op_name, callback)
+
+    # ---- pickles and copies: see core/pickling.py ----
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self)
+
+    def __copy__(self) -> Function:
+        from .pickling import shallow_copy
+
+        made: Function = shallow_copy(self)
+        return made
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Function:
+        from .pickling import deep_copy
+
+        made: Function = deep_copy(self, memo)
+        return made
 
     # ---- printing ----
 

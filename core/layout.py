@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .shape import Shape
 
 Index = npt.NDArray[np.intp]
 
@@ -135,8 +138,29 @@ class Layout:
 
     __hash__ = object.__hash__
 
+    @property
+    def shapes(self) -> Sequence[Shape] | None:
+        """Static shapes of the results that decided the layout; None where it was decided otherwise."""
+        return None
+
     def __str__(self) -> str:
         return f"{self.samples} samples" if self.lengths is None else f"sequences of {', '.join(map(str, self.lengths))} steps"
 
     def __repr__(self) -> str:
         return f"Layout({self.samples})" if self.lengths is None else f"Layout({self.samples}, lengths={self.lengths.tolist()})"
+
+
+class ComputedLayout(Layout):
+    """The layout of results that had to be computed to know it.
+
+    Attributes:
+        results: what was computed, for the operator to go on with.
+    """
+
+    def __init__(self, layout: Layout, shapes: Sequence[Shape], results: Any) -> None:
+        super().__init__(layout.samples, layout.lengths)
+        self._shapes, self.results = tuple(shapes), results
+
+    @property
+    def shapes(self) -> Sequence[Shape]:
+        return self._shapes

@@ -21,6 +21,9 @@ class Lock:
         """Open it, whoever holds it."""
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> Any:
+        return Lock, ()
+
     def __enter__(self) -> None:
         self._lock.acquire()
 

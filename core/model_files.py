@@ -176,10 +176,23 @@ def make_user_function(module: str, class_name: str, op_name: str, inputs: Seque
     Raises:
         RuntimeError: there is neither, or what it gives is no function.
     """
+    callback = callback_of(op_name) or _deserializer_of(module, class_name, op_name)
+    return checked_user_function(callback(inputs, name, state), op_name)
+
+
+def callback_of(op_name: str) -> Callback | None:
+    """What has been registered to make a user function anew."""
+    return _callbacks.get(op_name)
+
+
+def checked_user_function(made: Any, op_name: str) -> Function:
+    """The user function that has been made anew, with its results.
+
+    Raises:
+        RuntimeError: it is no function.
+    """
     from .function import Function
 
-    callback = _callbacks.get(op_name) or _deserializer_of(module, class_name, op_name)
-    made = callback(inputs, name, state)
     if not isinstance(made, Function):
         raise RuntimeError(f"the user function '{op_name}' was made anew as {type(made).__name__}; expected a Function")
     if made.root_function.op_name == op_name and hasattr(made.root_function, "refresh"):

@@ -6,11 +6,11 @@ what users hold.  Primitives that hold others are in ``block``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import graph
-from .build import Presuming, infer
+from .build import Presuming, infer, presumed_dtype, warn_of_repetition
 from .function import Function
 from .op import Op, includes
 from .placeholders import latest_behind
@@ -26,9 +26,13 @@ class Primitive(Function):
         op: the operator with its attributes.
         line: file and line where the user made it.
         latest_placeholder: what :mod:`~cntk.core.placeholders` has found out about those behind it.
+        presumed_dtype: element type of its results as long as placeholders leave that open: the one that some operand has.
+        first_seen: of one whose parameters have dimensions to be filled in, the operands' types that a recurrence showed first.
     """
 
     latest_placeholder: tuple[int, float] = (-1, 0)
+    presumed_dtype: Any = None
+    first_seen: list[Spec] | None = None
 
     def __init__(self, op: Op, inputs: Sequence[Variable], name: str = "", line: str | None = None) -> None:
         self.op = op
@@ -38,8 +42,8 @@ class Primitive(Function):
         self._custom: dict[str, Any] = {}
         self.line = line or user_line()
         specs = infer(self)
-        self._outputs = tuple(Output(self, i, spec, name) for i, spec in enumerate(specs))
-        self._pass_on_need()
+        self._outputs = tuple(Output(self, i, Spec(), name) for i in range(len(specs)))
+        self._take(specs)
 
     @property
     def root_function(self) -> Primitive:
@@ -57,9 +61,15 @@ class Primitive(Function):
     def inputs(self) -> tuple[Variable, ...]:
         return tuple(self._inputs)
 
+    def _engine_inputs(self) -> Sequence[Variable]:
+        return tuple(reversed(self.inputs)) if self.op.reversed_operands else self.inputs
+
     @property
     def outputs(self) -> tuple[Variable, ...]:
         return self._outputs
+
+    def _leaves(self) -> Iterable[Variable]:
+        return dict.fromkeys(self._inputs)
 
     def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
         """Infer the results' types again, after operands have changed; says whether a type did.
@@ -75,6 +85,10 @@ class Primitive(Function):
         for output, spec in zip(self._outputs, specs, strict=True):
             changed = changed or output.spec != spec
             output.spec = spec
+            if spec.dtype is None:
+                self.presumed_dtype = presumed_dtype(self._inputs)
+        if changed and self.op.compares:
+            warn_of_repetition(self)
         return self._pass_on_need() or changed
 
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
@@ -122,7 +136,12 @@ class Composite(Function):
 
     @property
     def inputs(self) -> tuple[Variable, ...]:
-        leaves = graph.leaves_of(self._root)
+        return self._in_declared_order(graph.leaves_of(self._root))
+
+    def _engine_inputs(self) -> Sequence[Variable]:
+        return self._in_declared_order(graph.leaves_of(self._root, engine_order=True))
+
+    def _in_declared_order(self, leaves: Sequence[Variable]) -> tuple[Variable, ...]:
         if not self.order:
             return tuple(leaves)
         among = set(leaves)

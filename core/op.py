@@ -80,6 +80,8 @@ class Op:
     """Whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters."""
     uniform_inputs: ClassVar[Which] = ALL
     """Operands of one element type: constants among them are cast to it, the others are taken as they are."""
+    array_types: ClassVar[tuple[int, ...]] = (2,)
+    """Numbers of operands of which NumPy arrays, where they meet no variable, keep the most precise type; else they become float32."""
     aligned: ClassVar[bool] = False
     """Whether operands arrive reshaped so that their static axes line up with the result's for broadcasting."""
     layout_inputs: ClassVar[tuple[int, ...]] = ()
@@ -89,6 +91,8 @@ class Op:
     the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
     whole_sequences: ClassVar[bool] = False
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
+    compares: ClassVar[bool] = False
+    """Whether it compares results with targets, so that a target which is repeated along a sequence is worth a warning."""
     selects: ClassVar[bool] = False
     """Whether ``view`` gives a part of the operand, which need not be contiguous; it is used where all ops that read it take parts."""
     has_effects: ClassVar[bool] = False
@@ -242,11 +246,7 @@ class Elementwise(Op):
         return common.but(shape=shape)
 
     def resolve(self, *inputs: Spec) -> Sequence[Shape]:
-        known = [spec.dims for spec in inputs if InferredDimension not in spec.dims]
-        target = broadcast(*known) if known else None
-        if target is None:
-            return [spec.dims for spec in inputs]
-        return [_fill(spec.dims, target) for spec in inputs]
+        return lined_up_shapes(inputs)
 
     def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
         return [spec if spec.shape is not None else spec.but(shape=()) for spec in inputs]
@@ -277,6 +277,13 @@ class Elementwise(Op):
                 full = ctx.scratch("broadcast", grad.shape, grad.dtype)
                 self.gradient(i, ctx, full, grad, out, *inputs)
                 ctx.sum_to(full, dx)
+
+
+def lined_up_shapes(operands: Sequence[Spec]) -> list[Shape]:
+    """Shapes of operands that broadcast, where inferred dimensions are those of the others."""
+    known = [spec.dims for spec in operands if InferredDimension not in spec.dims]
+    target = broadcast(*known) if known else None
+    return [spec.dims if target is None else _fill(spec.dims, target) for spec in operands]
 
 
 def _fill(shape: Shape, target: Shape) -> Shape:

@@ -152,7 +152,9 @@ def set_global_option(key: str, value: Any) -> None:
     """Set an option for the whole process; for what no ``with`` block can surround.
 
     Args:
-        key: ``'align_axis'`` (axes count from the first static axis in ``x[...]``) or ``'python_operand_order'``.
+        key: ``'align_axis'``: 1 if the axes in ``x[...]`` begin with the dynamic ones, which take ``:`` (``x[:, 0]``), 0 if with the first
+            static one; ``'python_operand_order'``: False if ``Function.arguments`` lists the right operand of a product first. Other keys
+            are a program's own.
         value: its value.
 
     >>> C.set_global_option('align_axis', 0)

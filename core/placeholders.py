@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .graph import primitives_of
-from .variable import Number, Output, Placeholder, Variable
+from .variable import Literal, Output, Placeholder, Variable
 
 if TYPE_CHECKING:
     from .nodes import Primitive
@@ -28,7 +28,7 @@ def latest_behind(variable: Variable) -> float:
         return latest if era == _era else math.inf
     if isinstance(variable, Placeholder):
         return variable.number
-    return 0 if isinstance(variable, Number) or variable.spec.is_known else math.inf
+    return 0 if isinstance(variable, Literal) or variable.spec.is_known else math.inf
 
 
 def open_primitives(root: Primitive, since: float = 1) -> list[Primitive]:

@@ -6,7 +6,7 @@ is needed.  Sizes come later: a :class:`~cntk.core.workspace.Workspace` binds a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -45,9 +45,11 @@ class Program:
         backend: what it runs on.
         checked: whether every result is checked for NaN.
         passes: what makes it better while it is compiled; those that :func:`~cntk.core.passes.set_passes` chose where None.
+        bound: by argument of a block what it stands for, where roots lie inside blocks.
 
     Attributes:
         slots: all values.
+        bound: by argument of a block what it stands for, of all blocks met.
         instructions: operators in the order of the forward pass; the backward pass goes the other way.
         inputs, arguments: slots that data is fed to, and their variables.
         plain_inputs: the same, with the data that needs no conversion.
@@ -70,12 +72,13 @@ class Program:
         training: bool = False,
         checked: bool = False,
         passes: Sequence[Pass] | None = None,
+        bound: Mapping[Variable, Variable] | None = None,
     ) -> None:
         self.backend, self.training, self.checked = backend, training, checked
         self.slots: list[Slot] = []
         self.instructions: list[Instruction] = []
         self._slot_of: dict[Variable, int] = {}
-        self._bound: dict[Variable, Variable] = {}
+        self.bound: dict[Variable, Variable] = dict(bound or {})
         self._inserted: dict[tuple[str, tuple[int, ...], Axes | None], int] = {}
         for part in in_order(roots, self._owner_of):
             if isinstance(part, Cycle):
@@ -135,11 +138,11 @@ class Program:
     def _resolved(self, variable: Variable) -> Variable:
         """The variable itself, seen through blocks: what computes it, or where its data comes from."""
         while True:
-            if variable in self._bound:
-                variable = self._bound[variable]
+            if variable in self.bound:
+                variable = self.bound[variable]
             elif isinstance(variable, Output) and isinstance(variable.owner, Block):
                 block = variable.owner
-                self._bound.update(block.block_arguments_mapping)
+                self.bound.update(block.block_arguments_mapping)
                 variable = block.composite.outputs[variable.index]
             else:
                 return variable

@@ -46,6 +46,28 @@ def size_of(shape: Sequence[int]) -> int:
     return size
 
 
+def reshaped(old: Shape, new: Shape) -> Shape:
+    """Fill in the open dimension of *new* so that it has as many elements as *old*; it stays open while *old* is not known.
+
+    Raises:
+        ValueError: they cannot have the same number of elements, or several dimensions of *new* are open.
+    """
+    unknown = [dim for dim in old if dim < 0]
+    open_axes = [dim for dim in new if dim < 0]
+    if len(open_axes) > 1 and (not unknown or open_axes.count(InferredDimension) > 1):
+        raise ValueError(f"the new shape {new} leaves more than one dimension open")
+    if unknown:
+        return tuple(max(unknown) if dim < 0 else dim for dim in new)
+    total, known = size_of(old), size_of([dim for dim in new if dim >= 0])
+    if not open_axes:
+        if total != known:
+            raise ValueError(f"the axes {format_shape(old)} have {total} elements, {format_shape(new)} has {known}")
+        return new
+    if known == 0 or total % known:
+        raise ValueError(f"the axes {format_shape(old)} have {total} elements, which {format_shape(new)} does not divide")
+    return tuple(total // known if dim < 0 else dim for dim in new)
+
+
 def broadcast_dims(left: int, right: int) -> int | None:
     """The dimension two aligned dimensions give, or None when they do not go together."""
     if left == right or right == 1:

@@ -96,6 +96,9 @@ class Sizes:
         if not self.program.is_static:
             for index, spec in zip(instruction.outputs, self._infer(instruction), strict=True):
                 self.specs[index] = spec
+        if decided is not None and decided.shapes is not None:
+            for index, shape in zip(instruction.outputs, decided.shapes, strict=True):
+                self.specs[index] = self.specs[index].but(shape=shape)
         layout = decided or self._layout_after(instruction)
         for index in instruction.outputs:
             self._lay(index, layout if self.specs[index].axes else None)
@@ -160,12 +163,21 @@ class Sizes:
         for like in alike:
             if like is not found and like != found:
                 why = f"operands on the same dynamic axes have different samples or sequence lengths: {found} and {like}"
-                raise explained(ValueError(why), instruction.node)
+                raise explained(ValueError(why + self._single_sequences()), instruction.node)
         for other in layouts:
             if other is not None and other.samples != found.samples:
                 why = f"operands have different numbers of samples: {found.samples} and {other.samples}"
-                raise explained(ValueError(why), instruction.node)
+                raise explained(ValueError(why + self._single_sequences()), instruction.node)
         return found
+
+    def _single_sequences(self) -> str:
+        """What to say of inputs whose data is a single sequence, which an array is that lacks a batch axis."""
+        fed = zip(self.program.arguments, self.layouts_of(self.program.inputs), strict=True)
+        alone = [(variable, layout.rows) for variable, layout in fed if layout and layout.is_sequence and layout.samples == 1 < layout.rows]
+        single = [f"{variable!r} was given one sequence of {steps} steps" for variable, steps in alone]
+        if not single:
+            return ""
+        return f"; {', '.join(single)}: an array without a batch axis is one sequence, several are a list or an array (batch, steps, ...)"
 
     def _batch_of(self, layouts: Sequence[Layout | None], instruction: Instruction) -> Layout:
         """The batch that sequences come from."""

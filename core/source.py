@@ -1,16 +1,40 @@
-"""Where in the user's program something was made."""
+"""Where in the user's program something was made, or went otherwise than its author may think."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from types import FrameType
+from typing import Any
+
+_warned: dict[Any, Any] = {}
+"""What Python's filters have seen of the warnings."""
 
 
 def user_line() -> str:
     """File and line of the innermost frame that is not ours."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
+    frame, _ = _frame_of_user()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the innermost line that is not ours, so that it is shown, and once."""
+    _, level = _frame_of_user()
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _frame_of_user() -> tuple[FrameType, int]:
+    """The innermost frame that is not ours, and its number as the caller counts levels of the stack."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    return frame, level
+
+
+def warn_at(message: str, line: str) -> None:
+    """Warn of something at a line that :func:`user_line` gave, as often as Python's filters say: once."""
+    file, _, number = line.rpartition(":")
+    warnings.warn_explicit(message, UserWarning, file, int(number), registry=_warned)
 
 
 def _is_ours(module: str) -> bool:

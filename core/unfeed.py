@@ -59,6 +59,7 @@ def pack(data: Any, shape: Shape, layout: Layout | None) -> Any:
     Raises:
         ValueError: the data has another shape, or its sequences have other lengths.
     """
+    data = getattr(data, "value_to_feed", data)
     if layout is not None and layout.lengths is not None:
         parts = [_host(part) for part in (data.as_sequences() if isinstance(data, Value) else data)]
         lengths = [part.shape[0] if part.ndim else 0 for part in parts]
@@ -81,4 +82,4 @@ def _host(data: Any) -> Any:
 def value_of(array: Any, axes: Axes, layout: Layout | None, device: Any) -> Value:
     """Rows, on the host, as a Value."""
     data = unfeed(array, axes, layout)
-    return Value._of_sequences(data, device) if isinstance(data, list) else Value(np.ascontiguousarray(data), device=device)
+    return Value._of_sequences(data, device) if isinstance(data, list) else Value(np.asarray(data, order="C"), device=device)

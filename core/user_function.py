@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .as_methods import AsMethods
 from .axis import Axes, Axis
 from .build import Presuming, as_variable, explained
 from .context import Context
 from .device import use_default_device
 from .dtypes import as_dtype
 from .function import Function
-from .layout import Layout
+from .layout import ComputedLayout, Layout
 from .nodes import Composite, Primitive
 from .op import ALL, Op
-from .shape import UnknownDimension, as_shape
+from .shape import FreeDimension, Shape, UnknownDimension, as_shape
 from .source import user_line
 from .sparse import SparseRows
 from .spec import Spec
 from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
+from .value import Value
 from .variable import Output, Variable, new_uid
 
 
@@ -35,7 +36,7 @@ class UserFunction(Primitive):
 
     Args:
         inputs: variables and functions that it is applied to.
-        as_numpy: whether data come as arrays; else as :class:`~cntk.core.Value` objects.
+        as_numpy: whether data come as arrays; else as values whose properties are methods: ``x.shape()``, ``x.data()``, ``x.device()``.
         attributes: what ``.attributes`` shows.
         name: a name to find it by.
 
@@ -121,6 +122,10 @@ class UserFunction(Primitive):
     def _op_name(cls) -> str:
         return f"{cls.__module__}.{cls.__name__}"
 
+    def own_attributes(self) -> dict[str, Any]:
+        """The attributes that it has as an object of the user's class, without those of a node."""
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_NODES}
+
     @property
     def outputs(self) -> tuple[Variable, ...]:
         if self._declared is None:
@@ -143,6 +148,7 @@ class UserFunction(Primitive):
             changed = changed or (output.spec, output.needs_gradient) != (now.spec, now.needs_gradient)
             output.spec, output.needs_gradient = now.spec, now.needs_gradient
         self.op.outputs = len(made)  # type: ignore[misc]
+        self.op.learn_shapes([output.spec for output in made], [v.spec for v in self._inputs])
         self.op.gradient_inputs = ALL if any(output.needs_gradient for output in made) else ()  # type: ignore[misc]
         return changed
 
@@ -166,6 +172,12 @@ class UserFunction(Primitive):
             raise explained(error, self) from error.__cause__
 
 
+_OF_NODES = {
+    *("uid", "op", "line", "latest_placeholder", "_name", "_inputs", "_declared", "_custom"),
+    *("_programs", "_graph", "_number"),
+}
+
+
 class _UserOp(Op):
     """The operator of a user function: calls the user's methods, with data as users see it."""
 
@@ -187,16 +199,17 @@ class _UserOp(Op):
     # ---- types ----
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
-        function = copy.copy(self.function)
+        function = object.__new__(type(self.function))
+        function.__dict__.update(self.function.__dict__)
         ours = zip(function.inputs, inputs, strict=True)
         function._inputs = [Variable(spec, v.name, needs_gradient=v.needs_gradient) for v, spec in ours]
         function._declared = ()
         specs = tuple(variable.spec for variable in self.declared_by(function, inputs))
         for i, spec in enumerate(specs):
-            if not spec.is_concrete:
+            if not spec.is_concrete and not hasattr(self, "decide_layout"):
                 raise ValueError(
-                    f"output {i} has the shape {spec.shape}, and no operand tells its free dimensions; the data of operands do not "
-                    "decide a shape, so compute it from the shapes of self.inputs in infer_outputs"
+                    f"output {i} has the shape {spec.shape}, and its free dimensions are neither those of an operand with as many axes "
+                    "nor of a result with a batch axis; compute them from the shapes of self.inputs in infer_outputs"
                 )
         return specs
 
@@ -216,10 +229,36 @@ class _UserOp(Op):
         _check_axes(outputs, inputs)
         return [Variable(_filled(output.spec, inputs), output.name, needs_gradient=output.needs_gradient) for output in outputs]
 
+    def learn_shapes(self, outputs: Sequence[Spec], inputs: Sequence[Spec]) -> None:
+        """Know whether results must be computed to know their shapes: they have free dimensions, and no operand has as many axes."""
+        ranks = {spec.rank for spec in inputs if spec.shape is not None}
+        is_open = any(spec.axes and spec.shape is not None and not spec.is_concrete and spec.rank not in ranks for spec in outputs)
+        if is_open and all(spec.shape is not None for spec in inputs):
+            self.decide_layout = self._computed_layout
+        else:
+            vars(self).pop("decide_layout", None)
+
     # ---- values ----
+
+    def _computed_layout(self, ctx: Context, *inputs: Any) -> Layout:
+        """The layout of the results, and their shapes."""
+        state, given = self._compute(ctx, inputs)
+        layouts, shapes = zip(*(_layout_of(given[output], output) for output in self.function.outputs), strict=True)
+        if any(layout != layouts[0] for layout in layouts):
+            raise ValueError(f"forward gave values of {', '.join(map(str, layouts))}; the outputs have the same dynamic axes")
+        return ComputedLayout(layouts[0], shapes, (state, given))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         function, results = self.function, out if self.outputs > 1 else (out,)
+        state, given = ctx.layout.results if isinstance(ctx.layout, ComputedLayout) else self._compute(ctx, inputs)
+        for output, result in zip(function.outputs, results, strict=True):
+            _store(ctx, given[output], result, output, ctx.layout, "forward gave a value for")
+        if ctx.training:
+            ctx.state = state, [result.shape for result in results]
+
+    def _compute(self, ctx: Context, inputs: Sequence[Any]) -> tuple[Any, dict[Variable, Any]]:
+        """Call the user's ``forward``: the state and the value of each output."""
+        function = self.function
         data = tuple(self._shown(ctx, *operand) for operand in zip(inputs, function.inputs, ctx.layouts, strict=True))
         argument = data[0] if len(data) == 1 else data
         device, retained = use_default_device(), list(function.outputs) if ctx.training else []
@@ -231,12 +270,10 @@ class _UserOp(Op):
             if not isinstance(returned, tuple) or len(returned) != 2:
                 raise RuntimeError(f"forward of a function with one output must return (state, result), got {type(returned).__name__}")
             state, given[function.outputs[0]] = returned
-        for output, result in zip(function.outputs, results, strict=True):
+        for output in function.outputs:
             if given[output] is None:
                 raise RuntimeError(f"forward gave no value for {output!r}")
-            _store(ctx, given[output], result, output, ctx.layout, "forward gave a value for")
-        if ctx.training:
-            ctx.state = state, [result.shape for result in results]
+        return state, given
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         function, arrived = self.function, grad if self.outputs > 1 else (grad,)
@@ -263,13 +300,14 @@ class _UserOp(Op):
     def _shown(self, ctx: Context, array: Any, variable: Variable, layout: Layout | None) -> Any:
         """Rows as the user's methods get them, in memory of their own."""
         as_numpy, axes = self.function.as_numpy, variable.dynamic_axes
+        shown: Any
         if isinstance(array, SparseRows):
             matrix = array.to_csr(ctx.backend)
             shown = unfeed_sparse(matrix, array, axes, layout) if as_numpy else sparse_value_of(matrix, array.shape, axes, layout, None)
         else:
             host = ctx.backend.to_numpy(array)
             shown = unfeed(host, axes, layout) if as_numpy else value_of(host, axes, layout, None)
-        return shown
+        return shown if as_numpy else AsMethods(shown)
 
 
 def _check_axes(outputs: Sequence[Variable], inputs: Sequence[Spec]) -> None:
@@ -298,6 +336,20 @@ def _call(method: Callable[..., Any], *arguments: Any) -> Any:
         return method(*arguments)
     except Exception as error:
         raise RuntimeError(f"{method.__name__} raised {type(error).__name__}: {error}") from error
+
+
+def _layout_of(data: Any, output: Variable) -> tuple[Layout, Shape]:
+    """How the rows of a value lie that the user's ``forward`` gave, and its static shape."""
+    data = getattr(data, "value_to_feed", data)
+    if len(output.dynamic_axes) > 1:
+        sequences = data.as_sequences() if isinstance(data, Value) else data
+        layout, shape = Layout(len(sequences), [len(part) for part in sequences]), tuple(sequences[0].shape[1:])
+    else:
+        layout, shape = Layout(data.shape[0]), tuple(data.shape[1:])
+    wanted = output.spec.dims
+    if len(shape) != len(wanted) or any(dim not in (size, FreeDimension) for dim, size in zip(wanted, shape, strict=True)):
+        raise ValueError(f"forward gave a value for {output!r} that does not fit: expected samples of shape {wanted}, got {shape}")
+    return layout, shape
 
 
 def _store(ctx: Context, data: Any, target: Any, variable: Variable, layout: Layout | None, what: str) -> None:

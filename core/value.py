@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,11 @@ import numpy as np
 from .csr import csr_matrix_of
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
+from .foreign import as_data
 from .shape import Shape, as_shape, format_shape, size_of
+from .source import warn_user
 from .sparse import join, parts_of
-from .tensor import ArrayMixin
+from .tensor import SharedArrayMixin
 
 if TYPE_CHECKING:
     from .variable import Variable
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 def is_csr(data: Any) -> bool:
     """Whether *data* is a CSR matrix or array; tells without importing scipy."""
-    return getattr(data, "format", None) == "csr"
+    found = getattr(data, "format", None)
+    return isinstance(found, str) and found == "csr"
 
 
-class NDArrayView(ArrayMixin):
+class NDArrayView(SharedArrayMixin):
     """An array on a device, dense or CSR.
 
     Args:
@@ -51,17 +53,18 @@ class NDArrayView(ArrayMixin):
 
     @staticmethod
     def from_dense(np_array: Any, device: DeviceDescriptor | None = None, read_only: bool = False, borrow: bool = False) -> NDArrayView:
-        """Take a NumPy array, copied unless *borrow*.
+        """Take an array, NumPy's or one of another library, copied unless *borrow*.
 
         Raises:
-            TypeError: it is no NumPy array.
+            TypeError: it is no array.
             ValueError: its element type is not float16, float32 or float64.
         """
+        np_array = as_data("NDArrayView.from_dense", np_array)
         if not isinstance(np_array, np.ndarray):
             raise TypeError(f"NDArrayView.from_dense: expected a NumPy array, got {type(np_array).__name__}")
         dtype = as_dtype(np_array.dtype)
         if not np_array.flags.c_contiguous:
-            warnings.warn("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning, stacklevel=2)
+            warn_user("NDArrayView.from_dense: the array is not C-contiguous and is copied", RuntimeWarning)
             borrow = False
         data = np_array if borrow else np.array(np_array, dtype=dtype, order="C")
         return NDArrayView._of(data, data.shape, device, read_only)
@@ -126,7 +129,14 @@ class NDArrayView(ArrayMixin):
             return self._data.toarray().reshape(self._shape)
         return self._data.copy()
 
-    to_ndarray = ArrayMixin.asarray
+    def _shown(self) -> tuple[Any, bool]:
+        if self.is_sparse:
+            return super()._shown()
+        shown = self._data.view()
+        shown.flags.writeable = shown.flags.writeable and not self._read_only
+        return shown, False
+
+    to_ndarray = SharedArrayMixin.asarray
 
     def copy_from(self, source: Any) -> None:
         """Take the contents of another view or array of the same shape.
@@ -200,7 +210,7 @@ class Lease:
         self.is_current = True
 
 
-class Value(ArrayMixin):
+class Value(SharedArrayMixin):
     """A minibatch: samples, or sequences padded to one length with a mask that tells their steps from padding.
 
     Args:
@@ -213,8 +223,10 @@ class Value(ArrayMixin):
     """
 
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
+        batch = getattr(batch, "value_to_feed", batch)
         if not isinstance(batch, NDArrayView):
-            batch = NDArrayView.from_data(batch if is_csr(batch) else np.ascontiguousarray(batch), device)
+            batch = as_data("Value", batch)
+            batch = NDArrayView.from_data(batch if is_csr(batch) else np.asarray(batch, order="C"), device)
         self._view = batch
         self._lengths: list[int] | None = None
         self._sequences: list[Any] | None = None  # CSR matrices of a sparse value's sequences, which are dear to cut out
@@ -232,6 +244,19 @@ class Value(ArrayMixin):
         """The steps of all sequences one after another, in an array or CSR rows, and the lengths of the sequences; None if it is not held
         so."""
         return None
+
+    @property
+    def sample_shape(self) -> Shape | None:
+        """The static shape of a sample as a stream describes it, which :meth:`in_samples` changes; None for other values."""
+        return None
+
+    def in_samples(self, shape: Shape) -> Value:
+        """The same minibatch in samples of another static shape of as many elements.
+
+        Raises:
+            ValueError: the value is no stream's, and its shape is what it says.
+        """
+        raise ValueError(f"{self!r} does not come from a stream, so its samples keep their shape; reshape the array it was made of")
 
     @classmethod
     def _of_sequences(
@@ -302,8 +327,10 @@ class Value(ArrayMixin):
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
         """
         shape = as_shape(num_classes)
+        batch = as_data("Value.one_hot", batch)
         if not isinstance(batch, (list, np.ndarray)) or not len(batch):
             raise ValueError(f"Value.one_hot: expected a list of class numbers, or of lists of these, got {batch!r:.80}")
+        batch = [as_data("Value.one_hot", part) for part in batch] if isinstance(batch, list) else batch
         nested = isinstance(batch[0], (list, tuple, np.ndarray))
         sequences = [_one_hot_rows(np.asarray(part), shape[-1], dtype) for part in (batch if nested else [batch])]
         per_step = size_of(shape[:-1])
@@ -324,12 +351,19 @@ class Value(ArrayMixin):
         Raises:
             RuntimeError: the value is not valid any more.
         """
+        self._require_valid()
+        return self._view
+
+    def _require_valid(self) -> None:
         if not self.is_valid:
             raise RuntimeError(
                 f"{self!r} was a function's result, which lasts until this is evaluated again; "
                 "take a copy before (asarray, deep_clone), or evaluate with as_numpy=True"
             )
-        return self._view
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._require_valid()
+        return {**self.__dict__, "_lease": None}
 
     @property
     def shape(self) -> Shape:
@@ -407,9 +441,16 @@ class Value(ArrayMixin):
         return [held[i * rows : (i + 1) * rows] for i in range(count)]
 
     def _to_array(self) -> Any:
-        if self._lengths is not None and len(set(self._lengths)) > 1:
-            warnings.warn("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart", UserWarning, stacklevel=2)
+        self._warn_of_padding()
         return self.data.asarray()
+
+    def _shown(self) -> tuple[Any, bool]:
+        self._warn_of_padding()
+        return self.data._shown()
+
+    def _warn_of_padding(self) -> None:
+        if self._lengths is not None and len(set(self._lengths)) > 1:
+            warn_user("asarray() ignores the mask of a Value; use as_sequences() to keep sequences apart")
 
     def deep_clone(self, read_only: bool = False) -> Value:
         """A value of its own memory with the same contents."""

@@ -11,6 +11,7 @@ import numpy as np
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
+from .foreign import as_data
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
 from .options import option
@@ -135,7 +136,10 @@ class Variable(TensorOps):
         """The type as it prints: ``Tensor[2,3]``, ``SparseTensor[4]``, ``Sequence[Tensor[2]]``."""
         return type_of(self.spec)
 
-    _type = type
+    @property
+    def _type(self) -> VariableType:
+        """The type with whether gradients are computed, as programs for CNTK ask for it."""
+        return type_of(self.spec, self.needs_gradient)
 
     def as_parameter(self) -> Parameter:
         """This variable, where it is a parameter; TypeError otherwise."""
@@ -148,6 +152,24 @@ class Variable(TensorOps):
         if isinstance(self, Constant):
             return self
         raise TypeError(f"{self!r} is not a Constant")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __copy__(self) -> Variable:
+        from .pickling import shallow_copy
+
+        made: Variable = shallow_copy(self)
+        return made
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Variable:
+        from .pickling import deep_copy
+
+        made: Variable = deep_copy(self, memo)
+        return made
 
     def __repr__(self) -> str:
         return f"{self.kind}('{self.name or self.uid}', {format_axes(self.spec.axes)}, {format_shape(self.spec.shape)})"
@@ -178,6 +200,9 @@ class Placeholder(Variable):
         super().__init__(spec, name, needs_gradient=needs_gradient, uid=uid)
         self.number = next(_placeholders)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, number=next(_placeholders))
+
 
 class Output(Variable):
     """A result of a function."""
@@ -185,6 +210,16 @@ class Output(Variable):
     def __init__(self, owner: Primitive, index: int, spec: Spec, name: str = "") -> None:
         super().__init__(spec, name, uid=f"{owner.uid}_Output_{index}")
         self._owner, self.index = owner, index
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce
+
+        return reduce(self)
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy type of the elements; beside placeholders that of the operands which have one, None if none has."""
+        return self.spec.dtype or self._owner.presumed_dtype
 
     @property
     def owner(self) -> Primitive:
@@ -196,7 +231,7 @@ class Output(Variable):
         return self._owner.line
 
 
-class _Holder(Variable, ArrayMixin):
+class _Holder(ArrayMixin, Variable):
     """A variable that holds a value of its own: what parameters and constants have in common.
 
     Attributes:
@@ -205,6 +240,9 @@ class _Holder(Variable, ArrayMixin):
     """
 
     is_volatile = False
+
+    def __bool__(self) -> bool:
+        return True
 
     def __init__(self, shape: Any, init: Any, dtype: Any, device: DeviceDescriptor | None, name: str, needs_gradient: bool) -> None:
         self.device = device or use_default_device()
@@ -227,6 +265,19 @@ class _Holder(Variable, ArrayMixin):
         else:
             self._init = constant_initializer(given.item())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but where it lives: it comes out of a pickle on the default device."""
+        stored = self._stored() if is_concrete(self.spec.shape) and self.spec.dtype is not None else None
+        state = {name: held for name, held in self.__dict__.items() if name not in ("device", "backend", "_lock")}
+        return {**state, "_array": stored}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.device = state.get("device") or use_default_device()
+        self.backend = self.device.backend
+        self._lock = threading.Lock()
+        self._array = self._from_stored(state["_array"])
+
     @property
     def array(self) -> Any:
         """The array that programs compute with and learners update: the same object for the variable's whole life.
@@ -247,6 +298,8 @@ class _Holder(Variable, ArrayMixin):
             raise ValueError(
                 f"{self!r} has dimensions that are not known yet; apply the function that uses it to an input of known shape first"
             )
+        if self.dtype is None:
+            raise ValueError(f"{self!r} has no element type yet; use it beside an operand that has one first, or give it a dtype")
         assert self._init is not None
         return self.backend.asarray(self._init.fill(shape, self.dtype), self.dtype)
 
@@ -272,6 +325,13 @@ class _Holder(Variable, ArrayMixin):
     def _copied(self) -> Any:
         return self.backend.to_numpy(self.array)
 
+    def _stored(self) -> Any:
+        """What pickles have of the array."""
+        return self.backend.to_numpy(self.array)
+
+    def _from_stored(self, stored: Any) -> Any:
+        return None if stored is None else self.backend.asarray(np.array(stored), self.dtype)
+
     def _assign(self, value: Any) -> None:
         given = _dense(value)
         if not isinstance(given, (np.ndarray, np.generic)):
@@ -296,7 +356,7 @@ class Parameter(_Holder):
     Args:
         shape: int or tuple of ints; -1 is filled in when the parameter is first used. Ignored where *init* is an array.
         init: a number for all elements (default 0), an array or list, or an initializer.
-        dtype: float16, float32 (the default) or float64.
+        dtype: float16, float32 (the default) or float64; ``cntk_py.DataType_Unknown`` for that of the first operand that it is used with.
         device: where it lives; the default device where None.
         name: a name to find it by.
 
@@ -320,7 +380,18 @@ class Parameter(_Holder):
                 "Parameter: parameters cannot be created inside a Python function that becomes a Function, "
                 "for it runs once per conversion; create them outside and refer to them"
             )
+        if dtype is DataType.Unknown and (init is None or isinstance(init, (int, float, Initializer))):
+            fill = init if isinstance(init, Initializer) else constant_initializer(init or 0)
+            super().__init__(shape, fill, None, device, name, True)
+            return
+        if dtype is DataType.Unknown:
+            dtype = _float_type_of(init)
         super().__init__(shape, 0 if init is None else init, as_stored_dtype(dtype or option("dtype", np.float32)), device, name, True)
+
+    def take_type(self, dtype: Any) -> None:
+        """Have this element type from now on, if there is none yet."""
+        if self.spec.dtype is None:
+            self.spec = self.spec.but(dtype=dtype)
 
 
 class Constant(_Holder):
@@ -362,6 +433,16 @@ class Constant(_Holder):
         matrix = self.array.to_csr(self.backend)
         return matrix if len(self.shape) <= 2 else matrix.toarray().reshape(self.shape)
 
+    def _stored(self) -> Any:
+        return tuple(map(self.backend.to_numpy, self.array.parts)) if self.is_sparse else super()._stored()
+
+    def _from_stored(self, stored: Any) -> Any:
+        if not self.is_sparse:
+            return super()._from_stored(stored)
+        made = SparseRows(self.spec.dims, self.dtype)
+        made.set(*(self.backend.asarray(np.array(part), part.dtype) for part in stored))
+        return made
+
     def _assign(self, value: Any) -> None:
         if not self.is_sparse:
             super()._assign(value)
@@ -377,9 +458,9 @@ class Constant(_Holder):
 
 
 def _held(value: Any) -> Any:
-    """What a Value or NDArrayView holds, an array or CSR matrix; anything else as it is."""
+    """What a Value or NDArrayView holds, an array or CSR matrix; what another library holds, as an array; anything else as it is."""
     view = value.data if isinstance(value, Value) else value
-    return view._data if isinstance(view, NDArrayView) else view
+    return view._data if isinstance(view, NDArrayView) else as_data("value", view)
 
 
 def _dense(value: Any) -> Any:
@@ -388,28 +469,32 @@ def _dense(value: Any) -> Any:
     return held.toarray().reshape(value.shape) if is_csr(held) else held
 
 
-class Number(Constant):
-    """A number written beside operands of unknown element type, whose type it takes once that is known."""
+class Literal(Constant):
+    """A number or array written beside operands of unknown element type, whose type it takes once that is known."""
 
-    def __init__(self, value: float) -> None:
-        super().__init__(value)
-        self.number = value
-        self._init, self._array = constant_initializer(value), None
+    def __init__(self, given: Any) -> None:
+        super().__init__(np.asarray(given))
+        self.given = np.array(given)
+        self._array = None
         self.spec = self.spec.but(dtype=None)
 
     @property
+    def dtype(self) -> Any:
+        """The type it has taken; until then float32, which it has where nothing else tells."""
+        return self.spec.dtype or np.float32
+
+    @property
     def initial(self) -> Any:
-        return self._init if self.spec.dtype is None else super().initial
+        return self.given if self.spec.dtype is None else super().initial
 
     def take_type(self, dtype: Any) -> None:
         """Have this element type from now on, if there is none yet."""
         if self.spec.dtype is None:
             self.spec = self.spec.but(dtype=dtype)
 
-    @property
-    def array(self) -> Any:
+    def _initial_array(self) -> Any:
         self.take_type(np.float32)
-        return super().array
+        return self.backend.asarray(self.given, self.dtype)
 
 
 def input_variable(
@@ -471,7 +556,7 @@ def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: De
     >>> C.parameter(init=np.zeros((2, 2)), name='W').dtype
     <class 'numpy.float64'>
     """
-    return Parameter(shape, init, dtype or _float_type_of(init), device, name)
+    return Parameter(shape, init, _float_type_of(init) if dtype is None else dtype, device, name)
 
 
 def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Constant:

@@ -107,9 +107,11 @@ def along_axes(
     """Strides, dilation and padding of a convolution for each of *rank* axes, channels first.
 
     Args:
-        strides, dilation, padding: as the user gives them: for these axes, or without channels if *reduction_rank* is 0.
+        strides, dilation, padding: as the user gives them: for these axes, or without channels if *reduction_rank* is 0, when a value for
+            channels makes no difference.
     """
     if reduction_rank == 0:
+        strides, dilation, padding = (given[1:] if len(given) == rank else given for given in (strides, dilation, padding))
         spatial = rank - 1
         return (
             (1, *per_axis(strides, spatial, "strides")),

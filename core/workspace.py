@@ -83,7 +83,7 @@ class Workspace:
     def advance(self, binding: Binding) -> Binding:
         """Bind the stage that follows, now that its rows can be decided from the results of this one."""
         decided = binding.decide()
-        key = (binding, *[(layout.samples, layout.rows) for layout in decided.values()])
+        key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
         return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
 
     def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:

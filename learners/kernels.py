@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import plugins
 from ..core.compiled import Unusable
 from ..core.shape import size_of
+from ..core.source import warn_user
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -30,6 +30,5 @@ def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
     except Unusable:
         return None
     except ImportError as error:
-        message = f"{learner.__name__} is slower than it could be: its kernel cannot be imported, {error}"
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warn_user(f"{learner.__name__} is slower than it could be: its kernel cannot be imported, {error}", RuntimeWarning)
         return None

@@ -76,15 +76,30 @@ class Learner:
         self._announced: dict[str, float] = {}
         self.announcements: dict[str, float] = {}
         self.rate = 0.0
+        self._lazily = self.lazy and not options.l2_regularization_weight
+        self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
+        self._equip()
+        for name in self.counter_names:
+            setattr(self, name, 0)
+
+    def _equip(self) -> None:
+        """Get a kernel, where there is one, and memory for each parameter."""
+        options = self._options
         self._kernel = kernel_of(type(self), self._parameters)
         steps = max(self.work_arrays, options.needs_work_array, bool(options.l2_regularization_weight))
         work = steps if self._kernel is None else max(self._kernel.work_arrays, options.needs_work_array)
-        self._lazily = self.lazy and not options.l2_regularization_weight
-        self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
         fused, takes_rows = self._kernel is not None, getattr(self._kernel, "takes_rows", False)
         self._slots = [Slot(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
-        for name in self.counter_names:
-            setattr(self, name, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but kernel and memory, with the smoothed gradients as in a checkpoint."""
+        state = {name: held for name, held in self.__dict__.items() if name not in ("_kernel", "_slots")}
+        return {**state, "smoothed_gradients": saved_states(self._slots, self.state_names)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update((name, held) for name, held in state.items() if name != "smoothed_gradients")
+        self._equip()
+        restore_states(self._slots, self.state_names, state["smoothed_gradients"])
 
     # What a learner writes -----------------------------------------------------------------------------------------------------
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from enum import Enum, unique
 from typing import Any, Generic, TypeVar
+
+from ..core.source import warn_user
 
 IGNORE = 0
 """Reference minibatch size that means: the value holds for a minibatch of any size."""
@@ -38,7 +39,7 @@ class TrainingParameterSchedule(Generic[Number]):
     """A value that changes as training goes on; ``s[i]`` is the value after *i* samples (after *i* sweeps if it is sweep-based).
 
     Args:
-        schedule: values, each with the number of epochs it holds for; the last one stays. Or one value.
+        schedule: values, each with the number of epochs it holds for; the last one stays, whatever its number. Or one value.
         epoch_size: number of samples of an epoch; 0 makes an epoch a sweep through the data.
         minibatch_size: number of samples that the values refer to; 0 (``IGNORE``) if they hold for a minibatch of any size.
         is_minibatch_size_explicitly_specified: whether a learner's own ``minibatch_size`` leaves *minibatch_size* alone.
@@ -66,7 +67,8 @@ class TrainingParameterSchedule(Generic[Number]):
             schedule = [(1, schedule)]
         if not schedule:
             raise ValueError("schedule: expected at least one value, got an empty list")
-        self.counts = [_natural(count, "schedule: number of epochs of a value", 1) for count, _ in schedule]
+        last = len(schedule) - 1
+        self.counts = [_natural(count, "schedule: number of epochs of a value", int(i < last)) for i, (count, _) in enumerate(schedule)]
         self.values: list[Number] = [value for _, value in schedule]
         self.epoch_size = _natural(epoch_size, "schedule: epoch_size")
         self.minibatch_size = _natural(minibatch_size, "schedule: minibatch_size")
@@ -286,7 +288,7 @@ def minibatch_size_schedule(schedule: Any, epoch_size: int | None = 1) -> Traini
 def _pairs(schedule: Any, epoch_size: int | None) -> list[tuple[int, float]]:
     if isinstance(schedule, (int, float)):
         if epoch_size is not None:
-            warnings.warn("a schedule of a single number has no use for epoch_size; it is ignored", RuntimeWarning, stacklevel=4)
+            warn_user("a schedule of a single number has no use for epoch_size; it is ignored", RuntimeWarning)
         return [(1, float(schedule))]
     if not isinstance(schedule, list):
         raise ValueError(f"schedule: expected a number (int or float) or a list, got {type(schedule).__name__}")

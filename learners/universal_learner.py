@@ -46,6 +46,7 @@ class Universal(Learner):
         self._kept = [variable for variable in _assigned(update) if variable not in self.parameters]
 
     def update_arrays(self, gradients: Sequence[Any], count: int, is_sweep_end: bool = False) -> bool:
+        self.announce("Learning rate", self._learning_rate_schedule, self.learning_rate())
         for parameter, held, gradient in zip(self.parameters, self._gradients, gradients, strict=True):
             held.array[...] = gradient.to_dense(parameter.backend.xp) if isinstance(gradient, RowSparse) else gradient
         program = program_for(self._update, self._update.outputs, self.parameters[0].device)

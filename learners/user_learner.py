@@ -72,7 +72,6 @@ class UserLearner(Learner):
         raise NotImplementedError(f"{type(self).__name__} does not define update(gradient_values, training_sample_count, sweep_end)")
 
     def update_arrays(self, gradients: Sequence[Any], count: int, is_sweep_end: bool = False) -> bool:
-        self.announce("Learning rate", self._learning_rate_schedule, self.learning_rate())
         views = {parameter: _view(parameter, gradient) for parameter, gradient in zip(self.updated_parameters, gradients, strict=True)}
         learnt = self.update(views, count, is_sweep_end)
         if not isinstance(learnt, bool):

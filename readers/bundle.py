@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.lock import Lock
+from ..core.source import warn_user
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData, estimated_bytes
 from .rows import Picks, take_rows
 from .streams import StreamInformation
@@ -68,7 +68,7 @@ class Bundle(Deserializer):
         if not self._chunks:
             raise RuntimeError("the deserializers have no sequence in common: no key (sequence id) of the leading one is in all others")
         if missing:
-            warnings.warn(f"{missing} sequences of the leading deserializer are left out: the others lack them", UserWarning, stacklevel=4)
+            warn_user(f"{missing} sequences of the leading deserializer are left out: the others lack them")
 
     def _found(self, chunk: int) -> tuple[Any, Any, Any, list[Any]]:
         """Of a leading chunk the sequences that are everywhere: numbers, lengths, keys, and where they are in each of the others."""

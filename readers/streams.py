@@ -10,7 +10,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..core.dtypes import DataType, as_dtype, data_type_of
 from ..core.shape import Shape, as_shape, size_of
-from ..core.tensor import ArrayMixin
+from ..core.tensor import SharedArrayMixin
 from ..core.value import Value
 
 STORAGE_FORMATS = ("dense", "sparse")
@@ -110,7 +110,7 @@ class StreamConfiguration:
     defines_mb_size: bool = False
 
 
-class MinibatchData(ArrayMixin, NDArrayOperatorsMixin):
+class MinibatchData(SharedArrayMixin, NDArrayOperatorsMixin):
     """One stream's share of a minibatch.
 
     It takes part in arithmetic as the array that ``asarray`` gives.
@@ -176,8 +176,8 @@ class MinibatchData(ArrayMixin, NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return getattr(ufunc, method)(*(one.asarray() if isinstance(one, MinibatchData) else one for one in inputs), **options)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self.asarray(), dtype)
+    def _shown(self) -> tuple[Any, bool]:
+        return self.data._shown()
 
     def __len__(self) -> int:
         return self.num_sequences

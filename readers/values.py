@@ -36,6 +36,15 @@ class SequencesValue(Value):
         return self._continues
 
     @property
+    def sample_shape(self) -> Shape:
+        return self._sample_shape
+
+    def in_samples(self, shape: Shape) -> SequencesValue:
+        rows = self._data.rows
+        data = self._data if is_csr(rows) else StreamData(rows.reshape(-1, *shape), self._data.starts)
+        return SequencesValue(data, shape, self._on, self._continues)
+
+    @property
     def packed(self) -> tuple[Any, Any]:
         return self._rows, self._data.lengths
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cntk import cntk_py
+from cntk.cntk_py.settings import force_deterministic_algorithms
 from cntk.core.passes import set_passes
+from cntk.core.random import set_fixed_random_seed
 from cntk.debugging.debug import (
     DEBUG_USAGE,
     debug_model,
@@ -27,8 +28,8 @@ def force_deterministic(seed: int) -> None:
     >>> C.parameter(1, init=C.uniform(1)).value == C.parameter(1, init=C.uniform(1)).value
     array([ True])
     """
-    cntk_py.set_fixed_random_seed(seed)
-    cntk_py.force_deterministic_algorithms()
+    set_fixed_random_seed(seed)
+    force_deterministic_algorithms()
 
 
 __all__ = [

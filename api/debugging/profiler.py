@@ -71,9 +71,7 @@ def stop_profiler() -> None:
     a second, and their ratio.  Bytes are those of operands and results; a backward step has the operations of the forward step for each
     gradient.  The calls of a recurrence's steps are summed up.  ``<time>_detail_.json`` is a trace for ``chrome://tracing`` or Perfetto.
     With several workers each writes files of its own, with its number before the ending.
-
-    Raises:
-        RuntimeError: no profile is being taken.
+    Nothing happens where no profile is being taken.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.mkdtemp()
@@ -86,33 +84,22 @@ def stop_profiler() -> None:
     """
     global _profile
     with _lock:
-        finished, _profile = _started("stop_profiler"), None
-    profiling.end(finished.recorder)
-    finished.write()
+        finished, _profile = _profile, None
+    if finished is not None:
+        profiling.end(finished.recorder)
+        finished.write()
 
 
 def enable_profiler() -> None:
-    """Measure from now on.
-
-    Raises:
-        RuntimeError: the profiler has not been started.
-    """
-    profiling.begin(_started("enable_profiler").recorder)
+    """Measure from now on, where the profiler has been started."""
+    if _profile is not None:
+        profiling.begin(_profile.recorder)
 
 
 def disable_profiler() -> None:
-    """Measure no more, until :func:`enable_profiler`.
-
-    Raises:
-        RuntimeError: the profiler has not been started.
-    """
-    profiling.end(_started("disable_profiler").recorder)
-
-
-def _started(who: str) -> _Profile:
-    if _profile is None:
-        raise RuntimeError(f"{who}: the profiler has not been started; call start_profiler first")
-    return _profile
+    """Measure no more, until :func:`enable_profiler`."""
+    if _profile is not None:
+        profiling.end(_profile.recorder)
 
 
 _timing = Recorder()

@@ -66,3 +66,6 @@ class Evaluator:
         """Have the progress writers sum up what was tested since the last summary."""
         for writer in self._writers:
             writer.summarize_test()
+
+
+__all__ = ["Evaluator"]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cntk.cntk_py import Dictionary, DictionaryValue
+from cntk.cntk_py.dictionary import Dictionary, DictionaryValue
 from cntk.core.dtypes import FLOAT_TYPES, as_dtype
 from cntk.core.function import Function
 from cntk.core.value import NDArrayView, Value

@@ -18,6 +18,24 @@ class OptionalBool:
         """Choose."""
         self.value = bool(value)
 
+    def reset(self) -> None:
+        """Choose no more."""
+        self.value = None
+
+    def is_initialized(self) -> bool:
+        """Whether something has been chosen."""
+        return self.value is not None
+
+    def get(self) -> bool:
+        """What has been chosen.
+
+        Raises:
+            RuntimeError: nothing has.
+        """
+        if self.value is None:
+            raise RuntimeError("OptionalBool: nothing has been chosen; call set(True) or set(False) first")
+        return self.value
+
 
 class MinibatchSourceConfig:
     """What a minibatch source is made of.

@@ -92,6 +92,12 @@ class MinibatchSource:
         )
         weakref.finalize(self, self._reader.stop)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a MinibatchSource has files and threads of its own and cannot be pickled or copied; make one where it is needed, and bring "
+            "it to the same place: source.restore_from_checkpoint(other.get_checkpoint_state())"
+        )
+
     def stream_infos(self) -> list[StreamInformation]:
         """The streams, in the order of the deserializers."""
         return list(self._streams)

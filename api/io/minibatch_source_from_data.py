@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cntk.core.axis import Axis
+from cntk.core.foreign import as_data
 from cntk.core.types import VariableType, as_type
 from cntk.core.value import NDArrayView, Value, is_csr
 from cntk.io.constants import INFINITELY_REPEAT
@@ -51,6 +52,7 @@ class MinibatchSourceFromData(UserMinibatchSource):
                 data = _sequences_of(data)
                 if stated is None and isinstance(data, list):
                     stated = VariableType(dynamic_axes=Axis.default_input_variable_dynamic_axes())
+            data = _as_arrays(f"MinibatchSourceFromData: stream '{name}'", data)
             self._types[name] = _type_of(name, data, stated)
             self._data[name] = data
         lengths = {name: _length(data) for name, data in self._data.items()}
@@ -124,6 +126,12 @@ class MinibatchSourceFromData(UserMinibatchSource):
         else:
             value = Value(NDArrayView.from_data(_contiguous(_data_of(data)[places]), device))
         return MinibatchData(value, len(lengths), int(lengths.sum()), sweep_end)
+
+
+def _as_arrays(owner: str, data: Any) -> Any:
+    """The data with arrays in the place of what other libraries hold."""
+    data = as_data(owner, data)
+    return [as_data(owner, part) for part in data] if isinstance(data, list) else data
 
 
 def _sequences_of(value: Value) -> Any:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from cntk.default_options import default_options, default_options_for
 from cntk.initializer import glorot_uniform
+from cntk.layers import layers as layers
 from cntk.layers.activation import Activation, Dropout, Label
 from cntk.layers.blocks import GRU, LSTM, ForwardDeclaration, RNNStep, RNNUnit, Stabilizer, UntestedBranchError, identity
-from cntk.layers.convolution import Convolution, Convolution1D, Convolution2D, Convolution3D
-from cntk.layers.convolution_transpose import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
+from cntk.layers.convolutions import Convolution, Convolution1D, Convolution2D, Convolution3D
 from cntk.layers.dense import Dense, Embedding
 from cntk.layers.higher_order_layers import For, ResNetBlock, Sequential, SequentialClique
 from cntk.layers.models import AttentionModel
 from cntk.layers.normalization import BatchNormalization, LayerNormalization
-from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+from cntk.layers.poolings import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
 from cntk.layers.sequence import Delay, Fold, PastValueWindow, Recurrence, RecurrenceFrom, UnfoldFrom
-from cntk.layers.sequential_convolution import SequentialConvolution
+from cntk.layers.sequential_convolutions import SequentialConvolution
+from cntk.layers.transposed_convolutions import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SequenceOverMeta, Signature, SparseTensor, Tensor, tensor
+from cntk.ops import sequence as sequence  # CNTK shows the operators here; the layers are imported from the module of that name
 from cntk.ops.functions import BlockFunction, Function
 
 __all__ = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cntk.layers.activation import Activation, Dropout, Label
-from cntk.layers.convolution import Convolution, Convolution1D, Convolution2D, Convolution3D
-from cntk.layers.convolution_transpose import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
+from cntk.layers.convolutions import Convolution, Convolution1D, Convolution2D, Convolution3D
 from cntk.layers.dense import Dense, Embedding
 from cntk.layers.normalization import BatchNormalization, LayerNormalization
-from cntk.layers.pooling import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
-from cntk.layers.sequential_convolution import SequentialConvolution
+from cntk.layers.poolings import AveragePooling, GlobalAveragePooling, GlobalMaxPooling, MaxPooling, MaxUnpooling
+from cntk.layers.sequential_convolutions import SequentialConvolution
+from cntk.layers.transposed_convolutions import ConvolutionTranspose, ConvolutionTranspose1D, ConvolutionTranspose2D, ConvolutionTranspose3D
 
 __all__ = [
     "Activation",

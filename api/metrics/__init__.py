@@ -6,10 +6,12 @@ from typing import Any
 
 from cntk.core import plugins
 
-__all__ = ["classification_error", "edit_distance_error", "ndcg_at_1"]
+_OPERATORS = ("classification_error", "edit_distance_error", "ndcg_at_1")
+
+__all__ = [*_OPERATORS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in _OPERATORS:
         return plugins.ops.get(name)
     raise AttributeError(f"module 'cntk.metrics' has no metric '{name}'")

@@ -54,6 +54,11 @@ def input(
 
 
 _PREFIX = "sequence."
+_RECIPES = {
+    "reduce_mean": "C.sequence.reduce_sum(x) / C.sequence.reduce_sum(C.sequence.broadcast_as(1, x)) for the mean over the steps",
+    "reduce_min": "-C.sequence.reduce_max(-x) for the least value of the steps",
+    "length": "C.sequence.reduce_sum(C.sequence.broadcast_as(1, x)) for the number of steps",
+}
 
 __all__ = ["input", "input_variable", *(name.removeprefix(_PREFIX) for name in plugins.ops.names() if name.startswith(_PREFIX))]
 
@@ -61,7 +66,8 @@ __all__ = ["input", "input_variable", *(name.removeprefix(_PREFIX) for name in p
 def __getattr__(name: str) -> Any:
     if _PREFIX + name in plugins.ops:
         return plugins.ops.get(_PREFIX + name)
-    raise AttributeError(f"module 'cntk.ops.sequence' has no operator '{name}'")
+    recipe = f"; write {_RECIPES[name]}" if name in _RECIPES else ""
+    raise AttributeError(f"module 'cntk.ops.sequence' has no operator '{name}'{recipe}")
 
 
 def __dir__() -> list[str]:

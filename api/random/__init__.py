@@ -8,14 +8,16 @@ from cntk.core import plugins
 
 _PREFIX = "random."
 
-__all__ = [name.removeprefix(_PREFIX) for name in plugins.ops.names() if name.startswith(_PREFIX)]
+_OPERATORS = [name.removeprefix(_PREFIX) for name in plugins.ops.names() if name.startswith(_PREFIX)]
+
+__all__ = [*_OPERATORS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in _OPERATORS:
         return plugins.ops.get(_PREFIX + name)
-    raise AttributeError(f"module 'cntk.random' has no operator '{name}'; it has {', '.join(__all__)}")
+    raise AttributeError(f"module 'cntk.random' has no operator '{name}'; it has {', '.join(_OPERATORS)}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_OPERATORS})

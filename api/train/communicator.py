@@ -107,7 +107,7 @@ class Communicator:
 
     def gather(self, array: Any) -> list[Any]:
         """The workers' arrays, which may be of different lengths along their first axis, in the order of their numbers, on every worker."""
-        own = np.ascontiguousarray(array)
+        own = np.asarray(array, order="C")
         found = self.transport.gather(own.reshape(-1))
         return [part.reshape(-1, *own.shape[1:]) if own.ndim else part.reshape(()) for part in found]
 

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from cntk.core.foreign import as_data
 from cntk.core.value import is_csr
+from cntk.core.variable import Variable
 from cntk.io import MinibatchSource, UserMinibatchSource
 
 
 class ArrayData:
     """Arrays, CSR matrices and lists of samples of equal length, served in order; minibatches end where the data ends.
 
-    A sequence counts for as many samples as it has steps; of several at one place the longest counts.
+    Samples are counted as *counted*, a loss or metric, counts them: a sequence is one sample where that has one value for it, and as many
+    as it has steps where that has a value for each. Where it lies on an axis that no argument has, such as that of a slice of sequences,
+    the steps of the longest argument are counted; it has other numbers of samples then.
 
     Args:
         data: one array, or a tuple or list of them, one for each argument of the criterion.
         arguments: the criterion's arguments.
-        endless: whether the data is served again after its end.
+        counted: what is summed over the data.
+        passes: how often the data is served, such as 1.5 times.
+
+    Attributes:
+        length: samples in a pass.
+        counts_alike: whether *counted* has as many.
 
     Raises:
         ValueError: a wrong number of arrays, arrays without samples, or sparse ones that are not CSR.
         TypeError: something that is no data, or arrays of different lengths.
     """
 
-    def __init__(self, data: Any, arguments: Sequence[Any], endless: bool = True) -> None:
-        arrays = list(data) if isinstance(data, (tuple, list)) else [data]
+    def __init__(self, data: Any, arguments: Sequence[Any], counted: Variable, passes: float = math.inf) -> None:
+        arrays = [as_data("train and test", one) for one in (data if isinstance(data, (tuple, list)) else [data])]
         if len(arrays) != len(arguments):
             raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays")
         for array in arrays:
@@ -41,11 +51,20 @@ class ArrayData:
         if not lengths[0]:
             raise ValueError("the arrays must hold at least one sample; they are empty")
         self._arrays = dict(zip(arguments, arrays, strict=True))
-        steps = [_steps_of(variable, array) for variable, array in self._arrays.items() if variable.has_sequence_axis()]
+        sequences = [variable for variable in self._arrays if variable.has_sequence_axis()]
+        alike = [variable for variable in sequences if variable.dynamic_axes == counted.dynamic_axes]
+        by_sequence = counted.has_batch_axis() and not counted.has_sequence_axis()
+        self.counts_alike = by_sequence or bool(alike) or not sequences
+        steps = [] if by_sequence else [_steps_of(variable, self._arrays[variable]) for variable in alike or sequences]
         self._ends = np.cumsum(np.max([np.ones(lengths[0], np.int64), *steps], axis=0))
         self.length = int(self._ends[-1])
-        self.is_infinite = endless
-        self._position = 0
+        self.end_after(passes)
+        self._passes = self._position = 0
+
+    def end_after(self, passes: float) -> None:
+        """Serve the data so often, counted from the start."""
+        self.is_infinite = math.isinf(passes)
+        self._end = math.inf if self.is_infinite else int(passes * self.length)
 
     def next(self, size: int, workers: int = 1, rank: int = 0) -> tuple[dict[Any, Any], bool]:
         """At most *size* samples, or one longer sequence, and whether they end a pass over the data; nothing at the end.
@@ -56,21 +75,21 @@ class ArrayData:
             rank: the worker whose part to return; there may be nothing in it.
         """
         start = self._position
-        if start == len(self._ends):
-            if not self.is_infinite:
-                return {}, False
-            start = 0
-        before = self._ends[start - 1] if start else 0
-        stop = max(int(np.searchsorted(self._ends, before + size, side="right")), start + 1)
-        self._position = stop
+        before = int(self._ends[start - 1]) if start else 0
+        left = self._end - self._passes * self.length - before
+        if left < 1:
+            return {}, False
+        stop = max(int(np.searchsorted(self._ends, before + min(size, left), side="right")), start + 1)
         ends = stop == len(self._ends)
+        self._position = 0 if ends else stop
+        self._passes += ends
         if start + rank >= stop:
             return {}, ends
         return {variable: array[start + rank : stop : workers] for variable, array in self._arrays.items()}, ends
 
     def get_checkpoint_state(self) -> dict[str, Any]:
-        """The place in the arrays."""
-        return {"position": self._position}
+        """The place in the arrays, and the passes before."""
+        return {"position": self._position, "passes": self._passes}
 
     def restore_from_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Go on where arrays as long as these stood.
@@ -78,10 +97,11 @@ class ArrayData:
         Raises:
             RuntimeError: there is no such place in them.
         """
-        position = state.get("position")
-        if not isinstance(position, int) or not 0 <= position <= len(self._ends):
+        position, passes = state.get("position"), state.get("passes", 0)
+        if not isinstance(position, int) or not isinstance(passes, int) or not 0 <= position <= len(self._ends) or passes < 0:
             raise RuntimeError(f"checkpoint of other data: expected a position in arrays of {len(self._ends)}, got {position!r:.80}")
-        self._position = position
+        more, self._position = divmod(position, len(self._ends))
+        self._passes = passes + more
 
 
 class SourceData:

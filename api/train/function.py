@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,10 +11,10 @@ from cntk.core.function import Function
 from cntk.core.progress import NEVER, ProgressWriter
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
-from cntk.train.session_config import CheckpointConfig, CrossValidationConfig, TestConfig, sizes_of
+from cntk.train.session_config import UNLIMITED, CheckpointConfig, CrossValidationConfig, TestConfig, sizes_of
 from cntk.train.trainer import Trainer, as_list, writers_of
 from cntk.train.training_session import TrainingSession
-from cntk.variables import Record
+from cntk.variables import Record, Variable
 
 
 class _Collector(ProgressWriter):
@@ -59,23 +61,26 @@ def train(
     Args:
         minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments; or a
             ``MinibatchSource`` or ``UserMinibatchSource``.
-        minibatch_size: samples, of sequences steps, in a minibatch, a number or a schedule (``minibatch_size_schedule``).
+        minibatch_size: samples in a minibatch, a number or a schedule (``minibatch_size_schedule``). A sequence among arrays is one sample
+            where the loss has one value for it, and as many as it has steps where the loss has a value for each; of a minibatch source
+            steps are counted.
         streams: with a minibatch source, the stream for each argument, in their order.
         model_inputs_to_streams: the same as a dictionary, in place of *streams*.
         parameter_learners: learners of the parameters.
         callbacks: progress writers, and a ``CheckpointConfig``, ``CrossValidationConfig`` and ``TestConfig``, one of each at most; None
             among them, or one alone, will do.
         progress_frequency: after how many samples a summary is written, or ``(number, DataUnit)``; *epoch_size* by default.
-        max_epochs: epochs to train, 1 by default; 1.5 is one and a half.
+        max_epochs: epochs to train, 1 by default; 1.5 is one and a half. One epoch of arrays is one pass over them.
         epoch_size: samples in an epoch; by default all, and with *max_samples* as many as these. A minibatch source does not tell how
             many it has, so that one of the two must be given.
-        max_samples: samples to train in all, in place of *max_epochs*. Either counts those that the first learner saw in earlier calls.
+        max_samples: samples to train in all, in place of *max_epochs*. Either counts those that the first learner saw in earlier calls, but
+            for *max_epochs* of arrays whose sequences have other numbers of steps in the loss, such as those of a slice.
 
     Returns:
         A Record: ``epoch_summaries``, a record with ``loss``, ``metric`` and ``samples`` for each summary, and ``updates``, the same
         for other spans: those that the first progress writer with a ``freq`` writes; without one, *progress_frequency* or
         *epoch_size* samples in whole minibatches, where one of the two is given. With a ``TestConfig`` also ``test_summary``, a record
-        with ``metric`` and ``samples``. Where nothing was left to train, the only summary is of zeros.
+        with ``metric`` and ``samples``. Where nothing was left to train, the only summary is of zeros, and there is a warning.
 
     Raises:
         RuntimeError: a checkpoint cannot be restored.
@@ -93,9 +98,16 @@ def train(
         raise ValueError("train: a minibatch_size is needed: a number of samples or a minibatch_size_schedule")
     if max_epochs is not None and max_samples is not None:
         raise ValueError("train: give max_epochs or max_samples, not both")
-    data = _data_of("train", self, minibatch_source, streams, model_inputs_to_streams, endless=True)
+    data = _data_of("train", self, self.outputs[0], minibatch_source, streams, model_inputs_to_streams)
     parts = _Callbacks("train", callbacks)
-    if max_samples is None:
+    frequency = progress_frequency
+    if max_samples is None and epoch_size is None and isinstance(data, ArrayData) and not data.counts_alike:
+        passes = 1 if max_epochs is None else max_epochs
+        data.end_after(passes)
+        max_samples = UNLIMITED if passes > 0 else 0
+        if frequency is None and passes >= 1:
+            frequency = (1, DataUnit.sweep)
+    elif max_samples is None:
         if epoch_size is None:
             if isinstance(data, SourceData):
                 raise ValueError("train: a minibatch source does not tell how many samples it has; give epoch_size or max_samples")
@@ -104,10 +116,17 @@ def train(
         max_samples = int((1 if max_epochs is None else max_epochs) * epoch_size)
     if max_samples <= 0:
         raise ValueError(f"train: max_epochs or max_samples must be positive; they leave {max_samples} samples to train")
+    frequency = epoch_size if frequency is None else frequency
     sizes = sizes_of(minibatch_size, "train: minibatch_size")
-    frequency = epoch_size if progress_frequency is None else progress_frequency
     collector = _Collector(_frequency_of(parts.writers, frequency, sizes[0]))
     trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector])
+    seen = trainer.total_number_of_samples_seen
+    if seen >= max_samples:
+        warnings.warn(
+            f"train: the learner has seen {seen} samples, and {max_samples} were to be trained in all: nothing is left; ask for more "
+            "epochs or samples, or make a new learner",
+            stacklevel=2,
+        )
     mapping = data.streams if isinstance(data, SourceData) else None
     TrainingSession(trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test).train()
     summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]
@@ -128,7 +147,7 @@ def test(
     Args:
         minibatch_source: an array, CSR matrix or list of samples for each argument, in the order of the arguments; or a
             ``MinibatchSource`` or ``UserMinibatchSource`` that ends.
-        minibatch_size: samples, of sequences steps, in a minibatch.
+        minibatch_size: samples in a minibatch, counted as in training.
         streams: with a minibatch source, the stream for each argument, in their order.
         model_inputs_to_streams: the same as a dictionary, in place of *streams*.
         callbacks: progress writers.
@@ -147,12 +166,13 @@ def test(
     """
     from cntk.eval import Evaluator  # which is written in terms of the trainer
 
-    data = _data_of("test", self, minibatch_source, streams, model_inputs_to_streams, endless=False)
+    metric = self.outputs[-1]
+    data = _data_of("test", self, metric, minibatch_source, streams, model_inputs_to_streams, passes=1)
     if data.is_infinite:
         raise ValueError("test: the minibatch source never ends; make it with max_sweeps=1 or max_samples")
     sizes = sizes_of(minibatch_size, "test: minibatch_size")
     collector = _Collector(NEVER)
-    evaluator = Evaluator(self.outputs[-1] if len(self.outputs) > 1 else self.output, [*writers_of(callbacks), collector])
+    evaluator = Evaluator(metric, [*writers_of(callbacks), collector])
     needed = set(evaluator.evaluation_function.arguments)
     samples = 0
     while minibatch := data.next(size := sizes[samples])[0]:
@@ -207,12 +227,14 @@ class _Callbacks:
             setattr(self, place, callback)
 
 
-def _data_of(where: str, criterion: Function, data: Any, streams: Any, inputs_to_streams: Any, endless: bool) -> Data:
+def _data_of(
+    where: str, criterion: Function, counted: Variable, data: Any, streams: Any, inputs_to_streams: Any, passes: float = math.inf
+) -> Data:
     arguments = criterion.arguments
     if not is_source(data):
         if streams is not None or inputs_to_streams is not None:
             raise ValueError(f"{where}: arrays are matched with arguments by position; streams and model_inputs_to_streams are for sources")
-        return ArrayData(data, arguments, endless)
+        return ArrayData(data, arguments, counted, passes)
     if (streams is None) == (inputs_to_streams is None):
         raise ValueError(f"{where}: a minibatch source needs streams, one for each argument, or model_inputs_to_streams, and not both")
     if inputs_to_streams is None:

@@ -87,7 +87,7 @@ class _Evaluation:
         if self.minibatch_source is None:
             return None
         if not is_source(self.minibatch_source):
-            return ArrayData(self.minibatch_source, self.criterion.arguments, endless=False)
+            return ArrayData(self.minibatch_source, self.criterion.arguments, self.criterion.outputs[-1], passes=1)
         mapping = self.model_inputs_to_streams or streams
         if not mapping:
             raise ValueError(f"{type(self).__name__}: a minibatch source needs model_inputs_to_streams: a stream for each argument")

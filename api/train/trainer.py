@@ -86,6 +86,10 @@ class Trainer:
         self._last: tuple[int, float, float] | None = None
         self._ended_sweep = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the compiled program."""
+        return {**self.__dict__, "_plan": None}
+
     # ---- training and testing ----
 
     def train_minibatch(
@@ -94,7 +98,8 @@ class Trainer:
         """Train on one minibatch.
 
         Args:
-            arguments: data by input variable or name, or one input's data where there is one input.
+            arguments: data by input variable or name, or one input's data where there is one input; with flags that say of each sequence
+                whether it is new, a pair of these and the flags.
             outputs: functions of one output and variables whose values, from before the update, are wanted.
             device: where to compute; the default device where None.
             is_sweep_end: whether the minibatch is the last of a pass over the data, for schedules that count passes; data of a
@@ -114,7 +119,7 @@ class Trainer:
             updated = self._team is not None and self._train_without_data(self._team, extra, device)
             return updated if outputs is None else (updated, {})
         plan = self._plan_for(extra, device)
-        run = plan.program.start(feeds_for(plan.program, arguments))
+        run = plan.program.start(feeds_for(plan.program, arguments, self._function))
         try:
             with run.guard():
                 run.forward()
@@ -403,7 +408,7 @@ def measure(
 
 def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -> tuple[float, int]:
     program = program_for(function, [metric], device)
-    run = program.start(feeds_for(program, arguments))
+    run = program.start(feeds_for(program, arguments, function))
     try:
         with run.guard():
             run.forward()
@@ -504,3 +509,6 @@ def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Paramet
                 raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
             owned[parameter] = None
     return list(owned)
+
+
+__all__ = ["Trainer"]

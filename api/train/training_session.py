@@ -81,7 +81,7 @@ class Timer:
 class TrainingSession:
     """A training loop, made by :func:`training_session`.
 
-    A subclass may override :meth:`on_minibatch_end`, :meth:`on_checkpoint_end` and :meth:`on_cross_validation_end`.
+    A subclass may override :meth:`get_minibatch_size` and the methods whose names begin with ``on_``.
 
     When several things fall on one minibatch, the order is: checkpoint, summary of training, cross validation.
 
@@ -162,6 +162,28 @@ class TrainingSession:
         if self._test_data is not None:
             self._evaluate(self._test_data, self._test.sizes, UNLIMITED)
 
+    def restore_from_checkpoint(self, filename: Any) -> None:
+        """Go on from a checkpoint that a training session has written.
+
+        Raises:
+            RuntimeError: there is none, or another trainer wrote it.
+        """
+        state = self._trainer.restore_from_checkpoint(filename)
+        if "session" not in state or "source" not in state:
+            raise RuntimeError(f"{filename}: the checkpoint was not written by a training session; it has {sorted(state)}")
+        session = state["session"]
+        self._data.restore_from_checkpoint(state["source"])
+        self._minibatches, self._sweeps = session["minibatches"], session["sweeps"]
+        for name, timer in self._timers.items():
+            timer.restore_from_checkpoint(session["timers"][name], self._counts())
+
+    def get_minibatch_size(self) -> int:
+        """How many samples the next minibatch is to have: what the schedule says."""
+        return self._sizes[self._trainer.total_number_of_samples_seen]
+
+    def on_minibatch_start(self) -> None:
+        """Called before each minibatch."""
+
     def on_minibatch_end(self) -> bool | None:
         """Called after each minibatch; False ends training."""
         return True
@@ -212,7 +234,8 @@ class TrainingSession:
 
     def _train_minibatch(self, left: int) -> bool:
         """Train on at most *left* samples; whether there was data to learn from."""
-        size = min(self._sizes[self._trainer.total_number_of_samples_seen], left)
+        self.on_minibatch_start()
+        size = min(self.get_minibatch_size(), left)
         team = self._trainer.team
         partition = team.partition if team is not None and team.is_distributed else (1, 0)
         arguments, ends_sweep = self._data.next(size, *partition)
@@ -250,14 +273,7 @@ class TrainingSession:
             found = self._trainer.team.first_says(found or "") or None
         if found is None:
             return
-        state = self._trainer.restore_from_checkpoint(found)
-        if "session" not in state or "source" not in state:
-            raise RuntimeError(f"{found}: the checkpoint was not written by a training session; it has {sorted(state)}")
-        session = state["session"]
-        self._data.restore_from_checkpoint(state["source"])
-        self._minibatches, self._sweeps = session["minibatches"], session["sweeps"]
-        for name, timer in self._timers.items():
-            timer.restore_from_checkpoint(session["timers"][name], self._counts())
+        self.restore_from_checkpoint(found)
         self._is_saved = found == config.filename
         logger.info("training goes on from the checkpoint %s, after %d samples", found, self._counts().sample)
 
@@ -364,7 +380,7 @@ def _data_of(trainer: Trainer, mb_source: Any, model_inputs_to_streams: Any) -> 
     if not is_source(mb_source):
         if model_inputs_to_streams is not None:
             raise ValueError("training_session: arrays go to the loss's arguments by position; model_inputs_to_streams is for sources")
-        return ArrayData(mb_source, trainer.loss_function.arguments)
+        return ArrayData(mb_source, trainer.loss_function.arguments, trainer.loss_function.output)
     if not model_inputs_to_streams:
         raise ValueError("training_session: model_inputs_to_streams must say which stream is for which argument: it is empty")
     return SourceData(mb_source, model_inputs_to_streams)

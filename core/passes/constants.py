@@ -64,7 +64,9 @@ class Folded:
         slots = program.slots
         self._variables = {index: slot.variable for index, slot in enumerate(slots) if slot.kind == FOLDED}
         roots = list(self._variables.values())
-        self._program = type(program)(roots, program.backend, training=program.training, checked=program.checked, passes=())
+        self._program = type(program)(
+            roots, program.backend, training=program.training, checked=program.checked, passes=(), bound=program.bound
+        )
         self._constants = [slots[index].variable for index in sorted(leaves)]
         self._versions: list[int] | None = None
         self._lock = threading.Lock()

@@ -16,7 +16,7 @@ from ...core.nodes import Primitive
 from ...core.spec import Spec
 from .wire import FileAxis, NDShape
 
-DYNAMIC, UNKNOWN, ALL_STATIC, ALL = 2**31 - 1, 2**31 - 3, 2**31 - 2, 2**31 - 5
+DYNAMIC, UNKNOWN, ALL_STATIC, BEHIND_ALL, ALL = 2**31 - 1, 2**31 - 3, 2**31 - 2, 2**31 - 4, 2**31 - 5
 """Numbers that files give to axes that are not static, and to the markers."""
 _MARKERS = {ALL_STATIC: Axis.all_static_axes(), ALL: Axis.all_axes(), UNKNOWN: Axis.unknown_dynamic_axes()[0]}
 _TYPES: dict[Any, int] = {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...core.file_kinds import kind_of
 from ...core.function import Function
-from .reader import alike, read_function
+from ...core.nodes import Primitive
+from .reader import alike, read_function, read_structure
 from .wire import MARK, DamagedFile, view_dictionary, write_file
-from .writer import write_function
+from .writer import write_function, write_structure
 
 
 class CNTKv2:
@@ -35,6 +36,25 @@ class CNTKv2:
             seems = f"; it seems to be {kind}" if kind else ""
             raise DamagedFile(f"{source} is no model file of CNTK 2, or damaged: {error}{seems}") from None
         return read_function(found, device, source)
+
+    @staticmethod
+    def write_structure(root: Primitive) -> tuple[bytes, dict[str, Any], list[str]]:
+        """The bytes of a graph without its leaves; by uid the primitives and leaves that belong to it; and the uids of those primitives of
+        which the bytes say the operands alone: user functions, and what has no counterpart in the format."""
+        found, nodes, apart = write_structure(root)
+        return b"".join(write_file(found)), nodes, apart
+
+    @staticmethod
+    def read_structure(
+        data: Any, known: Mapping[str, Any], apart: Mapping[str, Callable[..., Primitive]], source: str
+    ) -> dict[str, Primitive]:
+        """The primitives, by uid, of a graph of which :meth:`write_structure` made the bytes.
+
+        Args:
+            known: by uid the leaves, and the primitives that are there already.
+            apart: by uid what makes, of operands and name, the primitives of which the bytes say the operands alone.
+        """
+        return read_structure(view_dictionary(data), known, apart, source)
 
     @staticmethod
     def pairs(function: Function, loaded: Function) -> dict[Any, Any] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.axis import Axis
 from ...core.block import combine
 from ...core.op import Op
-from ...core.shape import size_of
+from ...core.shape import Shape, size_of
 from ...core.variable import Constant, Variable
 from ..ops import (
     activation,
@@ -88,6 +88,17 @@ def _number(value: float, like: Variable) -> Constant:
 
 def _numbers(x: Variable, *values: float) -> list[Any]:
     return [_number(value, x) for value in values]
+
+
+def _shape(x: Variable) -> Shape:
+    """The shape that a graph depends on; ValueError where a placeholder has none yet."""
+    if x.spec.shape is None:
+        raise ValueError("CNTK's format needs the shape of an operand that is not known yet; give the placeholders shapes, or replace them")
+    return x.spec.shape
+
+
+def _rank(x: Variable) -> int:
+    return len(_shape(x))
 
 
 # ---- element by element --------------------------------------------------------------------------
@@ -172,7 +183,7 @@ def _reduction(op: Any, x: Any) -> Any:
         x = type(op)(axis_vec=tuple(axes), reduction_keep_dimensions=True)(x)
     if op.reduction_keep_dimensions:
         return x
-    for place in sorted({shaping.index_of(axis) % x.spec.rank for axis in parts[0]}, reverse=True):
+    for place in sorted({shaping.index_of(axis) % _rank(x) for axis in parts[0]}, reverse=True):
         x = reshape(x, (), place, place + 1)
     return x
 
@@ -200,20 +211,23 @@ def _log_softmax(op: Any, x: Any) -> Any:
     return minus(lowered, log(reduce_sum(exp(lowered), axis)))
 
 
-def _rank(x: Any) -> int:
-    return len(x.shape)
-
-
-def _without_ones(y: Any, rank: int) -> Any:
-    """A target without the axes of length 1 that it has in front beyond *rank*."""
-    more = y.spec.rank - rank
+def _without_ones(y: Any, z: Any) -> Any:
+    """A target without the axes of length 1 that it has in front beyond those of *z*."""
+    if y.spec.shape is None or z.spec.shape is None:
+        return y
+    more = _rank(y) - _rank(z)
     return reshape(y, y.shape[more:]) if more > 0 and set(y.shape[:more]) == {1} else y
 
 
+def _are_vectors(z: Any, y: Any) -> bool:
+    """Whether a product makes a number of each sample, as it does of operands without shape, which are taken for vectors."""
+    return z.dynamic_axes == y.dynamic_axes and all(v.spec.shape is None or _rank(v) == 1 for v in (z, y))
+
+
 def _cross_entropy(op: Any, z: Any, y: Any) -> Any:
-    y = _without_ones(y, z.spec.rank)
-    if shaping.index_of(op.axis) == -1 and z.spec.rank == _rank(y) == 1 and z.dynamic_axes == y.dynamic_axes:
-        return minus(reduce_log_sum_exp(z, 0), times_transpose(z, y))
+    y = _without_ones(y, z)
+    if shaping.index_of(op.axis) == -1 and _are_vectors(z, y):
+        return minus(reduce_log_sum_exp(z, -1), times_transpose(z, y))
     return minus(reduce_log_sum_exp(z, op.axis), reduce_sum(element_times(y, z), op.axis))
 
 
@@ -229,9 +243,9 @@ def _binary_cross_entropy(op: Any, p: Any, y: Any) -> Any:
 
 
 def _classification_error(op: Any, z: Any, y: Any) -> Any:
-    y = _without_ones(y, z.spec.rank)
-    best = softmax.hardmax(z) if z.spec.rank == 1 else _first_best(z)
-    if z.spec.rank == _rank(y) == 1 and z.dynamic_axes == y.dynamic_axes:
+    y = _without_ones(y, z)
+    best = softmax.hardmax(z) if _rank(z) == 1 else _first_best(z)
+    if _are_vectors(z, y):
         return minus(_number(1, z), times_transpose(y, best))
     return minus(_number(1, z), reduce_sum(element_times(best, y), -1))
 
@@ -243,13 +257,13 @@ def _first_best(z: Any) -> Any:
 
 def _mean_classification_error(op: Any, z: Any, y: Any) -> Any:
     at = shaping.index_of(op.axis)
-    axis = at if at < 0 else at - z.spec.rank
+    axis = at if at < 0 else at - _rank(z)
     return reduce_mean(not_equal(argmax(z, axis), argmax(y, axis)))
 
 
 def _lrn(op: Any, x: Any) -> Any:
     width = 2 * op.depth_radius + 1
-    channels = x.shape[0]
+    channels = _shape(x)[0]
     squares = element_times(x, x)
     numbers = np.arange(channels)
     neighbours = abs(numbers - numbers[:, None]) <= op.depth_radius
@@ -260,7 +274,7 @@ def _lrn(op: Any, x: Any) -> Any:
 
 
 def _mvn(op: Any, x: Any) -> Any:
-    rank = x.spec.rank
+    rank = _rank(x)
     axes = list(range(rank)) if op.use_stats_across_channels or rank < 2 else list(range(1, rank))
     over: Any = [Axis(axis - rank) for axis in axes] or Axis.all_static_axes()
     lowered = minus(x, reduce_mean(x, over))
@@ -276,7 +290,7 @@ def _nce(op: Any, *operands: Any) -> Any:
     values = [np.asarray(part.value) for part in (log_share, factors, entropy)]
     values[0] = np.maximum(values[0], -1e4)  # of classes that are never drawn; infinite ones times 0 were no number
     shares, parts, ending = (Constant(value, dtype=kind) for value in values)
-    classes = sampled.shape[-1]
+    classes = _shape(sampled)[-1]
     sampled = sampled if sampled.dtype is kind else cast(sampled, kind)
     column = reshape(shares, (classes, 1))
     noise = plus(times_transpose(x, times(sampled, weights)), reshape(times(sampled, biases), (-1,)))
@@ -292,20 +306,25 @@ def _nce(op: Any, *operands: Any) -> Any:
 
 
 def _expand_dims(op: Any, x: Any) -> Any:
-    at = op._place(x.spec.rank)
-    return reshape(x, (1,), at, at) if at < x.spec.rank else reshape(x, (1,), Axis.new_leading_axis(), Axis.new_leading_axis())
+    behind_all: Any = Axis.new_leading_axis()
+    if x.spec.shape is not None:
+        at = op._place(_rank(x))
+        at = behind_all if at == _rank(x) else at
+    else:
+        at = 0 if op.axis == Axis.new_leading_axis() else shaping.index_of(op.axis) + 1 or behind_all
+    return reshape(x, (1,), at, at)
 
 
 def _flatten(op: Any, x: Any) -> Any:
     index = shaping.index_of(op.axis)
-    at = index if index >= 0 else index + x.spec.rank + 1
+    at = index if index >= 0 else index + _rank(x) + 1
     if not x.spec.is_concrete:
         raise ValueError("flatten cannot be saved with CNTK's format while dimensions are free; reshape can")
     return reshape(x, (size_of(x.shape[:at]), size_of(x.shape[at:])))
 
 
 def _gather(op: Any, reference: Any, indices: Any) -> Any:
-    rank, more = reference.spec.rank, indices.spec.rank
+    rank, more = _rank(reference), _rank(indices)
     at = shaping.index_of(op.axis) % rank
     first = gather(transpose(reference, (at, *(axis for axis in range(rank) if axis != at))), indices)
     order = (*range(more, more + at), *range(more), *range(more + at, more + rank - 1))
@@ -314,20 +333,20 @@ def _gather(op: Any, reference: Any, indices: Any) -> Any:
 
 def _depth_to_space(op: Any, x: Any) -> Any:
     size = op.block_size
-    channels, height, width = x.shape
+    channels, height, width = _shape(x)
     blocks = reshape(x, (size, size, channels // size**2, height, width))
     return reshape(transpose(blocks, (2, 3, 0, 4, 1)), (channels // size**2, height * size, width * size))
 
 
 def _space_to_depth(op: Any, x: Any) -> Any:
     size = op.block_size
-    channels, height, width = x.shape
+    channels, height, width = _shape(x)
     blocks = reshape(x, (channels, height // size, size, width // size, size))
     return reshape(transpose(blocks, (2, 4, 0, 1, 3)), (channels * size**2, height // size, width // size))
 
 
 def _convolution(op: Any, filters: Any, x: Any) -> Any:
-    rank = x.spec.rank
+    rank = _rank(x)
     settings = {"strides": op.strides, "auto_padding": op.auto_padding, "dilation": op.dilation}
     settings = {name: with_channel(value, rank) for name, value in settings.items()}
     kernels = filters_with_channel(filters, rank)
@@ -338,13 +357,13 @@ def _convolution(op: Any, filters: Any, x: Any) -> Any:
 
 
 def _maps(kernels: Any, rank: int) -> Any:
-    shape = kernels.shape
+    shape = _shape(kernels)
     return kernels if len(shape) > rank + 1 else reshape(kernels, (1,) * (rank + 2 - len(shape)) + shape)
 
 
 def filters_with_channel(filters: Any, rank: int) -> Any:
     """Filters with an axis for one channel in front of the last *rank* axes."""
-    place = filters.spec.rank - rank
+    place = _rank(filters) - rank
     return reshape(filters, (1,), place, place)
 
 
@@ -400,12 +419,17 @@ def _slice(op: Any, x: Any) -> Any:
     return SequenceGather()(x, condition, where)
 
 
+def _steps_of(x: Any) -> Axis:
+    """The axis of steps of an unpacked sequence: the first."""
+    return Axis(0 if x.spec.shape is None else -_rank(x) - 1)
+
+
 def _sequence_sum(op: Any, x: Any) -> Any:
-    return reduce_sum(UnpackSequence(sequence_unpack_padding_value=0.0)(x), Axis(-x.spec.rank - 1), keepdims=False)
+    return reduce_sum(UnpackSequence(sequence_unpack_padding_value=0.0)(x), _steps_of(x), keepdims=False)
 
 
 def _sequence_max(op: Any, x: Any) -> Any:
-    return reduce_max(UnpackSequence(sequence_unpack_padding_value=-np.inf)(x), Axis(-x.spec.rank - 1), keepdims=False)
+    return reduce_max(UnpackSequence(sequence_unpack_padding_value=-np.inf)(x), _steps_of(x), keepdims=False)
 
 
 def _sequence_softmax(op: Any, x: Any) -> Any:
@@ -451,9 +475,9 @@ EXPANSIONS: dict[type[Op], Expansion] = {
     loss.CrossEntropyWithSoftmax: Expansion(_cross_entropy, _AXIS),
     loss.SquaredError: Expansion(_squared_error),
     loss.BinaryCrossEntropy: Expansion(_binary_cross_entropy),
-    metric.ClassificationError: Expansion(_classification_error, constants=lambda op, z, y: z.shape[-1] if z.spec.rank > 1 else 0),
+    metric.ClassificationError: Expansion(_classification_error, constants=lambda op, z, y: _shape(z)[-1] if _rank(z) > 1 else 0),
     metric.MeanClassificationError: Expansion(_mean_classification_error, _AXIS),
-    normalization.LocalResponseNormalization: Expansion(_lrn, _LRN, constants=lambda op, x: x.shape[0] ** 2),
+    normalization.LocalResponseNormalization: Expansion(_lrn, _LRN, constants=lambda op, x: _shape(x)[0] ** 2),
     normalization.MeanVarianceNormalization: Expansion(_mvn, _MVN),
     noise_contrastive.NoiseContrastiveEstimation: Expansion(_nce, recognised=False),
     shaping.ExpandDims: Expansion(_expand_dims, {"axis": NEW_AXIS}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,31 @@ def read_function(found: dict[str, Any], device: Any, source: str) -> Function:
     return _Reader(Given(found), device, source).function()
 
 
+def read_structure(
+    found: dict[str, Any], known: Mapping[str, Any], apart: Mapping[str, Callable[..., Primitive]], source: str
+) -> dict[str, Primitive]:
+    """The primitives, by uid, of a graph whose leaves are kept beside the dictionary.
+
+    Args:
+        found: the dictionary that ``write_structure`` made.
+        known: by uid the leaves, and the primitives that are there already.
+        apart: by uid what makes, of operands and name, the primitives of which the dictionary says the operands alone.
+        source: what errors call the dictionary.
+
+    Raises:
+        RuntimeError: it describes no such graph.
+    """
+    reader = _Reader(Given(found), None, source)
+    reader.apart = apart
+    for uid, node in known.items():
+        if isinstance(node, Variable):
+            reader.variables[uid] = node
+        else:
+            reader.know(uid, node)
+    reader.function()
+    return reader.made
+
+
 def _dictionary(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"expected a dictionary, found {value!r:.60}")
@@ -82,6 +107,7 @@ class _Reader:
         self.shapes: set[str] = set()
         self.open: dict[str, Variable] = {}
         self.begun: set[str] = set()
+        self.apart: Mapping[str, Callable[..., Primitive]] | None = None
 
     def function(self) -> Function:
         """The function of the whole file."""
@@ -163,6 +189,8 @@ class _Reader:
 
     def graph(self, root: str, depth: int) -> Primitive:
         """The primitive of this uid, with all that it depends on."""
+        if root in self.made:
+            return self.made[root]
         if depth > DEEPEST:
             raise ValueError(f"expected at most {DEEPEST} blocks in one another")
         waiting: dict[str, Variable] = {}
@@ -222,6 +250,9 @@ class _Reader:
             return
         self.check(record, "PrimitiveFunction", FUNCTION_VERSION)
         number, name = record.read("op", SIZE), record.read("name", TEXT, "")
+        if self.apart and uid in self.apart:
+            self.register(uid, self.apart[uid]([self.operand(operand) for operand in operands], name))
+            return
         given = record.read("attributes", _RECORD)
         if number == PACKED_INDEX:
             if len(operands) != 2:
@@ -247,11 +278,17 @@ class _Reader:
     def register(self, uid: str, node: Primitive) -> None:
         """Remember a function that has been made, and its results."""
         node.uid = uid
-        self.made[uid] = node
         if not isinstance(node, Combine):
             for number, output in enumerate(node.outputs):
                 output.uid = f"{uid}_Output_{number}"
-                self.outputs[output.uid] = output
+        self.know(uid, node)
+
+    def know(self, uid: str, node: Primitive) -> None:
+        """Have the function of this uid, and its results, for others to refer to."""
+        self.begun.add(uid)
+        self.made[uid] = node
+        if not isinstance(node, Combine):
+            self.outputs.update((f"{uid}_Output_{number}", output) for number, output in enumerate(node.outputs))
 
     def operator(self, number: int, given: Given, operands: list[Variable], name: str) -> Primitive:
         """An operator that is one here as well."""
@@ -299,9 +336,12 @@ class _Reader:
         leaves = graph.leaves_of(root)
         mapping = [(self.operand(own), self.operand(of)) for own, of in zip(inner, outer, strict=True)]
         for own, _ in mapping:
-            if not isinstance(own, Placeholder) or own not in leaves:
+            if not isinstance(own, (Placeholder, Input)) or own not in leaves:
                 raise ValueError(f"expected an argument of the graph inside, found {own!r}")
-        return recognised(op_name, given, inside, mapping, name, self.source) or Block(inside, mapping, op_name, name, self.source)
+        if self.apart is not None:
+            return Block(inside, mapping, op_name, name, self.source)
+        known = recognised(op_name, given, inside, mapping, name, self.source)
+        return Block(inside, mapping, op_name, name, self.source) if known is None else known
 
     # ---- user functions ----
 

@@ -16,6 +16,7 @@ from .attributes import (
     ANY_AXES,
     ANY_AXIS,
     AXIS,
+    BEHIND_ALL,
     BOOL,
     DOUBLE,
     DTYPE,
@@ -102,8 +103,6 @@ _CUTS = ("axisVec", "beginIndexVec", "endIndexVec", "sliceStridesVec")
 class ReshapeRow(Row):
     """Reshape: a range of axes, from its end to its begin."""
 
-    END = 2**31 - 2
-
     def write(self, node: Primitive) -> dict[str, Any]:
         x = operand_of(node)
         begin, end = (_place(axis, None if x.shape is None else x.rank) for axis in (node.op.begin_axis, node.op.end_axis))
@@ -112,7 +111,7 @@ class ReshapeRow(Row):
     def make(self, given: Given, inputs: Sequence[Variable]) -> Op:
         new_shape = given.read("newShape", SHAPE)
         end = _from_place(given.get("beginAxis", static(0)))
-        begin = _from_place(given.get("endAxis", static(self.END)))
+        begin = _from_place(given.get("endAxis", static(BEHIND_ALL)))
         return self.cls(new_shape=new_shape, begin_axis=begin, end_axis=end)
 
 
@@ -122,14 +121,14 @@ def _place(axis: Any, rank: int | None) -> FileAxis:
         return static(0)
     index = shaping.index_of(axis)
     if rank is None:
-        return static(-index if index else ReshapeRow.END)
+        return static(-index if index else BEHIND_ALL)
     return static(rank - (index if index >= 0 else index + rank))
 
 
 def _from_place(axis: Any) -> Any:
     if not isinstance(axis, FileAxis):
         raise ValueError(f"expected an axis, found {axis!r}")
-    if axis.number == ReshapeRow.END:
+    if axis.number == BEHIND_ALL:
         return 0
     return -axis.number if axis.number else Axis.new_leading_axis()
 
@@ -220,7 +219,8 @@ class WhereRow(Row):
     """Where, whose result is on an axis that the file names."""
 
     def write(self, node: Primitive) -> dict[str, Any]:
-        found: dict[str, Any] = {"newDynamicAxes": file_axes(node.outputs[0].spec.axes)}
+        axes = node.outputs[0].spec.axes
+        found: dict[str, Any] = {} if axes is None else {"newDynamicAxes": file_axes(axes)}
         if node.op._typeinfo is not None:
             factor, addend = node.op._typeinfo
             found |= {_FACTOR: np.uint64(factor), _ADDEND: np.int32(addend)}
@@ -228,7 +228,7 @@ class WhereRow(Row):
 
     def make(self, given: Given, inputs: Sequence[Variable]) -> Op:
         typeinfo = (given.read(_FACTOR, SIZE), given.read(_ADDEND, INT)) if _FACTOR in given else None
-        if typeinfo is None and len(python_axes(given.get("newDynamicAxes")) or ()) == 1:
+        if typeinfo is None and len(python_axes(given.get("newDynamicAxes", [])) or ()) == 1:
             typeinfo = (0, 1)
         return on_axis(sequence_gathering.Where("where", typeinfo), given)
 
@@ -238,7 +238,7 @@ _FACTOR, _ADDEND = "newSequenceAxisLengthScalingFactor", "newSequenceAxisLengthA
 
 def on_axis(op: Any, given: Given) -> Op:
     """Let an operator that makes a sequence axis make the one that the file names."""
-    axes = python_axes(given.get("newDynamicAxes"))
+    axes = python_axes(given.get("newDynamicAxes", []))
     if axes and len(axes) == 2:
         op._axis = axes[1]
     return op

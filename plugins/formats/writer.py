@@ -52,6 +52,31 @@ def write_function(function: Function) -> dict[str, Any]:
     return _Writer().function(function)
 
 
+def write_structure(root: Primitive) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """The dictionary of a graph without its leaves; by uid the primitives and leaves that belong to it; and the uids of those primitives
+    of which the dictionary says the operands alone: user functions, what has no counterpart in the format, and what is not known well
+    enough for it."""
+    writer = _StructureWriter(_nodes_of(root))
+    found = writer.function(Composite(root))
+    return found, {uid: node for node, uid in writer.uids.items() if node in writer.own}, writer.apart
+
+
+def _nodes_of(root: Primitive) -> set[Any]:
+    """All primitives and leaves of a graph, those inside blocks as well."""
+    found: set[Any] = set()
+    waiting = [root]
+    while waiting:
+        for node in graph.primitives_of([waiting.pop()]):
+            if node in found:
+                continue
+            found.add(node)
+            found.update(v for v in node.inputs if not isinstance(v, Output))
+            if isinstance(node, Block):
+                found.update(node.inner)
+                waiting.append(node.composite.root_function)
+    return found
+
+
 class _Writer:
     """One file being written."""
 
@@ -66,7 +91,9 @@ class _Writer:
         """The dictionary of the whole."""
         root = function.root_function
         self.graph(root)
-        self.variables.update({self.uid(v): self.variable(v) for v in root.inputs if not isinstance(v, Output)})
+        for leaf in root.inputs:
+            if not isinstance(leaf, Output):
+                self.operand(leaf)
         kept = function if function.is_composite else Composite(root)
         described = self.composite(kept, root)
         return {**described, "inputs": list(self.variables.values()), "primitive_functions": self.records}
@@ -138,11 +165,6 @@ class _Writer:
     def expanded(self, node: Primitive) -> None:
         """Write a block of other operators in place of one."""
         expansion = EXPANSIONS[type(node.op)]
-        if any(v.spec.shape is None for v in node.inputs):
-            raise ValueError(
-                f"{node.op_name} '{node.name or node.uid}' cannot be saved with CNTK's format while the shape of an operand is not known; "
-                f"give the placeholders shapes, or replace them [built at {node.line}]"
-            )
         inner = [v if isinstance(v, Constant) else Placeholder(v.spec, v.name) for v in node.inputs]
         made = self.explained(node, lambda node: Composite(expansion.graph(node.op, *inner).root_function))
         leaves = set(graph.leaves_of(made.root_function))
@@ -303,5 +325,34 @@ class _Writer:
         named = {"name": variable.name} if (variable.name and kind != PLACEHOLDER) or isinstance(variable, Placeholder) else {}
         return {**described, **({k: v for k, v in named.items() if v}), **({"value": np.asarray(value)} if holds else {})}
 
+
+class _StructureWriter(_Writer):
+    """A graph being written without its leaves, and with each operator as it is.
+
+    Args:
+        own: the primitives and leaves of the graph.
+    """
+
+    def __init__(self, own: set[Any]) -> None:
+        super().__init__()
+        self.own = own
+        self.apart: list[str] = []
+
+    def node(self, node: Primitive) -> None:
+        row = row_for(node)
+        if isinstance(node, (Combine, Block)) or isinstance(node.op, NativeOp):
+            super().node(node)
+        elif row is None or isinstance(node, UserFunction) or is_part(node.outputs[0]) or any(v.spec.shape is None for v in node.inputs):
+            self.apart.append(self.uid(node))
+            self.record(node, APART, node.inputs, {})
+        else:
+            self.operator(node, row)
+
+    def operand(self, variable: Variable) -> str:
+        return self.uid(variable) if variable in self.own or is_part(variable) else super().operand(variable)
+
+
+APART = 2**31 - 1
+"""Number of an operator that is kept beside the bytes."""
 
 _PACKED = (sequence_gathering.Gather, sequence_gathering.Scatter)

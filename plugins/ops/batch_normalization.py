@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import InferredDimension, Shape, size_of
+from ...core.source import warn_user
 from ...core.spec import Spec, merge_dtypes
 from ...core.variable import Constant
 
@@ -288,9 +288,7 @@ def batch_normalization(
            [2., 4.]], dtype=float32)
     """
     if running_count is None:
-        warnings.warn(
-            "batch_normalization: running_count is missing; pass constant(0) to share and save the number of samples seen", stacklevel=2
-        )
+        warn_user("batch_normalization: running_count is missing; pass constant(0) to share and save the number of samples seen")
         running_count = Constant(0.0)
     op = BatchNormalization(
         spatial=bool(spatial),

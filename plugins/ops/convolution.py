@@ -311,7 +311,8 @@ def convolution(
         sharing: only [True] is supported: filters are the same at all places.
         auto_padding: for each axis, channels included, whether it is padded with zeros so that the result has ceil(d / stride)
             places along it; a shorter list is filled up in front with its first value.  **The default pads the channels, too**: filters
-            then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.
+            then slide over them and the result has O x I channels.  Pass ``[False, True, True]`` for an image.  Filters whose I is
+            inferred span the channels whatever is given for these, which a shorter list leaves out.
         sequential: whether the sequence axis is convolved, too: it counts as the first spatial axis, so that filters are
             (O, I, time, *k), and *strides*, *auto_padding* and *dilation* have a value for it, behind the one for the channels.
         dilation: distance between the elements that a filter looks at, along each axis.
@@ -348,7 +349,7 @@ def convolution(
     op = Convolution(
         strides=as_shape(strides),
         sharing=_shared("Convolution", sharing),
-        auto_padding=as_flags(auto_padding),
+        auto_padding=_padding_of(convolution_map, as_flags(auto_padding)) if reduction_rank else as_flags(auto_padding),
         dilation=as_shape(dilation),
         groups=groups,
         output_shape=(0,),
@@ -374,6 +375,15 @@ TRANSPOSED = Operand((3, 2, 3, 3), kind="parameter")
     sample(Operand((2, 1, 3), kind="parameter"), (2, 4), auto_padding=[False], expected=_scattered()),
     sample(KERNEL, (3, 4), auto_padding=[False], reduction_rank=0, expected=lambda w, x: _scattered()(w[None, None], x[None])),
 )
+def _padding_of(filters: Any, given: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Flags for all axes of a kernel whose channels are to be inferred, and thus spanned; else what is given."""
+    shape = getattr(filters, "shape", ())
+    if len(shape) < 3 or shape[1] != InferredDimension:
+        return given
+    spatial = len(shape) - 2
+    return (False, *given[:1] * (spatial - len(given)), *given[-spatial:])
+
+
 def convolution_transpose(
     convolution_map: Any,
     operand: Any,

@@ -11,7 +11,7 @@ from ...core.axis import Axis
 from ...core.context import Context
 from ...core.function import Function
 from ...core.layout import Layout
-from ...core.op import ALL, Op, Operand, operator, sample
+from ...core.op import ALL, Op, Operand, lined_up_shapes, operator, sample
 from ...core.shape import Shape, format_shape
 from ...core.spec import Spec
 from .arithmetic import element_times
@@ -29,6 +29,9 @@ class CosDistance(Op):
     def infer(self, x: Spec, y: Spec) -> Spec:
         _check_shapes(x.dims, y.dims)
         return self.common(x, y)
+
+    def resolve(self, *inputs: Spec) -> Sequence[Shape]:
+        return lined_up_shapes(inputs)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         xp = ctx.xp

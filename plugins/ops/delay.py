@@ -11,8 +11,8 @@ import numpy as np
 from ...core.context import Context
 from ...core.function import Function
 from ...core.layout import Index, Layout
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import broadcast, format_shape
+from ...core.op import Op, Operand, lined_up_shapes, operator, sample
+from ...core.shape import Shape, broadcast, format_shape
 from ...core.spec import Spec, merge_dtypes
 from .identity import alias
 
@@ -69,6 +69,9 @@ class PastValue(Op):
             )
         return x.but(shape=shape, dtype=merge_dtypes((x, initial)))
 
+    def resolve(self, x: Spec, initial: Spec) -> Sequence[Shape]:
+        return lined_up_shapes((x, initial))
+
     # ---- values ----
 
     def forward(self, ctx: Context, out: Any, x: Any, initial: Any) -> None:
@@ -93,9 +96,10 @@ class PastValue(Op):
             self._recall(ctx, out, rows[continued])
 
     def remember(self, ctx: Context, x: Any) -> None:
-        """Keep the last steps of the sequences, which the next minibatch may continue."""
+        """Keep the last steps of the sequences, which the next minibatch may continue; those before them are over."""
         layout = _of_sequences(ctx.layout)
         if layout.continues is None or self.steps_back < 0:
+            self._last_steps.pop(ctx.training, None)
             return
         steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.steps_back, 0)
         there = steps >= 0

@@ -39,6 +39,7 @@ class StopGradient(Op):
 
     op_name = "StopGradient"
     sparse_inputs = (0,)
+    array_types = (1,)
     gradient_inputs = ()
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -68,6 +69,7 @@ class Assign(Op):
 
     op_name = "Assign"
     gradient_inputs = ()
+    uniform_inputs = (1,)
 
     def infer(self, *inputs: Spec) -> Spec:
         ref, value = inputs
@@ -96,6 +98,7 @@ class Cast(Op):
 
     op_name = "Cast"
     sparse_inputs = (0,)
+    array_types = (1,)
     new_data_type: type[np.floating[Any]]
 
     def infer(self, *inputs: Spec) -> Spec:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.function import Function
-from ...core.op import ALL, Op, Operand, operator, sample
-from ...core.shape import broadcast
+from ...core.op import ALL, Op, Operand, lined_up_shapes, operator, sample
+from ...core.shape import Shape, broadcast
 from ...core.spec import Spec
 from .targets import common_rank, lined_up
 
@@ -28,6 +28,9 @@ class Logistic(Op):
         if broadcast(*(spec.dims for spec in inputs)) is None:
             raise ValueError("shapes do not broadcast; aligned on the last axis, dimensions must be equal or 1")
         return self.common(*inputs).but(axes=())
+
+    def resolve(self, *inputs: Spec) -> Sequence[Shape]:
+        return lined_up_shapes(inputs)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         w, losses = self._losses(ctx, inputs)

@@ -22,6 +22,7 @@ class CrossEntropyWithSoftmax(Op):
     """log Σ exp(z) − Σ z·y along an axis, for logits z and a target y that may be sparse."""
 
     op_name = "CrossEntropyWithSoftmax"
+    compares = True
     by_rows = False
     keep_inputs = ALL
     sparse_inputs = (1,)
@@ -119,6 +120,7 @@ class SquaredError(Op):
     """Sum of the squared differences over all static axes."""
 
     op_name = "SquaredError"
+    compares = True
     keep_inputs = ALL
 
     def infer(self, output: Spec, target: Spec) -> Spec:
@@ -161,6 +163,7 @@ class BinaryCrossEntropy(Elementwise):
     """−y log p − (1 − y) log(1 − p), with a small number added under the logarithms."""
 
     op_name = "BinaryCrossEntropy"
+    compares = True
     keep_inputs = ALL
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

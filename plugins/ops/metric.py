@@ -21,6 +21,7 @@ class ClassificationError(Op):
     """One minus the target at the largest output; the target may be sparse."""
 
     op_name = "ClassificationError"
+    compares = True
     by_rows = False
     gradient_inputs = (1,)
     sparse_inputs = (1,)
@@ -78,6 +79,7 @@ class MeanClassificationError(Op):
     """Share of the places on the other axes where output and target are largest in different classes."""
 
     op_name = "ClassificationError"
+    compares = True
     gradient_inputs = ()
 
     def infer(self, output: Spec, target: Spec) -> Spec:
@@ -95,6 +97,7 @@ class TopNClassificationError(Op):
     """Number of samples in the minibatch whose class is not among the n largest outputs."""
 
     op_name = "ClassificationError"
+    compares = True
     gradient_inputs = ()
 
     def infer(self, output: Spec, target: Spec) -> Spec:
@@ -182,7 +185,7 @@ def classification_error(output_vector: Any, target_vector: Any, axis: int | Axi
     """
     if topN < 1:
         raise ValueError(f"classification_error: expected topN of 1 or more, got {topN}")
-    if axis == _LAST:
+    if axis in (_LAST, Axis(_LAST)):
         op: Op = ClassificationError() if topN == 1 else TopNClassificationError(top_n=int(topN))
     elif topN == 1:
         op = MeanClassificationError(axis=axis)

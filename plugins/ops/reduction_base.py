@@ -98,7 +98,10 @@ def axis_vector(op: str, axis: Axes, keepdims: bool = True) -> tuple[Axis, ...]:
         return axes
     for one in axes:
         if one.is_sequence_axis:
-            raise ValueError(f"{op}: {one!r} is a sequence axis; reduce over it with C.sequence.reduce_sum or C.sequence.reduce_max")
+            raise ValueError(
+                f"{op}: {one!r} is a sequence axis; reduce over it with C.sequence.reduce_sum or C.sequence.reduce_max; the mean over the "
+                "steps is C.sequence.reduce_sum(x) / C.sequence.reduce_sum(C.sequence.broadcast_as(1, x))"
+            )
     if not axes or not all(one.is_static_axis or one.is_batch_axis for one in axes):
         raise ValueError(f"{op}: expected static axes, the batch axis or one marker for all axes, got axis={axis!r}")
     return axes

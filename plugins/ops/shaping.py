@@ -11,7 +11,7 @@ from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, operator, sample
-from ...core.shape import Shape, as_shape, format_shape, size_of
+from ...core.shape import Shape, as_shape, reshaped
 from ...core.spec import Spec
 
 AxisLike = int | Axis
@@ -154,28 +154,6 @@ def boundary(place: int, rank: int) -> int:
     if not 0 <= place <= rank:
         raise ValueError(f"the axis is outside a shape of {rank} axes")
     return place
-
-
-def reshaped(old: Shape, new: Shape) -> Shape:
-    """Fill in the open dimension of *new* so that it has as many elements as *old*.
-
-    Raises:
-        ValueError: they cannot have the same number of elements.
-    """
-    open_axes = [axis for axis, dim in enumerate(new) if dim < 0]
-    if len(open_axes) > 1:
-        raise ValueError(f"the new shape {new} leaves more than one dimension open")
-    unknown = [dim for dim in old if dim < 0]
-    if unknown:
-        return tuple(max(unknown) if dim < 0 else dim for dim in new)
-    total, known = size_of(old), size_of([dim for dim in new if dim >= 0])
-    if not open_axes:
-        if total != known:
-            raise ValueError(f"the axes {format_shape(old)} have {total} elements, {format_shape(new)} has {known}")
-        return new
-    if known == 0 or total % known:
-        raise ValueError(f"the axes {format_shape(old)} have {total} elements, which {format_shape(new)} does not divide")
-    return tuple(total // known if dim < 0 else dim for dim in new)
 
 
 # ---- public functions ----------------------------------------------------------------------------

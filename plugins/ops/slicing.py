@@ -105,6 +105,7 @@ class Splice(Op):
 
     op_name = "Splice"
     keep_inputs = ALL
+    array_types = ()
     aligned = True
     axis: AxisLike
 

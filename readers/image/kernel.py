@@ -1,4 +1,8 @@
-"""Interpolation in one pass, compiled, without holding Python's lock: the same as :mod:`resize` with NumPy alone."""
+"""Interpolation in one pass, compiled, without holding Python's lock: the same as :mod:`resize` with NumPy alone.
+
+``image`` is ``(rows, columns, channels)`` and ``out`` ``(channels, height, width)``; the other arrays have for each tap of the kernel the
+old row, or column, of every new one, and its weight.  Of bytes, a row that is made for one new row is kept for the next.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,79 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .resize import BITS
+
 
 @njit(nogil=True, cache=True)
-def interpolate(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any, is_rounded: bool) -> None:
-    """Make each pixel of *out*, ``(channels, height, width)``, of the pixels of *image*, ``(rows, columns, channels)``, under it.
+def fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    """Between two rows and two columns."""
+    lines, held = _no_lines(out, 2)
+    for y in range(out.shape[1]):
+        for tap in range(2):
+            row = down[tap, y]
+            if held[row % 2] != row:
+                held[row % 2] = row
+                _between(image[row], across, across_weights, lines[row % 2])
+        upper, lower = lines[down[0, y] % 2], lines[down[1, y] % 2]
+        first, second = down_weights[0, y], down_weights[1, y]
+        for c in range(out.shape[0]):
+            for x in range(out.shape[2]):
+                parts = np.int32(np.int32(upper[c, x] >> 4) * first) >> 16, np.int32(np.int32(lower[c, x] >> 4) * second) >> 16
+                out[c, y, x] = (parts[0] + parts[1] + 2) >> 2
 
-    The other arrays have for each tap of the kernel the old row, or column, of every new one, and its weight.
-    """
+
+@njit(nogil=True, cache=True)
+def fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    """Between more of them, with weights below 0 among theirs."""
+    taps = len(down)
+    lines, held = _no_lines(out, taps)
+    total = np.empty(out.shape[2], np.int32)
+    for y in range(out.shape[1]):
+        for tap in range(taps):
+            row = down[tap, y]
+            if held[row % taps] != row:
+                held[row % taps] = row
+                _among(image[row], across, across_weights, lines[row % taps])
+        for c in range(out.shape[0]):
+            total[:] = 1 << 2 * BITS - 1
+            for tap in range(taps):
+                line, weight = lines[down[tap, y] % taps, c], down_weights[tap, y]
+                for x in range(out.shape[2]):
+                    total[x] += np.int32(line[x] * weight)
+            for x in range(out.shape[2]):
+                out[c, y, x] = min(max(total[x] >> 2 * BITS, 0), 255)
+
+
+@njit(nogil=True, cache=True)
+def _no_lines(out: Any, taps: int) -> tuple[Any, Any]:
+    """Room for rows of the new width, and which old row is in each."""
+    return np.empty((taps, out.shape[0], out.shape[2]), np.int32), np.full(taps, -1)
+
+
+@njit(nogil=True, cache=True)
+def _between(row: Any, across: Any, weights: Any, line: Any) -> None:
+    """Make an old row of the new width, of two columns each."""
+    for x in range(line.shape[1]):
+        left, right = row[across[0, x]], row[across[1, x]]
+        first, second = weights[0, x], weights[1, x]
+        for c in range(line.shape[0]):
+            line[c, x] = left[c] * first + right[c] * second
+
+
+@njit(nogil=True, cache=True)
+def _among(row: Any, across: Any, weights: Any, line: Any) -> None:
+    """Make an old row of the new width, of more columns."""
+    line[:] = 0
+    for tap in range(len(across)):
+        for x in range(line.shape[1]):
+            pixel, weight = row[across[tap, x]], weights[tap, x]
+            for c in range(line.shape[0]):
+                line[c, x] += pixel[c] * weight
+
+
+@njit(nogil=True, cache=True)
+def real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    """Of an image of float32."""
     columns, channels = image.shape[1:]
     line = np.empty((channels, columns), np.float32)
     for y in range(out.shape[1]):
@@ -25,13 +95,15 @@ def interpolate(image: Any, down: Any, down_weights: Any, across: Any, across_we
                     line[c, x] += row[x, c] * weight
         for c in range(channels):
             for x in range(out.shape[2]):
-                value = np.float32(0.5) if is_rounded else np.float32(0)
+                value = np.float32(0)
                 for tap in range(len(across)):
                     value += line[c, across[tap, x]] * across_weights[tap, x]
-                out[c, y, x] = min(max(value, np.float32(0)), np.float32(255)) if is_rounded else value
+                out[c, y, x] = value
 
 
 def try_out() -> None:
-    """Resize an image of one pixel."""
-    places, weights = np.zeros((1, 1), np.int64), np.ones((1, 1), np.float32)
-    interpolate(np.zeros((1, 1, 1), np.uint8), places, weights, places, weights, np.empty((1, 1, 1), np.uint8), True)
+    """Resize images of one pixel."""
+    for interpolate, taps, dtype in ((fixed_linear, 2, np.uint8), (fixed, 4, np.uint8), (real, 2, np.float32)):
+        weights: Any = np.zeros((taps, 1), np.float32 if dtype is np.float32 else np.int32)
+        places = np.zeros((taps, 1), np.int64)
+        interpolate(np.zeros((1, 1, 1), dtype), places, weights, places, weights, np.empty((1, 1, 1), dtype))

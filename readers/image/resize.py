@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from ..compiled import loops
 
 INTERPOLATIONS = ("nearest", "linear", "cubic", "lanczos")
+
+BITS = 11
+"""Bits of a weight behind the point, where pixels are bytes."""
 
 _CUBIC = -0.75
 """Slope of the cubic kernel at distance 1."""
@@ -33,18 +37,35 @@ def resize(image: Any, width: int, height: int, interpolation: str) -> Any:
     if interpolation == "nearest":
         down, across = (np.arange(new) * old // new for new, old in ((height, rows), (width, columns)))
         return image[down[:, None], across]
-    taps = (*_taps(rows, height, interpolation), *_taps(columns, width, interpolation))
-    compiled = loops("image.kernel")
-    interpolate = _interpolate if compiled is None else compiled.interpolate
+    is_fixed = image.dtype == np.uint8
+    taps = (*_taps(rows, height, interpolation, is_fixed), *_taps(columns, width, interpolation, is_fixed))
     planes = np.empty((channels, height, width), image.dtype)
-    interpolate(image, *taps, planes, image.dtype == np.uint8)
+    ways = loops("image.kernel") or _PLAIN
+    interpolate = ways.real if not is_fixed else ways.fixed_linear if interpolation == "linear" else ways.fixed
+    interpolate(image, *taps, planes)
     return planes.transpose(1, 2, 0)
 
 
-def _interpolate(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any, is_rounded: bool) -> None:
-    planes = _mix(image.transpose(2, 0, 1).astype(np.float32, order="C"), down, down_weights)
-    mixed = _mix(np.ascontiguousarray(planes.transpose(0, 2, 1)), across, across_weights).transpose(0, 2, 1)
-    np.copyto(out, np.clip(mixed + 0.5, 0, 255) if is_rounded else mixed, casting="unsafe")
+def _fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    """OpenCV's fixed-point numbers: of a sum across 4 bits are cut off, of its product with a weight 16, and the rest is rounded."""
+    lines = _mix(image.transpose(2, 1, 0).astype(np.int32), across, across_weights).transpose(0, 2, 1) >> 4
+    parts = [lines.take(place, axis=1) * weight[:, None] >> 16 for place, weight in zip(down, down_weights, strict=True)]
+    np.copyto(out, (parts[0] + parts[1] + 2) >> 2, casting="unsafe")
+
+
+def _fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    lines = _mix(image.transpose(2, 1, 0).astype(np.int32), across, across_weights)
+    mixed = _mix(lines.transpose(0, 2, 1), down, down_weights)
+    np.copyto(out, np.clip((mixed + (1 << 2 * BITS - 1)) >> 2 * BITS, 0, 255), casting="unsafe")
+
+
+def _real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    planes = _mix(image.transpose(2, 0, 1), down, down_weights)
+    out[:] = _mix(planes.transpose(0, 2, 1), across, across_weights).transpose(0, 2, 1)
+
+
+_PLAIN = SimpleNamespace(fixed_linear=_fixed_linear, fixed=_fixed, real=_real)
+"""What the compiled module has, without it."""
 
 
 def _mix(planes: Any, places: Any, weights: Any) -> Any:
@@ -53,16 +74,17 @@ def _mix(planes: Any, places: Any, weights: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _taps(old: int, new: int, interpolation: str) -> tuple[Any, Any]:
-    """For each of the taps of the kernel: the old pixel under each new one, and its weight."""
-    centres = (np.arange(new) + 0.5) * (old / new) - 0.5
+def _taps(old: int, new: int, interpolation: str, is_fixed: bool) -> tuple[Any, Any]:
+    """For each of the taps of the kernel: the old pixel under each new one, and its weight, whole numbers if it is to be fixed-point."""
+    centres = ((np.arange(new) + 0.5) / (new / old) - 0.5).astype(np.float32).astype(np.float64)
     first = np.floor(centres).astype(np.int64)
     distance = centres - first
     reach, kernel = _KERNELS[interpolation]
     steps = np.arange(1 - reach, reach + 1)
     weights = kernel(np.abs(distance - steps[:, None]))
     weights /= weights.sum(0)
-    return np.clip(first + steps[:, None], 0, old - 1), weights.astype(np.float32)
+    weights = np.rint(weights * (1 << BITS)).astype(np.int32) if is_fixed else weights.astype(np.float32)
+    return np.clip(first + steps[:, None], 0, old - 1), weights
 
 
 def _linear(x: Any) -> Any:

@@ -119,6 +119,34 @@ def test_shorter_lists_are_filled_up_in_front() -> None:
     assert shape_of((5, 3, 3, 2), (3, 8, 9), auto_padding=[True, False]) == (15, 8, 8)
 
 
+@pytest.mark.parametrize(
+    ("padding", "places"),
+    [([True], (8, 8)), ([True, True], (8, 8)), ([True, False], (8, 6)), ([False, True, True], (8, 8)), ([True, True, True], (8, 8))],
+)
+@pytest.mark.parametrize("sequential", [False, True])
+def test_filters_whose_channels_are_inferred_span_them(padding: list[bool], places: tuple[int, ...], sequential: bool) -> None:
+    def build(operand: Any) -> Any:
+        filters = C.parameter((5, C.InferredDimension, 3, 3), init=C.glorot_uniform())
+        return C.convolution(filters, operand, auto_padding=padding, sequential=sequential)
+
+    x = C.sequence.input_variable((3, 8)) if sequential else C.input_variable((3, 8, 8))
+    expected = (5, *places[sequential:])
+    assert build(x).shape == expected
+    layer = build(C.placeholder())
+    assert layer(x).shape == expected
+    assert layer(x).shape == expected  # the channels are known now
+    assert sequential or layer(x).root_function.attributes["autoPadding"] == [False, *(padding[:1] + padding)[-2:]]
+    late = C.placeholder()
+    assert build(late).replace_placeholders({late: x}).shape == build(x).clone("clone").shape == expected
+
+
+@pytest.mark.parametrize("strides", [(1, 2), (1, 1, 2), (3, 1, 2)])
+@pytest.mark.parametrize("padding", [[True, False], [False, True, False], [True, True, False]])
+def test_a_value_for_channels_that_are_not_there_makes_no_difference(strides: tuple[int, ...], padding: list[bool]) -> None:
+    f = C.convolution(C.parameter((4, 3, 2)), C.input_variable((8, 8)), strides=strides, auto_padding=padding, reduction_rank=0)
+    assert f.shape == (4, 8, 4)
+
+
 def test_filters_without_an_axis_of_maps_are_one_filter() -> None:
     assert shape_of((3, 3, 2), (3, 8, 9), auto_padding=[False]) == (1, 6, 8)
     assert shape_of((3, 3), (8, 9), reduction_rank=0, auto_padding=[False]) == (1, 6, 7)

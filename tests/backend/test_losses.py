@@ -196,7 +196,8 @@ def test_a_target_of_the_batch_serves_every_step(sparse: bool) -> None:
     z, y = C.sequence.input_variable(3, needs_gradient=True), C.input_variable(3, is_sparse=sparse)
     steps = [LOGITS[:2], LOGITS]
     feed = {z: steps, y: one_hot([1, 2]) if sparse else one_hot([1, 2]).toarray()}
-    loss, error = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
+    with pytest.warns(UserWarning, match="compared with every step"):
+        loss, error = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
     gradients = loss.grad(feed, wrt=[z])
     for found, wrong, slope, logits, label in zip(loss.eval(feed), error.eval(feed), gradients, steps, [1, 2], strict=True):
         chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
@@ -276,3 +277,10 @@ def test_cross_entropy_of_logits_that_are_no_numbers(shape: tuple[int, ...]) -> 
     found = loss.eval({z: logits, y: np.full((2, *shape), 1 / 3, np.float32)})
     assert_close(found[0], np.full_like(found[0], np.log(3)))
     assert np.isnan(found[1]).all()
+
+
+def test_the_shape_of_targets_and_weights_is_inferred() -> None:
+    x, weight, other = C.input_variable(4), C.parameter((-1,), init=1), C.parameter((-1,), init=1)
+    C.weighted_binary_cross_entropy(x, x, weight)
+    C.cosine_distance(x, other)
+    assert weight.shape == other.shape == (4,)

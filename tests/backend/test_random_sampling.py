@@ -105,7 +105,7 @@ def test_counts_without_duplicates_are_how_often_classes_are_drawn(count: int, d
 def test_counts_without_duplicates_are_those_of_some_number_of_draws_with_them(device: DeviceDescriptor) -> None:
     """1 - (1 - p)^t with one t for all classes; CNTK estimates t from ten trials, whose results for two seeds are given here."""
     p = np.array([1, 2, 5, 3, 1]) / 12
-    found = C.random_sample_inclusion_frequency(p, 2, False).eval(device=device)
+    found = C.random_sample_inclusion_frequency(C.constant(p), 2, False).eval(device=device)
     times = np.log1p(-found) / np.log1p(-p)
     np.testing.assert_allclose(times, times[0])
     seeds = [0.19549528, 0.36606187, 0.74010855, 0.5128607, 0.19549528], [0.18846463, 0.35439777, 0.7257161, 0.49864307, 0.18846463]
@@ -116,7 +116,7 @@ def test_counts_without_duplicates_are_those_of_some_number_of_draws_with_them(d
 @pytest.mark.parametrize("dtype", FLOAT_TYPES)
 def test_counts_of_very_different_weights(dtype: Any, device: DeviceDescriptor) -> None:
     weights = np.repeat([100, 10, 0.1], 100).astype(dtype)
-    found = C.random_sample_inclusion_frequency(weights, 200, False).eval(device=device)
+    found = C.random_sample_inclusion_frequency(C.constant(weights), 200, False).eval(device=device)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, np.repeat([1, 1, 0], 100), atol=0.1)
 

@@ -263,6 +263,7 @@ def test_a_sequence_cannot_go_on_that_was_not_there() -> None:
 def test_sequences_that_came_without_flags_cannot_go_on() -> None:
     x = C.sequence.input_variable((), name="x")
     y = C.sequence.past_value(x)
+    y.eval({x: ([np.float32([7, 8])], [True])})
     y.eval({x: [np.float32([1, 2])]})
     with pytest.raises(ValueError, match=r"came with flags of new sequences too: \(data, \[True, \.\.\.\]\)"):
         y.eval({x: ([np.float32([3])], [False])})
@@ -385,3 +386,16 @@ def test_types_that_do_not_fit_are_told_when_the_cycle_closes() -> None:
     h = C.splice(C.sequence.past_value(end), x) * C.constant([1, 2, 3])
     with pytest.raises(ValueError, match="do not"):
         h.replace_placeholders({end: h.output})
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_the_shape_of_initial_states_is_inferred(go_backwards: bool) -> None:
+    """Tokens that a network learns to begin its sequences with."""
+    x, cell = C.sequence.input_variable(3), C.parameter((-1,), init=1, name="cell")
+    hidden = C.parameter((-1,), init=1, name="hidden")
+    result = C.layers.Recurrence(C.layers.LSTM(5), go_backwards, initial_state=(cell, hidden))(x)
+    assert cell.shape == hidden.shape == (5,)
+    assert result.eval({x: [np.ones((2, 3), np.float32)]})[0].shape == (2, 5)
+    token = C.parameter((-1, -1), init=1)
+    C.sequence.future_value(C.sequence.input_variable((2, 3)), token)
+    assert token.shape == (2, 3)

@@ -264,7 +264,7 @@ def test_sparse_operands_come_as_csr() -> None:
 
 @pytest.mark.parametrize("sequence", [False, True])
 def test_values_instead_of_arrays(sequence: bool) -> None:
-    kinds: set[type] = set()
+    seen: list[Any] = []
 
     class Pass(UserFunction):
         def __init__(self, x: Any, name: str = "pass") -> None:
@@ -274,12 +274,13 @@ def test_values_instead_of_arrays(sequence: bool) -> None:
             return [like(self.inputs[0])]
 
         def forward(self, x: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
-            kinds.add(type(x))
-            return x, x
+            seen.append((x.shape(), x.data().shape(), x.device(), x.is_sparse(), x.data().asarray().sum()))
+            reshaped = x.data().as_shape((1, *x.shape())).as_shape(x.shape())
+            return x, x if sequence else C.Value(reshaped)
 
         def backward(self, state: Any, root_gradients: Any) -> Any:
-            kinds.update((type(state), type(root_gradients)))
-            return root_gradients
+            assert root_gradients.shape() == state.shape() == root_gradients.data().shape()
+            return root_gradients if sequence else root_gradients.data()
 
     x = (C.sequence.input_variable if sequence else C.input_variable)(2, needs_gradient=True)
     data = SEQUENCES if sequence else DATA
@@ -287,7 +288,8 @@ def test_values_instead_of_arrays(sequence: bool) -> None:
     for gradient, value in zip(f.grad(data), f.eval(data), strict=True):
         assert (gradient == 3).all()
         assert value.max() in {6, 24, 27, 9, 12, 18}
-    assert kinds == {C.Value}
+    shape = (3, 3, 2) if sequence else DATA.shape
+    assert seen == [(shape, shape, C.device.cpu(), False, seen[0][-1])] * 2
 
 
 @pytest.mark.parametrize("state", [77, "text", (), None, {"a": [1]}, (np.ones(3),)])
@@ -366,8 +368,51 @@ def test_a_free_result_is_as_large_as_the_operand() -> None:
 def test_a_size_that_nothing_tells_is_refused() -> None:
     free = lambda function: [C.output_variable((C.FreeDimension, 7), np.float32, function.inputs[0].dynamic_axes)]  # noqa: E731
     f = C.user_function(Faulty(C.input_variable(2), infer=free))
-    with pytest.raises(ValueError, match=r"faulty.*output 0 has the shape \(-3, 7\).*infer_outputs"):
+    with pytest.raises(ValueError, match=r"faulty.*does not fit: expected samples of shape \(-3, 7\), got \(2,\)"):
         f.eval(DATA)
+    f = C.user_function(Faulty(C.parameter(2), infer=free))
+    with pytest.raises(ValueError, match=r"faulty.*output 0 has the shape \(-3, 7\).*infer_outputs"):
+        f.eval()
+
+
+class InGroups(UserFunction):
+    """As many groups of samples as a second operand has samples: results with other samples, of shapes that only data tell."""
+
+    def __init__(self, x: Any, groups: Any, as_numpy: bool = True, name: str = "groups") -> None:
+        super().__init__([x, groups], as_numpy=as_numpy, name=name)
+
+    def infer_outputs(self) -> Any:
+        x = self.inputs[0]
+        return [C.output_variable((C.FreeDimension, *x.shape), x.dtype, x.dynamic_axes)]
+
+    def forward(self, arguments: Any, device: Any = None, outputs_to_retain: Any = None) -> Any:
+        x, groups = arguments
+        if self.as_numpy:
+            return None, x.reshape(len(groups), -1, *x.shape[1:])
+        samples, count = x.shape()[0], groups.shape()[0]
+        return None, C.Value(x.data().as_shape((count, samples / count, *self.inputs[0].shape)))
+
+    def backward(self, state: Any, root_gradients: Any, variables: Any) -> None:
+        if self.as_numpy:
+            variables[self.inputs[0]] = root_gradients.reshape(-1, *self.inputs[0].shape)
+        else:
+            groups, size = root_gradients.shape()[:2]
+            variables[self.inputs[0]] = root_gradients.data().as_shape((groups * size, *self.inputs[0].shape))
+
+
+@pytest.mark.parametrize("as_numpy", [True, False])
+def test_data_may_decide_the_shape_and_the_samples_of_a_result(as_numpy: bool) -> None:
+    steps, groups = C.sequence.input_variable(2, needs_gradient=True), C.input_variable(())
+    f = C.user_function(InGroups(C.sequence.last(steps) * 3, groups, as_numpy))
+    assert f.shape == (C.FreeDimension, 2)
+    total = C.reduce_sum(f * C.constant([1.0, 10.0]), axis=0)
+    for samples, count in ((6, 2), (6, 3), (4, 4), (6, 2)):
+        last = np.arange(2 * samples, dtype=np.float32).reshape(samples, 2)
+        data = {steps: [np.stack([-row, row]) for row in last], groups: np.zeros(count, np.float32)}
+        np.testing.assert_array_equal(f.eval(data), 3 * last.reshape(count, -1, 2))
+        gradients, values = total.grad(data, wrt=[steps], outputs=[total])
+        np.testing.assert_array_equal(values[:, 0], (3 * last * [1, 10]).reshape(count, -1, 2).sum(axis=1))
+        np.testing.assert_array_equal(gradients, np.tile(np.float32([[0, 0], [3, 30]]), (samples, 1, 1)))
 
 
 # ---- graphs ----
@@ -586,9 +631,9 @@ class Mix(UserFunction):
         variables[dp] = sum(g.sum(axis=0) for g in first)
 
     def _arrays(self, data: Any) -> Any:
-        if not isinstance(data, C.Value):
+        if self.as_numpy:
             return data
-        return data.as_sequences() if len(data.shape) == 3 else data.asarray()
+        return data.as_sequences() if len(data.shape()) == 3 else data.asarray()
 
 
 @pytest.mark.parametrize("as_numpy", [True, False], ids=["arrays", "values"])

@@ -47,10 +47,15 @@ ON_GPU_ONLY = ("half", "float16", "Float16", "OptimizedRNNStack", "RNNForward", 
 def values(function, data):
     """Of each output the arrays of its samples; one array where it has no dynamic axes."""
     for placeholder in function.placeholders:
-        function = function.replace_placeholders({placeholder: C.constant(1.5)})
+        function = function.replace_placeholders({placeholder: filled(placeholder.name, data)})
     found = function.eval({argument: data[argument.name] for argument in function.arguments})
     by_output = [found[output] for output in function.outputs] if isinstance(found, dict) else [found]
     return [samples(value, function.outputs[k]) for k, value in enumerate(by_output)]
+
+
+def filled(name, data):
+    """What stands for a placeholder: a number, or a sequence where there are data for it."""
+    return C.sequence.input_variable(data[name][0].shape[1:], name=name) if name in data else C.constant(1.5)
 
 
 def samples(value, output):

@@ -216,6 +216,11 @@ def test_placeholders_and_free_dimensions(tmp_path: Path) -> None:
     assert_close(loaded.eval({loaded.x: np.zeros((1, 3, 2), np.float32)}), np.ones((1, 3, 2), np.float32), "free")
 
 
+def test_operators_whose_block_depends_on_the_shape_of_a_placeholder_say_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"MeanVarianceNormalization .*needs the shape of an operand that is not known yet; give the plac"):
+        C.mean_variance_normalization(C.placeholder()).save(tmp_path / "model")
+
+
 class Scaled(UserFunction):
     """A user function with a state."""
 

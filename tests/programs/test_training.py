@@ -172,7 +172,9 @@ def test_samples_that_the_learner_has_seen_count(network: Network) -> None:
     criterion, learners = network.loss, [network.learner]
     criterion.train((X, Y), parameter_learners=learners)
     assert network.trainer().total_number_of_samples_seen == 4
-    nothing = criterion.train((X, Y), parameter_learners=learners)
+    with pytest.warns(UserWarning, match="has seen 4 samples, .* nothing is left; ask for more epochs") as seen:
+        nothing = criterion.train((X, Y), parameter_learners=learners)
+    assert seen[0].filename == __file__
     assert (nothing.updates, nothing.epoch_summaries) == ([], [C.variables.Record(loss=0, metric=0, samples=0)])
     assert samples(criterion.train((X, Y), parameter_learners=learners, max_epochs=3).epoch_summaries) == [4, 4]
 

@@ -88,3 +88,77 @@ def test_dropout_counts_its_masks() -> None:
     for _ in range(3):
         f.grad({x: np.ones((1, 2), np.float32)})
     assert shown(f, "rngOffset") == [3]
+
+
+M, N, V = C.input_variable((2, 3, 4)), C.input_variable((2, 3, 4)), C.input_variable(4)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda: C.softmax(V), {}),
+        (lambda: C.log_softmax(V), {"axis": ("ordered", "static", 0)}),
+        (lambda: C.argmax(M, 0), {"axis": ("ordered", "static", 2), "reductionKeepDimensions": True, "reductionOpName": "Argmax"}),
+        (lambda: C.splice(M, N, axis=0), {"axis": ("ordered", "static", 2)}),
+        (
+            lambda: C.reshape(M, (3, 2), 0, 2),
+            {"beginAxis": ("ordered", "static", 1), "endAxis": ("ordered", "static", 3), "newShape": (3, 2)},
+        ),
+        (lambda: C.transpose(M, (2, 0, 1)), {"axisVec": [("ordered", "static", 1), ("ordered", "static", 2), ("ordered", "static", 0)]}),
+        (lambda: C.swapaxes(M, 0, 1), {"axis1": ("ordered", "static", 2), "axis2": ("ordered", "static", 1)}),
+        (lambda: C.flatten(M, 1), {"axis": ("ordered", "static", 2)}),
+        (lambda: C.cast(V, np.float64), {"newDataType": 2}),
+        (lambda: C.top_k(V, 2), {"axis": ("ordered", "static", 0), "numItems": 2}),
+        (
+            lambda: C.pad(M, [(1, 1), (0, 0), (0, 2)]),
+            {"paddingConstantValue": 0.0, "paddingFoot": [2, 0, 1], "paddingHead": [0, 0, 1], "paddingMode": 0},
+        ),
+        (
+            lambda: C.one_hot(C.input_variable(()), 5),
+            {"numClass": 5, "oneHotOutputSparse": False, "onehotAxis": ("ordered", "static", 0)},
+        ),
+        (
+            lambda: C.random.uniform((2, 3), seed=1),
+            {
+                "newDataType": 1,
+                "newShape": (2, 3),
+                "randomDistributionArgs": [0.0, 1.0],
+                "randomDistributionType": "uniform",
+                "rngOffset": 0,
+                "rngSeed": 1,
+            },
+        ),
+        (
+            lambda: C.pooling(IMAGE, C.AVG_POOLING, (3, 3), (2, 2), auto_padding=[True, False]),
+            {
+                "autoPadding": [True, False],
+                "ceilOutDim": False,
+                "includePad": False,
+                "lowerPad": (0,),
+                "poolingType": 1,
+                "poolingWindowShape": (3, 3),
+                "strides": (2, 2),
+                "upperPad": (0,),
+            },
+        ),
+    ],
+)
+def test_attributes_are_those_that_files_keep(f: Any, expected: dict[str, Any]) -> None:
+    assert f().attributes == f().root_function.attributes == expected
+
+
+def test_a_reduction_lists_its_axes() -> None:
+    shown = C.reduce_mean(M, (0, 2)).attributes
+    assert shown == {
+        "axisVec": [("ordered", "static", 2), ("ordered", "static", 0)],
+        "reductionKeepDimensions": True,
+        "reductionOpName": "Mean",
+    }
+
+
+def test_operators_that_files_do_not_have_show_their_own() -> None:
+    class Scaled(C.ops.functions.UserFunction):
+        def infer_outputs(self) -> Any:
+            return [C.output_variable(self.inputs[0].shape, self.inputs[0].dtype, self.inputs[0].dynamic_axes)]
+
+    assert C.user_function(Scaled([V], attributes={"axis": 1, "kind": np.float32})).attributes == {"axis": 1, "kind": np.float32}

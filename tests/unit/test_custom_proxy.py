@@ -19,7 +19,7 @@ def test_a_stand_in_has_the_type_it_is_given() -> None:
     assert proxy.name == "proxy"
     assert proxy.inputs == (x, one, other)
     assert proxy.root_function.op_name == "CustomProxyOp"
-    assert proxy.root_function.attributes == {"customOp": "times", "outputShape": (21, 2), "newDataType": np.int8}
+    assert proxy.root_function.attributes == {"customOp": "times", "outputShape": (21, 2), "newDataType": C.cntk_py.DataType_Int8}
 
 
 def test_operands_may_come_as_a_list_and_with_several_results() -> None:

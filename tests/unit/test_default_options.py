@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
+import cntk as C
 from cntk.core.options import option
 from cntk.default_options import (
     default_options,
@@ -135,3 +139,46 @@ def test_global_option_keeps_its_value() -> None:
     assert get_global_option("test_option", "default") == "default"
     set_global_option("test_option", "set")
     assert get_global_option("test_option", "default") == "set"
+
+
+@pytest.fixture
+def global_option() -> Iterator[Callable[..., None]]:
+    before = {key: get_global_option(key, default) for key, default in (("align_axis", 0), ("python_operand_order", True))}
+    yield set_global_option
+    for key, value in before.items():
+        set_global_option(key, value)
+
+
+def test_aligned_indices_begin_with_the_dynamic_axes(global_option: Any) -> None:
+    x, s, w = C.input_variable((3, 4)), C.sequence.input_variable((3, 4)), C.parameter((3, 4))
+    data = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    assert_array_equal(x[:, 1:2].eval(data), data[:, :, 1:2])
+    global_option("align_axis", 1)
+    assert_array_equal(x[:, 1:2].eval(data), data[:, 1:2])
+    assert_array_equal(x[:, [0, 2], 3].eval(data), data[:, [0, 2], 3:4])
+    assert_array_equal(x[..., 1:2].eval(data), data[:, :, 1:2])
+    assert_array_equal(s[:, :, 1].eval(data)[0], data[:, 1:2])
+    with default_options(axis_offset=1):
+        assert_array_equal(s[:, 1].eval(data)[0], data[:, 1:2])
+    assert w[1:2].shape == (1, 4)
+    with default_options(axis_offset=1):
+        assert w[1:2].shape == (1, 4)
+    with pytest.raises(ValueError, match=r"with the option 'align_axis' axis 0 of Input\(.*\) is dynamic and takes ':' alone"):
+        x[0]
+
+
+def test_arguments_may_come_as_in_the_engine(global_option: Any) -> None:
+    a, b, e = C.input_variable((3, 4), name="a"), C.input_variable((4, 5), name="b"), C.input_variable((3, 5), name="e")
+    product = C.times(a, b)
+    total = C.times(product + e, C.input_variable((5, 2), name="g"))
+    declared = C.Function(lambda x, y: C.times(x, y))
+    assert names(total) == ["a", "b", "e", "g"]
+    global_option("python_operand_order", False)
+    assert names(total) == ["g", "b", "a", "e"]
+    assert names(product.root_function) == ["b", "a"]
+    assert [v.name for v in product.inputs] == ["a", "b"]
+    assert names(declared) == ["x", "y"]
+
+
+def names(function: Any) -> list[str]:
+    return [variable.name for variable in function.arguments]

@@ -88,7 +88,7 @@ def test_other_numbers_are_converted_with_a_warning(dtype: Any) -> None:
         (2, csc_matrix(ones(4, 2)), r"got csc_matrix; convert it with \.tocsr\(\)"),
         (2, coo_matrix(ones(4, 2)), r"got coo_matrix; convert it with \.tocsr\(\)"),
         (2, np.ones((4, 2), complex), "takes float32 data, got dtype complex128; give an array of real numbers"),
-        (2, np.array([[None, 1]]), "takes float32 data, got dtype object"),
+        (2, np.array([[None, 1]]), r"expected numbers, got NoneType None at \[0, 0\]"),
         (2, np.array([["a", "b"]]), "takes float32 data, got dtype <U1"),
         (2, (ones(3, 2), [True, False, True]), "has no sequence axis"),
     ],
@@ -245,9 +245,17 @@ def test_data_is_given_by_variable_or_by_name(pair: Any) -> None:
         assert_array_equal(pair.eval(arguments), -ONES)
 
 
-def test_data_for_other_variables_is_ignored(pair: Any) -> None:
-    other = C.input_variable(7)
-    assert_array_equal(pair.eval({**dict.fromkeys(pair.arguments, ONES), other: ONES}), 0 * ONES)
+def test_data_for_other_variables_is_left_out_with_a_warning(pair: Any) -> None:
+    other = C.input_variable(7, name="other")
+    with pytest.warns(UserWarning, match=r"data for Input.'other'.* is not used: the arguments of .* are Input.'left'"):
+        value = pair.eval({**dict.fromkeys(pair.arguments, ONES), other: ONES})
+    assert_array_equal(value, 0 * ONES)
+
+
+def test_warnings_show_the_line_of_the_program(pair: Any) -> None:
+    with pytest.warns(UserWarning, match="float64 data") as warned:
+        pair.eval(dict.fromkeys(pair.arguments, np.ones((3, 2))))
+    assert {warning.filename for warning in warned} == {__file__}
 
 
 @pytest.mark.parametrize(

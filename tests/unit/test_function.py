@@ -322,8 +322,16 @@ def test_combined_functions_keep_their_outputs(x: Any) -> None:
         both.output  # noqa: B018
     with pytest.raises(KeyError, match="index them with an int"):
         both["name"]
-    with pytest.raises(ValueError, match="at least one function"):
-        C.combine([])
+
+
+def test_nothing_combined_is_a_function_without_outputs(x: Any) -> None:
+    nothing = C.combine([])
+    assert (nothing.outputs, nothing.arguments, nothing.parameters) == ((), (), ())
+    assert C.combine([nothing, x]).outputs == (x,)
+    with pytest.raises(RuntimeError, match="has no outputs"):
+        nothing.output  # noqa: B018
+    with pytest.raises(ValueError, match="cannot be evaluated without outputs"):
+        nothing.eval()
 
 
 def test_the_same_output_may_be_combined_twice(x: Any) -> None:
@@ -337,7 +345,9 @@ def test_blocks_show_as_one_node(x: Any) -> None:
     assert str(block) == "inst: OP(x: Tensor[2]) -> Tensor[2]"
     root = block.root_function
     assert root.is_block
-    assert root.block_root.root_function.op_name == "ReLU"
+    assert root.block_root.op_name == "ReLU"
+    assert not root.block_root.is_composite
+    assert root.block_root.inputs[0].owner.op_name == "Plus"
     assert root.block_arguments_mapping == ((u, x),)
     assert_array_equal(block.eval({x: ONES}), 3 * ONES)
     with pytest.raises(ValueError, match="is not a block"):
@@ -383,3 +393,11 @@ def test_a_python_function_can_be_a_block(x: Any) -> None:
 
 def test_parameters_come_in_the_order_of_the_engine(network: Any) -> None:
     assert [(p.name, p.shape) for p in network.parameters] == [("W", (3, 2)), ("b", (2,)), ("W", (2, 3)), ("b", (3,))]
+
+
+def test_a_primitive_has_the_parameters_among_its_operands(network: Any) -> None:
+    node = network.root_function
+    assert [p for p in node.inputs if p.is_parameter] == list(node.parameters)
+    assert set(node.parameters) < set(network.parameters)
+    assert (network * 2).root_function.parameters == ()
+    assert len((network * 2).root_function.constants) == 1

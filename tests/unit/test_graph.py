@@ -47,7 +47,7 @@ def kinds(nodes: list[Any]) -> list[str]:
 
 # ---- walks ----
 
-DENSE, NORM, OUTER = ["W", "b"], ["Number", "scale", "bias"], "features"
+DENSE, NORM, OUTER = ["W", "b"], ["Literal", "scale", "bias"], "features"
 DEPTHS = {
     0: ["Dense", *DENSE, "Dropout", "LayerNormalization", *NORM, "Dense", *DENSE, OUTER],
     1: ["Dense", "Dropout", "LayerNormalization", *NORM, "Dense", *DENSE, OUTER, "Plus", "Times", *DENSE],

@@ -72,6 +72,12 @@ def test_minibatch_sizes() -> None:
     assert isinstance(schedule[0], int)
 
 
+def test_the_last_count_says_nothing() -> None:
+    schedule = C.momentum_schedule([(2, 0.9), (0, 0.5)])
+    assert [schedule[sweep] for sweep in range(4)] == [0.9, 0.9, 0.5, 0.5]
+    assert C.learning_parameter_schedule([(0, 0.1)])[7] == 0.1
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -80,7 +86,8 @@ def test_minibatch_sizes() -> None:
         lambda: C.learning_parameter_schedule("0.1"),
         lambda: C.learning_parameter_schedule([]),
         lambda: C.learning_parameter_schedule([None]),
-        lambda: C.learning_parameter_schedule([(0, 0.1)]),
+        lambda: C.learning_parameter_schedule([(0, 0.1), (2, 0.2)]),
+        lambda: C.learning_parameter_schedule([(2, 0.1), (-1, 0.2)]),
         lambda: C.learning_parameter_schedule([(1.5, 0.1)]),
         lambda: C.learning_parameter_schedule(0.1, minibatch_size=-1),
         lambda: C.learning_parameter_schedule([0.1], epoch_size=-1),

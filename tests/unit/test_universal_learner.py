@@ -143,3 +143,10 @@ def test_random_numbers_of_the_rule_go_on_from_a_checkpoint() -> None:
     other.value = value
     resumed.update({other: gradient}, 1)
     np.testing.assert_array_equal(other.value, w.value)
+
+
+def test_its_learning_rate_is_told_as_of_any_built_in_learner(capsys: pytest.CaptureFixture[str]) -> None:
+    w, x = C.parameter(2), C.input_variable(2)
+    trainer = C.Trainer(None, C.reduce_sum(w * x), C.universal(descent, [w]), C.logging.ProgressPrinter(1))
+    trainer.train_minibatch({x: np.ones((1, 2), np.float32)})
+    assert capsys.readouterr().out.startswith("Learning rate per minibatch: 1.0\n")

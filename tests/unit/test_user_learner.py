@@ -197,3 +197,10 @@ def test_the_schedule_goes_into_the_checkpoint() -> None:
     learner.reset_learning_rate(C.learning_parameter_schedule(0.5))
     other.restore_from_checkpoint(learner.create_checkpoint())
     assert other.learning_rate() == 0.5
+
+
+def test_what_rate_it_uses_is_for_itself_to_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    w, x = C.parameter(2), C.input_variable(2)
+    trainer = C.Trainer(None, C.reduce_sum(w * x), Naive([w], RATE), C.logging.ProgressPrinter(1))
+    trainer.train_minibatch({x: np.ones((1, 2), np.float32)})
+    assert "Minibatch[   1-   1]" in capsys.readouterr().out.splitlines()[0]

@@ -306,3 +306,14 @@ def test_a_string_instead_of_a_shape_names_a_placeholder() -> None:
 def test_a_missing_gpu_is_answered_with_the_line_that_asked() -> None:
     with pytest.raises(ValueError, match=r"gpu\(99999\)[^\n]*\n\[CALL STACK\]\n.*test_values.py:\d+"):
         C.device.gpu(99999)
+
+
+def test_values_without_axes_have_the_shape_of_a_number() -> None:
+    x = C.sequence.input_variable(2)
+    total = C.reduce_sum(x, axis=C.Axis.all_axes())
+    value = total.eval({x: np.ones((2, 3, 2), np.float32)}, as_numpy=False)
+    assert value.shape == value.asarray().shape == ()
+    assert value.asarray() == 12
+    _, values = total.forward({x: np.ones((2, 3, 2), np.float32)}, [total.output], {total.output}, as_numpy=False)
+    assert values[total.output].shape == ()
+    assert C.Value(np.array(3, np.float32)).shape == ()

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.nodes import Primitive
 from ....core.variable import Constant, Parameter
-from ..attributes import ALL, ALL_STATIC, DYNAMIC, static
+from ..attributes import ALL, ALL_STATIC, BEHIND_ALL, DYNAMIC, static
 from ..opcodes import FILTER
 from ..wire import FileAxis, NDShape
 from .kinds import AXES, AXIS, END, FLAG, INT, LENGTH, REDUCED, SIZES, TEXT, Kind
@@ -161,18 +161,16 @@ class ReductionRow(Row):
 class ReshapeRow(Row):
     """Reshape: the axes from a begin to an end, 0 for all the rest."""
 
-    _END = 2**31 - 2
-
     def taken(self, found: Attributes) -> Attributes:
         begin, end = found["beginAxis"], found["endAxis"]
         new_shape = NDShape(dim or -1 for dim in found["newShape"])
-        return {"newShape": new_shape, "beginAxis": static(begin - 1), "endAxis": static(end - 1 if end else self._END)}
+        return {"newShape": new_shape, "beginAxis": static(begin - 1), "endAxis": static(end - 1 if end else BEHIND_ALL)}
 
     def given(self, attributes: Attributes, node: Primitive | None) -> Attributes:
         begin, end, new_shape = attributes["beginAxis"], attributes["endAxis"], attributes["newShape"]
         if begin.number < 0 or end.number < 0 or any(dim < -1 for dim in new_shape):
             raise ValueError(f"a reshape to {tuple(new_shape)} cannot be saved in this format while shapes are not known")
-        last = 0 if end.number == self._END else end.number + 1
+        last = 0 if end.number == BEHIND_ALL else end.number + 1
         return {"newShape": [max(dim, 0) for dim in new_shape], "beginAxis": begin.number + 1, "endAxis": last}
 
 

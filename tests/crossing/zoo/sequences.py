@@ -101,3 +101,13 @@ def labels_of_graph():
     y = C.sequence.input_variable(3, name="y")
     data = {"x": [numbers(4, 3)], "y": [2 * classes(3, [1, 2, 1, 2])]}
     return C.forward_backward(C.labels_to_graph(y), C.log_softmax(x), 0, 3), data
+
+
+@model
+def without_shapes():
+    x, y = C.placeholder(name="x"), C.placeholder(name="y")
+    s = C.sequence
+    mean = s.reduce_sum(x) / s.reduce_sum(s.is_first(x) + 2)
+    shown = s.broadcast_as(mean, y) * s.softmax(y) + s.broadcast_as(s.last(x), y)
+    shaped = C.reshape(C.expand_dims(C.softmax(C.element_max(shown, y)), 0), (-1,))
+    return C.combine([shaped, C.squared_error(shown, y), s.reduce_max(C.reduce_l2(x, 0))]), {"x": steps(3), "y": steps(3)}

@@ -9,7 +9,7 @@ from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
 from cntk.layers.basic_blocks import identity
-from cntk.layers.convolution import add_channel_axis, check_options
+from cntk.layers.convolutions import add_channel_axis, check_options
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 

@@ -8,7 +8,7 @@ from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import as_tuple
 from cntk.layers.basic_blocks import identity
-from cntk.layers.convolution import convolution_layer
+from cntk.layers.convolutions import convolution_layer
 from cntk.ops.functions import Function
 
 

@@ -1,0 +1,14 @@
+"""Names of CNTK's native engine that programs use.
+
+Modules here have what is made for it; the rest is found where it lives, as :mod:`cntk.compatibility.names` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module 'cntk.cntk_py' has no '{name}'")

@@ -1,0 +1,80 @@
+"""Switches and answers of the engine."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from cntk.core import threads
+
+_deterministic = False
+
+
+def force_deterministic_algorithms() -> None:
+    """Ask for algorithms whose results do not depend on the order of threads; the NumPy backend has no others."""
+    global _deterministic
+    _deterministic = True
+
+
+def should_force_deterministic_algorithms() -> bool:
+    """Whether :func:`force_deterministic_algorithms` has been called."""
+    return _deterministic
+
+
+def set_max_num_cputhreads(num_cpu_threads: int) -> None:
+    """Let at most so many threads share the work of an update; the libraries below go by their own settings.
+
+    Raises:
+        ValueError: the number is less than 1.
+    """
+    threads.set_max_threads(operator.index(num_cpu_threads))
+
+
+def get_max_num_cputhreads() -> int:
+    """The number last set; without one, that of the processors this process may run on."""
+    return threads.max_threads()
+
+
+def _accepted(*args: Any) -> None:
+    """Accepted for compatibility: the switch concerns the native engine."""
+
+
+set_computation_network_trace_level = _accepted
+set_math_lib_trace_level = _accepted
+set_gpumemory_allocation_trace_level = _accepted
+use_sparse_gradient_aggregation_in_data_parallel_sgd = _accepted
+print_built_info = _accepted
+enable_cpueval_optimization = _accepted
+disable_cpueval_optimization = _accepted
+enable_forward_values_sharing = _accepted
+disable_forward_values_sharing = _accepted
+enable_gradient_accumulation_optimization = _accepted
+disable_gradient_accumulation_optimization = _accepted
+print_gpu_info = _accepted
+enable_synchronous_gpukernel_execution = _accepted
+enable_reversing_tensor_shapes_in_error_messages = _accepted
+set_automatic_unpacking_of_packed_values = _accepted
+
+
+def is_synchronous_gpukernel_execution_enabled() -> bool:
+    """False: kernels are not waited for one by one."""
+    return False
+
+
+def should_use_sparse_gradient_aggregation_in_data_parallel_sgd() -> bool:
+    """False: workers exchange dense gradients."""
+    return False
+
+
+_packing_threshold = 2**25
+
+
+def set_mpipack_threshold(size_in_bytes: int) -> None:
+    """Keep a number of bytes below which the engine packs gradients for an exchange; here it has no effect."""
+    global _packing_threshold
+    _packing_threshold = operator.index(size_in_bytes)
+
+
+def get_mpipack_threshold() -> int:
+    """The number last set."""
+    return _packing_threshold

@@ -1,0 +1,21 @@
+"""Checks that CNTK makes of the system before it loads its native engine; there is nothing to check here."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import platform
+import sys
+import warnings
+from subprocess import call
+
+
+def cntk_check_distro_info() -> None:
+    """Does nothing: any system that Python and NumPy run on will do."""
+
+
+def cntk_check_libs() -> None:
+    """Does nothing: ``cntk doctor`` tells which optional packages are there."""
+
+
+__all__ = ["call", "cntk_check_distro_info", "cntk_check_libs", "linecache", "os", "platform", "sys", "warnings"]

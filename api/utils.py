@@ -1,0 +1,32 @@
+"""The name that :mod:`cntk.internal.utils` had in the first versions of CNTK 2, with what else was there."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from cntk.compatibility import complete
+from cntk.core.value import Value
+from cntk.train import Trainer
+
+one_hot = Value.one_hot
+
+
+def get_train_loss(trainer: Trainer) -> float:
+    """The average loss of the minibatch before; see ``Trainer.previous_minibatch_loss_average``."""
+    return trainer.previous_minibatch_loss_average
+
+
+def get_train_eval_criterion(trainer: Trainer) -> float:
+    """The average metric of the minibatch before; see ``Trainer.previous_minibatch_evaluation_average``."""
+    return trainer.previous_minibatch_evaluation_average
+
+
+__all__ = ["get_train_eval_criterion", "get_train_loss", "one_hot"]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module 'cntk.utils' has no '{name}'")
+
+
+complete(sys.modules[__name__])
