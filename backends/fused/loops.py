@@ -14,11 +14,15 @@ from numpy import ndarray
 from ...core.compiled import Unusable
 from ...core.lock import Lock
 from ...core.threads import max_threads
-from . import openmp, self_check
+from . import self_check
 from .converted import Converted, can_convert
 from .language import prange
-from .machine_code import address_of
-from .openmp import are_shared as are_shared
+
+self_check.require()  # what follows needs LLVM
+
+from . import openmp  # noqa: E402
+from .machine_code import address_of  # noqa: E402
+from .openmp import are_shared as are_shared  # noqa: E402
 
 SHARED_FROM = 2**14
 """Elements that a loop goes through in more time than it takes to share them."""
@@ -29,8 +33,6 @@ ROWS_SHARED_FROM = 2**20
 FAILED = b"\1"
 
 _lock = Lock()
-
-self_check.require()
 
 
 class Loop:
