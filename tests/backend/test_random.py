@@ -132,7 +132,7 @@ def test_attributes() -> None:
     value.eval()
     assert value.root_function.op_name == "RandomDistribution"
     attributes = value.root_function.attributes
-    assert attributes.pop("newDataType") == np.float32
+    assert attributes.pop("newDataType") == C.cntk_py.DataType_Float
     assert attributes == {
         "newShape": (2, 3),
         "rngSeed": 5,

@@ -155,8 +155,8 @@ def test_crop_automatic_puts_the_images_over_one_another(kernel: int, stride: in
     x = C.input_variable((1, 12, 12))
     smaller = C.convolution(C.parameter((1, 1, kernel, kernel)), x, strides=stride, auto_padding=[False, padded, padded])
     larger = C.convolution_transpose(C.parameter((1, 1, upsampling, upsampling)), smaller, strides=stride, auto_padding=[False])
-    assert C.crop_automatic(larger, x).root_function.attributes["offset"] == (offset, offset)
-    assert C.crop_automatic(C.relu(larger) + 1, x).root_function.attributes["offset"] == (offset, offset)
+    assert C.crop_automatic(larger, x).root_function.attributes["offset"] == [offset, offset]
+    assert C.crop_automatic(C.relu(larger) + 1, x).root_function.attributes["offset"] == [offset, offset]
 
 
 def test_crop_automatic_refuses_pixels_of_different_size() -> None:
