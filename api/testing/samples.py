@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,14 @@ LENGTHS = (3, 1, 9, 2)
 
 Values = Any
 """An array with a row for each sample, a list of an array for each sequence, or one array without dynamic axes."""
+
+
+@contextmanager
+def repetition_is_meant() -> Iterator[None]:
+    """Let losses compare a value with every step of a sequence without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).* is compared with every step of .*")
+        yield
 
 
 class Trial:
@@ -47,8 +56,7 @@ class Trial:
         generator = np.random.default_rng(1)
         self.values = [_draw(operand, generator, self.rows).astype(dtype) for operand in sample.operands]
         self.variables = [_variable(operand, value, dtype, device) for operand, value in zip(sample.operands, self.values, strict=True)]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "(?s).* is compared with every step of .*")
+        with repetition_is_meant():
             self.result = sample.build(function, self.variables)
         self.assign(self.values)
 
