@@ -3,18 +3,18 @@
 from ...core import compiled
 from ...core.hookspecs import RegisterKernel, hookimpl
 
-KERNELS = {
-    "sgd_learner.SGD": "sgd:SGD",
-    "momentum_sgd_learner.MomentumSGD": "momentum_sgd:MomentumSGD",
-    "nesterov_learner.Nesterov": "nesterov:Nesterov",
-    "adagrad_learner.AdaGrad": "adagrad:AdaGrad",
-    "adadelta_learner.AdaDelta": "adadelta:AdaDelta",
-    "rmsprop_learner.RMSProp": "rmsprop:RMSProp",
-    "fsadagrad_learner.FSAdaGrad": "fsadagrad:FSAdaGrad",
-    "adam_learner.Adam": "adam:Adam",
-    "adam_learner.Adamax": "adamax:Adamax",
-}
-"""The kernel of each learner, in a file of its own."""
+LEARNERS = (
+    "sgd_learner.SGD",
+    "momentum_sgd_learner.MomentumSGD",
+    "nesterov_learner.Nesterov",
+    "adagrad_learner.AdaGrad",
+    "adadelta_learner.AdaDelta",
+    "rmsprop_learner.RMSProp",
+    "fsadagrad_learner.FSAdaGrad",
+    "adam_learner.Adam",
+    "adam_learner.Adamax",
+)
+"""Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
     "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
@@ -38,7 +38,7 @@ OPERATORS = {
 def cntk_register_kernels(register: RegisterKernel) -> None:
     if not compiled.is_wanted():
         return
-    for learner, kernel in KERNELS.items():
-        register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.{kernel}")
+    for learner in LEARNERS:
+        register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.learner_kernels:{learner.partition('.')[2]}")
     for operator, kernel in OPERATORS.items():
         register(operator, "numpy", f"cntk.backends.fused.{kernel}")
