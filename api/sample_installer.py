@@ -6,14 +6,14 @@ from typing import NoReturn
 
 
 def install_samples(url: str | None = None, directory: str | None = None, quiet: bool = False) -> NoReturn:
-    """Refuse to fetch CNTK's samples: the address that CNTK took them from no longer answers.
+    """Refuse to fetch CNTK's samples: this package downloads nothing.
 
     Raises:
         RuntimeError: always.
     """
     raise RuntimeError(
-        "install_samples: cntk.ai, where CNTK's samples were, no longer serves them; "
-        "the programs in the folder examples of this project run as they are"
+        "install_samples: CNTK's samples are not downloaded; the programs in the folder Examples of a copy of CNTK's sources, and those in "
+        "the folder examples of this project, run as they are"
     )
 
 
