@@ -26,7 +26,7 @@ _numbers = itertools.count()
 _COPIES = "copies of variables, by variable"
 
 
-class _Company:
+class _LoadedTogether:
     """What is loaded together.
 
     There is one object, to which each pickled function refers: ``pickle`` keeps it for one object, and so makes one of its own of it
@@ -40,10 +40,10 @@ class _Company:
         self.nodes: dict[int, Primitive] = {}
 
     def __reduce__(self) -> Any:
-        return _Company, ()
+        return _LoadedTogether, ()
 
 
-_company = _Company()
+_loaded_together = _LoadedTogether()
 
 
 # ---- pickling ------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def reduce(item: Any) -> Any:
     described = {uid: (_number_of(node), node.line, node._custom) for uid, node in primitives.items()}
     made_by = {uid: _recipe(primitives[uid]) for uid in apart}
     root = next(uid for uid, node in nodes.items() if node is item)
-    return _primitive, (_company, data, root, leaves, described, made_by)
+    return _primitive, (_loaded_together, data, root, leaves, described, made_by)
 
 
 def _number_of(node: Primitive) -> int:
@@ -80,7 +80,7 @@ def _composite(root: Primitive, name: str, uid: str, order: Any) -> Composite:
 
 
 def _primitive(
-    company: _Company,
+    company: _LoadedTogether,
     data: bytes,
     root: str,
     leaves: Mapping[str, Variable],
