@@ -142,9 +142,13 @@ def test_data_that_is_mended_is_read_on() -> None:
 
 def test_it_can_be_interrupted() -> None:
     source = MinibatchSource(Slow(pause=0.4), randomize=False)
-    threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        read_on(source)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
+    try:
+        threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            read_on(source)
+    finally:
+        signal.signal(signal.SIGINT, before)
     position = source.get_checkpoint_state()["minibatchSourcePosition"]
     assert steps(source) == list(range(position, position + 7))
 
