@@ -23,7 +23,7 @@ NAMES: dict[str, dict[str, str]] = {
         "enum": "Enum unique",
         MODULES: (
             "_cntk_py C=cntk cntk_py_init=cntk.cntk_py_init ctypes enum evaluator=cntk.eval.evaluator np=numpy numbers os platform "
-            "sample_installer=cntk.sample_installer sparse=scipy.sparse sys utils=cntk.internal.utils warnings"
+            "sample_installer=cntk.sample_installer sparse=scipy.sparse sys utils=cntk.utils warnings"
         ),
     },
     "cntk.axis": {
