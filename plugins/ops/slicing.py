@@ -31,21 +31,6 @@ class Slice(Op):
     _rank: int | None = None
 
     @property
-    def attributes(self) -> dict[str, Any]:
-        shown = super().attributes
-        if "axis" in shown:
-            shown["axis"] = self._engine_axis(shown["axis"])
-        else:
-            shown["axisVec"] = [self._engine_axis(axis) for axis in shown["axisVec"]]
-        return shown
-
-    def _engine_axis(self, axis: int | Axis) -> tuple[str, str, int]:
-        """The axis as CNTK shows it: its engine counts static axes from the last, and from behind while the rank is not known."""
-        if self._rank is not None:
-            return "ordered", "static", self._rank - 1 - static_axis_number(axis, self._rank, self.op_name)
-        return "ordered", "static", -1 - (axis.static_axis_index() if isinstance(axis, Axis) else axis)
-
-    @property
     def cuts(self) -> list[Cut]:
         """Axis, begin, end and stride of each range."""
         if "axis" in self._attribute_names:
