@@ -1,18 +1,32 @@
-"""Sums over axes of an array, as products where the BLAS is faster."""
+"""Sums over axes of an array, whose error does not grow with the number of terms.
+
+NumPy and the BLAS add up in pairs, or in lanes, where what is summed lies together; other sums they take one term after another.  Here these
+are cut into blocks, whose sums are added up in float64, in blocks again.  Sums of float16 are float32 meanwhile.  Where it is faster, and it
+mostly is, the sum of a block is a product with ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+
+from ...core.shape import size_of
 
 FEWEST = 2
 """Sums, or terms of each, from which on a product with ones is faster, of many up to 20 times; it is as accurate."""
 
 MOST = 1024
 """Terms up to which a product adds up a row as accurately as NumPy, which adds in pairs."""
+
+FEW = 512
+"""Terms that may be added up one after another."""
+
+BLOCK = 256
+"""Terms of a block where there are more."""
 
 MULTIPLIED = (np.dtype(np.float32), np.dtype(np.float64))
 """Element types of the BLAS."""
@@ -23,14 +37,84 @@ _ones: dict[Any, Any] = {}
 
 def summing(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
     """A function that writes the sum of *full* over *axes* into *target*, as a backend makes it."""
-    dtype = full.dtype
-    if axes and target.size and dtype in MULTIPLIED and full.flags.c_contiguous and target.flags.c_contiguous:
-        sums, terms = target.size, full.size // target.size
-        if axes[-1] == len(axes) - 1 and sums >= FEWEST:
-            return partial(np.dot, _so_many_ones(terms, dtype), full.reshape(terms, sums), target.reshape(sums))
-        if axes[0] == full.ndim - len(axes) and FEWEST <= terms <= MOST:
-            return partial(np.dot, full.reshape(sums, terms), _so_many_ones(terms, dtype), target.reshape(sums))
-    return partial(np.add.reduce, full, axes, None, target, target.ndim == full.ndim)
+    shape, merged, kept = _merged(full.shape, axes)
+    if full.flags.c_contiguous and target.flags.c_contiguous:
+        full, axes = full.reshape(shape), merged
+    else:
+        kept = _kept(full.shape, axes)
+    target = target.reshape(kept)
+    split, length = _longest_run(full, axes)
+    if length > FEW and target.size:
+        return partial(_call, _steps(full, axes, split, target))
+    if full.dtype == np.float16:  # NumPy rounds what it has got so far to the target's type, again and again
+        sums = np.empty(target.shape, np.float32)
+        return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), partial(np.copyto, target, sums, casting="same_kind")])
+    return _multiplied(full, axes, target) or partial(np.add.reduce, full, axes, None, target, True)
+
+
+def _multiplied(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any] | None:
+    """The same as a product with ones; None where that is slower, or not possible."""
+    if full.ndim != 2 or len(axes) != 1 or full.dtype not in MULTIPLIED or not full.flags.c_contiguous or not target.flags.c_contiguous:
+        return None
+    terms, sums = full.shape[axes[0]], target.size
+    if axes == (0,) and sums >= FEWEST:
+        return partial(np.dot, _so_many_ones(terms, full.dtype), full, target.reshape(sums))
+    if axes == (1,) and FEWEST <= terms <= MOST:
+        return partial(np.dot, full, _so_many_ones(terms, full.dtype), target.reshape(sums))
+    return None
+
+
+def _steps(full: Any, axes: tuple[int, ...], split: int, target: Any) -> list[Callable[[], Any]]:
+    """Sum up blocks of terms along one axis, all at once, then these sums."""
+    shape, kept = full.shape, target.shape
+    others = size_of(tuple(shape[axis] for axis in axes if axis not in (split, _last_in_memory(full))))
+    terms = max(BLOCK // others, 1)
+    blocks, rest = divmod(shape[split], terms)
+    sums = np.empty((*kept[:split], blocks + (rest > 0), *kept[split + 1 :]), _wide(full.dtype))
+    wide, total = np.empty(sums.shape, np.float64), np.empty(kept, np.float64)
+    before = (slice(None),) * split
+    regular, left = full[(*before, slice(terms * blocks))], full[(*before, slice(terms * blocks, None))]
+    inside = tuple(axis + (axis > split) for axis in axes)
+    steps = [summing(regular.reshape(*shape[:split], terms, blocks, *shape[split + 1 :]), inside, sums[(*before, slice(blocks))])]
+    if rest:
+        steps.append(summing(left, axes, sums[(*before, slice(blocks, None))]))
+    steps += [partial(np.copyto, wide, sums), summing(wide, (split,), total)]
+    return [*steps, partial(np.copyto, target, total, casting="same_kind")]
+
+
+@lru_cache(maxsize=1024)
+def _merged(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The shape with axes joined that lie side by side and are all summed over or all kept; axes to sum over then, and what is left."""
+    runs = [(is_summed, [shape[axis] for axis in run]) for is_summed, run in groupby(range(len(shape)), axes.__contains__)]
+    dims, summed = tuple(size_of(run) for _, run in runs), tuple(i for i, (is_summed, _) in enumerate(runs) if is_summed)
+    return dims, summed, _kept(dims, summed)
+
+
+def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+
+
+def _longest_run(full: Any, axes: tuple[int, ...]) -> tuple[int, int]:
+    """The axis along which most terms would be added one after another, and how many would be along all axes."""
+    last = _last_in_memory(full)
+    runs = [axis for axis in axes if axis != last]
+    split = max(runs, key=full.shape.__getitem__, default=0)
+    return split, size_of([full.shape[axis] for axis in runs]) if runs else 0
+
+
+def _last_in_memory(full: Any) -> int:
+    """The axis whose elements lie together, which NumPy adds up in pairs."""
+    return full.ndim - 1 if full.flags.c_contiguous else min(range(full.ndim), key=lambda axis: (full.shape[axis] == 1, abs(full.strides[axis])))
+
+
+def _wide(dtype: Any) -> Any:
+    """The type in which terms of a type are added up."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def _call(steps: Sequence[Callable[[], Any]]) -> None:
+    for step in steps:
+        step()
 
 
 def _so_many_ones(count: int, dtype: Any) -> Any:
