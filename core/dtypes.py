@@ -22,6 +22,11 @@ class DataType(IntEnum):
     Int16 = 6
 
 
+def computing_type(dtype: Any) -> np.dtype[Any]:
+    """The type to compute in: float16 is widened to float32, for products and maxima of it are slow and sums inexact."""
+    return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
+
+
 _ALIASES: dict[Any, type[np.floating[Any]]] = {
     float: np.float64,
     int: np.float32,

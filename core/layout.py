@@ -97,9 +97,13 @@ class Layout:
     def unpack_index(self) -> Index:
         """Row of each step when the user's sequences are laid end to end: ``rows[unpack_index]`` is their concatenation."""
         index = np.empty(self.rows, dtype=np.intp)
-        starts = np.concatenate([[0], np.cumsum(self._known_lengths)[:-1]])
-        index[starts[self.sequence_of_row] + self.step_of_row] = np.arange(self.rows)
+        index[self.starts[self.sequence_of_row] + self.step_of_row] = np.arange(self.rows)
         return index
+
+    @cached_property
+    def starts(self) -> Index:
+        """Where each of the user's sequences begins when these are laid end to end, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self._known_lengths)]).astype(np.intp)
 
     @cached_property
     def pack_index(self) -> Index:

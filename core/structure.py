@@ -10,6 +10,7 @@ from .context import Context
 from .op import Op
 from .shape import Shape
 from .spec import Spec
+from .sums import add_up_runs
 
 
 class Expand(Op):
@@ -31,8 +32,7 @@ class Expand(Op):
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         layout = ctx.layout
         assert layout is not None and layout.lengths is not None
-        ends = layout.lengths.cumsum()
-        ctx.xp.add.reduceat(grad[layout.unpack_index], ends - layout.lengths, axis=0, out=grads[0])
+        add_up_runs(ctx.xp, grad[layout.unpack_index], layout.starts, grads[0])
 
 
 class Densify(Op):

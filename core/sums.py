@@ -1,9 +1,13 @@
-"""Sums of long arrays, in an order of addition that compiled loops can follow: no result depends on who adds, or how many."""
+"""Sums of long arrays, and of long runs of rows, whose errors do not grow with their lengths.
+
+The order of addition is one that compiled loops can follow: no result depends on who adds, or how many.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .dtypes import computing_type
 from .shape import size_of
 
 LANES = 64
@@ -14,6 +18,12 @@ ROWS = 64
 
 BLOCK = ROWS * LANES
 """Elements that have lanes of their own."""
+
+FEW = 512
+"""Rows that may be added up one after another."""
+
+PIECE = 256
+"""Rows of a piece of a longer run."""
 
 
 def total(xp: Any, array: Any) -> float:
@@ -37,3 +47,46 @@ def total_of_lanes(xp: Any, lanes: Any, flat: Any) -> float:
 def mean(xp: Any, array: Any) -> float:
     """The mean of an array's elements, from their :func:`total`."""
     return total(xp, array) / size_of(array.shape)
+
+
+def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
+    """Cut runs of rows, run i from ``starts[i]`` to ``starts[i + 1]``, into pieces, which are added up one by one.
+
+    Returns:
+        where the pieces start, of which there is one more than there are pieces, and where those of each run do; None if all runs are short.
+
+    >>> from cntk.core.sums import in_pieces
+    >>> rows, pieces = in_pieces(np, np.array([0, 300, 900]))
+    >>> rows.tolist(), pieces.tolist()
+    ([0, 256, 300, 556, 812, 900], [0, 2, 5])
+    """
+    lengths = starts[1:] - starts[:-1]
+    if not len(lengths) or int(lengths.max()) <= FEW:
+        return None
+    counts = -(-lengths // PIECE)
+    pieces = xp.concatenate((xp.zeros_like(counts[:1]), xp.cumsum(counts))).astype(starts.dtype)
+    within = xp.arange(int(pieces[-1])) - xp.repeat(pieces[:-1], counts)
+    rows = xp.concatenate((xp.repeat(starts[:-1], counts) + within * PIECE, starts[-1:])).astype(starts.dtype)
+    return rows, pieces
+
+
+def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any) -> None:
+    """Write the sum of each run of *rows*, ``rows[starts[i]:starts[i + 1]]``, to a row of *out*; 0 where there are none.
+
+    >>> from cntk.core.sums import add_up_runs
+    >>> out = np.empty((2, 1))
+    >>> add_up_runs(np, np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 3]), out)
+    >>> out.tolist()
+    [[1.0], [6.0]]
+    """
+    pieces = in_pieces(xp, starts)
+    if pieces is not None:
+        sums = xp.empty((len(pieces[0]) - 1, *rows.shape[1:]), xp.float64)
+        add_up_runs(xp, rows, pieces[0], sums)
+        add_up_runs(xp, sums, pieces[1], out)
+        return
+    filled = starts[1:] > starts[:-1]
+    if not bool(filled.all()):
+        out[...] = 0
+    if bool(filled.any()):
+        out[filled] = xp.add.reduceat(rows, starts[:-1][filled], axis=0, dtype=computing_type(rows.dtype))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import computing_type
 from ...core.shape import size_of
 
 FEWEST = 2
@@ -70,7 +71,7 @@ def _steps(full: Any, axes: tuple[int, ...], split: int, target: Any) -> list[Ca
     others = size_of(tuple(shape[axis] for axis in axes if axis not in (split, _last_in_memory(full))))
     terms = max(BLOCK // others, 1)
     blocks, rest = divmod(shape[split], terms)
-    sums = np.empty((*kept[:split], blocks + (rest > 0), *kept[split + 1 :]), _wide(full.dtype))
+    sums = np.empty((*kept[:split], blocks + (rest > 0), *kept[split + 1 :]), computing_type(full.dtype))
     wide, total = np.empty(sums.shape, np.float64), np.empty(kept, np.float64)
     before = (slice(None),) * split
     regular, left = full[(*before, slice(terms * blocks))], full[(*before, slice(terms * blocks, None))]
@@ -105,11 +106,6 @@ def _longest_run(full: Any, axes: tuple[int, ...]) -> tuple[int, int]:
 def _last_in_memory(full: Any) -> int:
     """The axis whose elements lie together, which NumPy adds up in pairs."""
     return full.ndim - 1 if full.flags.c_contiguous else min(range(full.ndim), key=lambda axis: (full.shape[axis] == 1, abs(full.strides[axis])))
-
-
-def _wide(dtype: Any) -> Any:
-    """The type in which terms of a type are added up."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def _call(steps: Sequence[Callable[[], Any]]) -> None:

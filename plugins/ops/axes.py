@@ -8,7 +8,8 @@ import numpy as np
 
 from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
-from ...core.shape import Shape
+from ...core.dtypes import computing_type
+from ...core.shape import Shape, size_of
 
 
 def static_axes(ctx: Context, operand: int, array: Any, axis: int | Axis | None, op: str) -> tuple[int, ...]:
@@ -26,12 +27,10 @@ def kept_shape(shape: Shape, axes: tuple[int, ...]) -> Shape:
 
 def mean_over(ctx: Context, array: Any, axes: tuple[int, ...], out: Any) -> None:
     """Write the mean over *axes*, which stay as 1, into *out*."""
-    if array.dtype != np.float16:
-        array.mean(axis=axes, out=out, keepdims=True)
-        return
-    wide = ctx.scratch("wide mean", out.shape, np.float32)  # the sum may be more than float16 can hold
-    array.mean(axis=axes, dtype=np.float32, out=wide, keepdims=True)
-    ctx.xp.copyto(out, wide, casting="same_kind")
+    count = size_of(tuple(array.shape[axis] for axis in axes))
+    sums = out if array.dtype != np.float16 else ctx.scratch("wide sums", out.shape, computing_type(out.dtype))  # float16 may not hold the sum
+    ctx.sum_to(array, sums)
+    ctx.xp.divide(sums, count, out=out, casting="same_kind")
 
 
 def with_dim(shape: Shape, axis: int, dim: int) -> Shape:

@@ -73,10 +73,10 @@ class BatchNormalization(Op):
             loops.normalise(x, y, scale.reshape(-1), bias.reshape(-1), *statistics, self.epsilon)
             return
         squares = ctx.scratch("wide", x.shape, mean.dtype)
-        x.mean(axis=(0, 2), dtype=mean.dtype, out=mean.reshape(-1))
+        _write_mean(ctx, x, mean)
         xp.subtract(x, mean, out=y)
         xp.multiply(y, y, out=squares, dtype=mean.dtype)
-        squares.mean(axis=(0, 2), out=variance.reshape(-1))
+        _write_mean(ctx, squares, variance)
         self._invert(xp, variance, inverse)
         factor = ctx.scratch("factor", mean.shape, mean.dtype)
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
@@ -154,8 +154,8 @@ class BatchNormalization(Op):
         xp.subtract(x, mean, out=normal)
         xp.multiply(normal, inverse, out=normal)
         xp.multiply(dy, normal, out=products)
-        products.sum(axis=(0, 2), out=slope.reshape(-1))
-        dy.sum(axis=(0, 2), dtype=mean.dtype, out=offset.reshape(-1))
+        ctx.sum_to(products, slope)
+        ctx.sum_to(dy, offset)
         return normal
 
     def _gradient(self, ctx: Context, x: Any, dy: Any, scale: Any, normal: Any, slope: Any, offset: Any, dx: Any) -> None:
@@ -188,6 +188,12 @@ def _statistics(ctx: Context, x: Any) -> tuple[Any, Any, Any]:
     """Mean, variance and inverse deviation of the features, ``(features, 1)`` each, in float32 at least."""
     shape, dtype = (x.shape[1], 1), np.promote_types(x.dtype, np.float32)
     return ctx.keep("mean", shape, dtype), ctx.keep("variance", shape, dtype), ctx.keep("inverse", shape, dtype)
+
+
+def _write_mean(ctx: Context, x: Any, mean: Any) -> None:
+    """Write the mean of each feature of *x*, ``(rows, features, places)``."""
+    ctx.sum_to(x, mean)
+    ctx.xp.divide(mean, x.shape[0] * x.shape[2], out=mean)
 
 
 def _approach(ctx: Context, running: Any, statistic: Any, correction: float, share: float) -> None:

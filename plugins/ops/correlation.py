@@ -15,9 +15,10 @@ from itertools import product
 from typing import Any
 
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.shape import Shape, size_of
 from ...core.windows import Correlation
-from .planes import computing_type, cut, gradient_planes, padded_planes, take_gradient
+from .planes import cut, gradient_planes, padded_planes, take_gradient
 
 BLOCK_BYTES = 4 << 20
 """Size that a block's columns should not exceed."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...core.sums import add_up_runs, in_pieces
+
 Csr = tuple[Any, Any, Any]
 
 _CHUNK = 1 << 22
@@ -23,12 +25,23 @@ def multiply(xp: Any, csr: Csr, dense: Any, out: Any) -> None:
         if bool((data != 1).any()):
             xp.multiply(out, data[:, None], out=out)
         return
+    pieces = in_pieces(xp, indptr)
+    if pieces is not None:
+        sums = xp.empty((len(pieces[0]) - 1, out.shape[1]), xp.float64)
+        _add_up(xp, (data, indices, pieces[0]), dense, sums)
+        add_up_runs(xp, sums, pieces[1], out)
+    else:
+        _add_up(xp, csr, dense, out)
+
+
+def _add_up(xp: Any, csr: Csr, dense: Any, out: Any) -> None:
+    """The same where no row has many entries."""
+    data, indices, indptr = csr
     out[...] = 0
-    for first, last, start, stop in _pieces(xp, indptr, max(1, _CHUNK // out.shape[1])):
+    for first, last, start, stop in _parts(xp, indptr, max(1, _CHUNK // out.shape[1])):
         products = dense[indices[start:stop]]
         xp.multiply(products, data[start:stop, None], out=products)
-        filled = first + xp.flatnonzero(counts[first:last])
-        out[filled] = xp.add.reduceat(products, indptr[filled] - start, axis=0)
+        add_up_runs(xp, products, indptr[first : last + 1] - start, out[first:last])
 
 
 def transpose(xp: Any, csr: Csr) -> tuple[Any, Csr]:
@@ -58,7 +71,7 @@ def sum_rows(xp: Any, numbers: Any, values: Any, out: Any) -> None:
     out[present] = sums
 
 
-def _pieces(xp: Any, indptr: Any, entries: int) -> Iterator[tuple[int, int, int, int]]:
+def _parts(xp: Any, indptr: Any, entries: int) -> Iterator[tuple[int, int, int, int]]:
     """Cut rows into runs of some *entries* values each: first row, last row, first value, last value."""
     rows = len(indptr) - 1
     first = 0

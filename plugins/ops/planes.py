@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ...core.context import Context
 from ...core.windows import Windows
-
-
-def computing_type(dtype: Any) -> np.dtype[Any]:
-    """The type to compute in: float16 is widened to float32, for products and maxima of it are slow and sums inexact."""
-    return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
 
 
 def cut(size: int, nbytes: int, block_bytes: int) -> Iterator[slice]:

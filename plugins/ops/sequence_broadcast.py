@@ -14,7 +14,7 @@ from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
-from .sequence_rows import fold, shaped, take_rows
+from .sequence_rows import add_steps, shaped, take_rows
 
 
 class ReconcileDynamicAxis(Op):
@@ -67,7 +67,7 @@ class ReconcileDynamicAxis(Op):
         elif before.rows == after.rows:
             ctx.xp.copyto(grads[0], grad)
         else:
-            fold(ctx, ctx.xp.add, grad, after, grads[0])
+            add_steps(ctx, grad, after, grads[0])
 
 
 class BroadcastAs(ReconcileDynamicAxis):

@@ -12,7 +12,7 @@ from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import size_of
 from ...core.spec import Spec
-from .sequence_rows import fold, sequence_axes, sequences, steps, without_steps
+from .sequence_rows import add_steps, fold, sequence_axes, sequences, steps, without_steps
 
 
 class SequenceReduction(Op):
@@ -35,7 +35,7 @@ class SequenceReduceSum(SequenceReduction):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         layout, _ = sequences(ctx.layouts[0])
-        fold(ctx, ctx.xp.add, inputs[0], layout, out)
+        add_steps(ctx, inputs[0], layout, out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         layout, _ = sequences(ctx.layouts[0])

@@ -10,10 +10,12 @@ import numpy as np
 
 from ...core.axis import Axes, Axis, format_axes
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.layout import Index, Layout
 from ...core.shape import size_of
 from ...core.sparse import SparseRows
 from ...core.spec import Spec
+from ...core.sums import FEW, add_up_runs
 from . import csr
 
 # ---- types ---------------------------------------------------------------------------------------
@@ -128,16 +130,24 @@ def steps(layout: Layout) -> Iterator[tuple[slice, int]]:
         yield slice(first, last), last - first
 
 
+def add_steps(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
+    """Add up the steps of each sequence, into one row for each, in the user's order."""
+    if len(layout.alive) > FEW:
+        add_up_runs(ctx.xp, x[layout.unpack_index], layout.starts, out)
+    elif x.dtype == out.dtype == np.float16:
+        total = ctx.scratch("sums of steps", out.shape, computing_type(x.dtype))
+        fold(ctx, ctx.xp.add, x, layout, total)
+        ctx.xp.copyto(out, total, casting="same_kind")
+    else:
+        fold(ctx, ctx.xp.add, x, layout, out)
+
+
 def fold(ctx: Context, combine: Any, x: Any, layout: Layout, out: Any) -> None:
     """Combine the steps of each sequence, with ``add`` or ``maximum``, into one row for each, in the user's order."""
-    wide = np.float32 if x.dtype == np.float16 and combine is ctx.xp.add else x.dtype  # a sum may be more than float16 can hold
-    total = ctx.scratch("combined steps", out.shape, wide)
+    packed = ctx.scratch("combined steps", out.shape, out.dtype)
     for rows, count in steps(layout):
         if rows.start == 0:
-            ctx.xp.copyto(total, x[rows])
+            ctx.xp.copyto(packed, x[rows])
         else:
-            combine(total[:count], x[rows], out=total[:count])
-    if wide == x.dtype:
-        ctx.xp.take(total, layout.rank, axis=0, out=out, mode="clip")
-    else:
-        out[...] = total[layout.rank]
+            combine(packed[:count], x[rows], out=packed[:count])
+    ctx.xp.take(packed, layout.rank, axis=0, out=out, mode="clip")

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.function import Function
+from ...core.layout import Layout
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import size_of
 from ...core.spec import Spec
-from .sequence_rows import sequence_axes, sequences, steps
+from .sequence_rows import add_steps, sequence_axes, sequences, steps
 
 
 class SequenceSoftmax(Op):
@@ -35,33 +37,33 @@ class SequenceSoftmax(Op):
         xp, (x,) = ctx.xp, inputs
         layout, _ = sequences(ctx.layouts[0])
         edge = ctx.scratch("edge", (layout.samples, *x.shape[1:]), x.dtype)
-        wide = np.float32 if x.dtype == np.float16 else x.dtype
-        total = ctx.scratch("total", edge.shape, wide)
         for rows, count in steps(layout):
             if rows.start == 0:
                 xp.copyto(edge, x[rows])
             else:
                 xp.maximum(edge[:count], x[rows], out=edge[:count])
-        total.fill(0)
         for rows, count in steps(layout):
             xp.subtract(x[rows], edge[:count], out=out[rows])
-            xp.exp(out[rows], out=out[rows])
-            xp.add(total[:count], out[rows], out=total[:count])
+        xp.exp(out, out=out)
+        total = _sums(ctx, out, layout)
         for rows, count in steps(layout):
             xp.divide(out[rows], total[:count], out=out[rows], casting="same_kind")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp, dx = ctx.xp, grads[0]
         layout, _ = sequences(ctx.layouts[0])
-        wide = np.float32 if grad.dtype == np.float16 else grad.dtype
-        inner = ctx.scratch("total", (layout.samples, *grad.shape[1:]), wide)
-        inner.fill(0)
         xp.multiply(grad, out, out=dx)
-        for rows, count in steps(layout):
-            xp.add(inner[:count], dx[rows], out=inner[:count])
+        inner = _sums(ctx, dx, layout)
         for rows, count in steps(layout):
             xp.subtract(grad[rows], inner[:count], out=dx[rows], casting="same_kind")
         xp.multiply(dx, out, out=dx)
+
+
+def _sums(ctx: Context, x: Any, layout: Layout) -> Any:
+    """The sums over the steps of sequences, in packed order."""
+    sums = ctx.scratch("sums", (layout.samples, *x.shape[1:]), computing_type(x.dtype))
+    add_steps(ctx, x, layout, sums)
+    return sums[layout.order]
 
 
 def _softmax(x: Any) -> Any:
