@@ -17,7 +17,7 @@ from ...core.slots import COMPUTED, HELD, Instruction, Slot
 from . import opcodes as op
 from .expressions import Expressions, Refused, reduces
 from .formulas import FORWARD, GRADIENT
-from .recipe import PARTS, Recipe
+from .recipe import Recipe
 from .self_check import are_usable
 
 WORTHWHILE = 2**17
@@ -136,12 +136,15 @@ class Taped:
         self._extents = (*recipe.extents(self.plan.rows), recipe.at_once)
         outer, middle, rows, at_once = self._extents
         self.groups = outer * middle * -(-rows // at_once)
-        self._parts = min(PARTS, self.groups)
+        self._parts = recipe.parts(self.groups)
         self._most_shares = min(self._parts, max(threads.max_threads(), threads.processors()))
         nbytes = self._most_shares * recipe.share_bytes
-        memory = self._context.scratch("chain", (nbytes + recipe.sum_bytes,), np.uint8)
-        self._sums = memory[nbytes:].view(recipe.numbers.dtype)
-        self._totals = [(total.of_parts(self._sums, self._parts), self._arrays[total.slot].reshape(-1)) for total in recipe.totals]
+        memory = self._context.scratch("chain", (nbytes + self._parts * recipe.sum_bytes,), np.uint8)
+        self._sums = memory[nbytes:].view(recipe.numbers.dtype).reshape(self._parts, -1)
+        self._totals = [
+            self._context.backend.summing(total.of_parts(self._sums), (0,), self._arrays[total.slot].reshape(1, -1))
+            for total in recipe.totals
+        ]
         found = [memory, recipe.numbers, self._sums, *(self._arrays[slot] for slot in recipe.slots)]
         places = np.array([array.__array_interface__["data"][0] for array in found])
         self._tape = recipe.table.copy()
@@ -174,8 +177,8 @@ class Taped:
             self._sums.fill(0)
 
     def _end(self) -> None:
-        for sums, target in self._totals:
-            np.add.reduce(sums, axis=0, out=target)
+        for add_up in self._totals:
+            add_up()
 
 
 def _is_ours(kernel: Any) -> bool:

@@ -20,7 +20,10 @@ FEWEST = 128
 """Elements of a group for which it pays to look up what is to be done."""
 
 PARTS = 16
-"""Parts that groups are divided into, each with sums of its own."""
+"""Parts that groups are divided into at least, if there are as many; each has sums of its own."""
+
+SUMMED = 512
+"""Rows of a group that are summed up at most, and from which on a part has enough of them."""
 
 VECTOR_BYTES = 64
 
@@ -64,20 +67,18 @@ class Total(NamedTuple):
 
     Attributes:
         slot: where they go to.
-        place, nbytes: where they begin in the memory for sums, and how much of it they take for a part.
+        place: where they begin in a part's memory for sums.
         size: how many there are.
     """
 
     slot: int
     place: int
-    nbytes: int
     size: int
 
-    def of_parts(self, memory: Any, parts: int) -> Any:
-        """The sums, a row for each part."""
-        width = self.nbytes // memory.itemsize
-        first = self.place // memory.itemsize
-        return memory[first : first + parts * width].reshape(parts, width)[:, : self.size]
+    def of_parts(self, sums: Any) -> Any:
+        """These sums, a row for each part, out of all."""
+        first = self.place // sums.itemsize
+        return sums[:, first : first + self.size]
 
 
 class Recipe:
@@ -96,7 +97,7 @@ class Recipe:
         ends: the number of operations up to each of the chain's members.
         levels: rows along each of three axes for one row of data, and which of these the rows of data multiply.
         at_once: rows of a group.
-        share_bytes, sum_bytes: scratch space for a thread, and for sums.
+        share_bytes, sum_bytes: scratch space for a thread, and for a part's sums.
 
     Raises:
         Refused: the values do not go together.
@@ -112,6 +113,8 @@ class Recipe:
         self.levels, self.data_level = [1] * (3 - len(groups)) + rows, 3 - len(groups)
         self._ends = [group[-1] for group in groups]
         self.at_once = max(1, AT_ONCE // self._size)
+        if any(value.kind == TOTAL for value in expressions.values):
+            self.at_once = min(self.at_once, SUMMED)
         if self.data_level < 2:
             self.at_once = min(self.at_once, self.levels[2])
             if self.at_once * self._size < FEWEST:
@@ -131,6 +134,10 @@ class Recipe:
     def extents(self, rows: int) -> list[int]:
         """Rows along each of three axes for so many rows of data."""
         return [extent * rows if level == self.data_level else extent for level, extent in enumerate(self.levels)]
+
+    def parts(self, groups: int) -> int:
+        """Parts to divide so many groups into: more of them where there is more to sum up, so that errors do not grow."""
+        return min(groups, max(PARTS, groups * self.at_once // SUMMED if self.totals else 0))
 
     # ---- rows ----
 
@@ -267,10 +274,9 @@ class Recipe:
         place, along = self.sum_bytes, self._of.along(value.slot)
         strides = self._strides(along)
         size = prod(dim for dim, own in zip(self._of.space, along[1:], strict=True) if own)
-        nbytes = _in_vectors(self._itemsize * size)
-        self.sum_bytes += PARTS * nbytes
-        self.totals.append(Total(value.slot, place, nbytes, size))
-        self._add(op.ADD_TO, wanted, Operand(SUMS, place, *strides, strides[-1], 0, nbytes), of, of)
+        self.sum_bytes += _in_vectors(self._itemsize * size)
+        self.totals.append(Total(value.slot, place, size))
+        self._add(op.ADD_TO, wanted, Operand(SUMS, place, *strides, strides[-1]), of, of)
         if number is not None:
             self._pools.give(number)
 
@@ -306,6 +312,8 @@ class Recipe:
         self.share_bytes = wide_bytes + self._pools.counts[False] * narrow
 
         def placed(operand: Operand) -> Operand:
+            if operand.base == SUMS:
+                return operand._replace(part=self.sum_bytes)
             if operand.base != SCRATCH:
                 return operand
             is_wide, number = bool(operand.stride), operand.place
