@@ -1,11 +1,12 @@
 """Loops of batch normalisation over features, which go through memory in its order, image by image.
 
-Sums over a plane, a feature of one row, are taken in lanes, in the type of the values, those over planes in float64.  Rows are cut into
+Sums over blocks of a plane, a feature of one row, are taken in lanes, in the type of the values, those over blocks and planes in float64.  Rows are cut into
 parts whose number does not depend on that of the threads, and what is found in each is put together in order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,38 +19,57 @@ PARTS = 8
 LANES = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""
 
+BLOCK = 4096
+"""Places that are summed in the type of the values."""
 
-@helper(fastmath=LANES)
-def _moments(x: Any, row: int, f: int, centre: Any) -> Any:
-    """Sums of a plane's distances from a *centre*, and of their squares."""
+
+def _over_planes(part: Callable[..., Any]) -> Callable[..., Any]:
+    """A pair of sums over a plane, in float64, of what *part* sums up for places from one to another in the type of the values."""
+    summed = helper(fastmath=LANES)(part)
+
+    @helper
+    def sums(x: Any, dy: Any, y: Any, row: int, f: int, centre: Any) -> tuple[float, float]:
+        first = second = 0.0
+        for begin in range(0, x.shape[2], BLOCK):
+            one, other = summed(x, dy, y, row, f, centre, begin, min(begin + BLOCK, x.shape[2]))
+            first += one
+            second += other
+        return first, second
+
+    return sums
+
+
+def _sum_moments(x: Any, dy: Any, y: Any, row: int, f: int, centre: Any, begin: int, end: int) -> Any:
+    """Sums of distances from a *centre*, and of their squares."""
     total = squares = x.dtype.type(0)
-    for i in range(x.shape[2]):
+    for i in range(begin, end):
         away = x[row, f, i] - centre
         total += away
         squares += away * away
     return total, squares
 
 
-@helper(fastmath=LANES)
-def _products(x: Any, dy: Any, row: int, f: int, mean: Any) -> Any:
-    """Sums of a plane's gradient, and of its products with the distances from the *mean*."""
+def _sum_products(x: Any, dy: Any, y: Any, row: int, f: int, mean: Any, begin: int, end: int) -> Any:
+    """Sums of the gradient, and of its products with the distances from the *mean*."""
     total = products = x.dtype.type(0)
-    for i in range(x.shape[2]):
+    for i in range(begin, end):
         d = dy[row, f, i]
         total += d
         products += d * (x[row, f, i] - mean)
     return total, products
 
 
-@helper(fastmath=LANES)
-def _products_of_positive(x: Any, dy: Any, y: Any, row: int, f: int, mean: Any) -> Any:
+def _sum_products_of_positive(x: Any, dy: Any, y: Any, row: int, f: int, mean: Any, begin: int, end: int) -> Any:
     """The same, of a gradient that is 0 where the result is."""
     total = products = zero = x.dtype.type(0)
-    for i in range(x.shape[2]):
+    for i in range(begin, end):
         d = dy[row, f, i] * x.dtype.type(y[row, f, i] > zero)
         total += d
         products += d * (x[row, f, i] - mean)
     return total, products
+
+
+_moments, _products, _products_of_positive = map(_over_planes, (_sum_moments, _sum_products, _sum_products_of_positive))
 
 
 @helper
@@ -96,13 +116,13 @@ def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
     """
     _, features, places = x.shape
     for f in range(features):
-        middle[f] = _moments(x, begin, f, x.dtype.type(0))[0] / places
+        middle[f] = _moments(x, x, x, begin, f, x.dtype.type(0))[0] / places
         spread[f] = 0
     for row in range(begin, end):
         before = row - begin
         for f in range(features):
             centre = x.dtype.type(middle[f])
-            total, squares = _moments(x, row, f, centre)
+            total, squares = _moments(x, x, x, row, f, centre)
             inner = total / places
             away = centre + inner - middle[f]
             middle[f] += away / (before + 1)
@@ -172,7 +192,7 @@ def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
                 if is_cut:
                     total, products = _products_of_positive(x, dy, y, row, f, mean[f])
                 else:
-                    total, products = _products(x, dy, row, f, mean[f])
+                    total, products = _products(x, dy, dy, row, f, mean[f])
                 part[0, p, f] += products
                 part[1, p, f] += total
 

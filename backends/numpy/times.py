@@ -16,6 +16,7 @@ from ...core.context import Context
 from ...core.csr import csr_matrix_of
 from ...core.epilogue import Epilogue, Step
 from ...core.sparse import Parts, RowSparse, SparseRows
+from ...core.sums import FEW, add_up_runs, in_pieces
 
 SPARSE, DENSE = "Csr", "Products"
 """The kernels that have the compiled loops."""
@@ -101,7 +102,7 @@ def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: An
     loops = _sparse_loops(ctx, right)
     if not weights.flags.c_contiguous:  # both would copy all of the transposed weights
         present, columns = np.unique(left.indices, return_inverse=True)
-        target[...] = _matrix(left.parts, columns, len(present)) @ weights[present]
+        _write_product(left.parts, columns, weights[present], target)
     elif loops is not None:
         loops.product(left.parts, weights, target)
     elif left.is_one_hot:
@@ -109,7 +110,7 @@ def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: An
         if not left.is_of_ones:
             target *= left.data[:, None]
     else:
-        target[...] = _matrix(left.parts, left.indices, len(weights)) @ weights
+        _write_product(left.parts, left.indices, weights, target)
 
 
 def _sparse_gradient(op: Any, ctx: Context, grad: Any, dright: Any, left: SparseRows, right: Any) -> None:
@@ -154,11 +155,21 @@ def _loops(name: str) -> Any:
 
 def _transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
     """The product of the rows, *width* columns wide, transposed: the numbers of its rows that entries contribute to, and these."""
-    present, columns = np.unique(rows[1], return_inverse=True)
-    return present, _matrix(rows, columns, len(present)).T @ dense
+    present, columns, counts = np.unique(rows[1], return_inverse=True, return_counts=True)
+    if counts.max(initial=0) <= FEW:
+        return present, csr_matrix_of(rows[0], columns, rows[2], len(present)).T @ dense
+    order = np.argsort(columns, kind="stable")
+    row_of = np.repeat(np.arange(len(dense)), rows[2][1:] - rows[2][:-1])
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    sums = np.empty((len(present), dense.shape[1]), dense.dtype)
+    _write_product((rows[0][order], row_of[order], starts), row_of[order], dense, sums)
+    return present, sums
 
 
-def _matrix(rows: Parts, columns: Any, width: int) -> Any:
-    """The rows as a matrix, *width* columns wide, with other numbers of columns."""
-    data, _, indptr = rows
-    return csr_matrix_of(data, columns, indptr, width)
+def _write_product(rows: Parts, columns: Any, dense: Any, out: Any) -> None:
+    """Write the product of rows, with other numbers of columns, and a matrix."""
+    pieces = in_pieces(np, rows[2])
+    if pieces is None:
+        out[...] = csr_matrix_of(rows[0], columns, rows[2], len(dense)) @ dense
+    else:
+        add_up_runs(np, csr_matrix_of(rows[0], columns, pieces[0], len(dense)) @ dense, pieces[1], out)

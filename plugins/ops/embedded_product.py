@@ -9,6 +9,7 @@ from ...core.context import Context
 from ...core.op import ALL, Op
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
+from .dense_product import multiply
 
 
 class EmbeddedTimes(Op):
@@ -65,7 +66,7 @@ class EmbeddedTimes(Op):
         sums = RowSparse(products.shape, w.dtype)
         self.look_up[1](ctx, grad, (None, sums), out, x, products)
         if dw is not None:
-            ctx.xp.matmul(table[sums.rows].T, sums.values, out=dw)
+            multiply(ctx, table[sums.rows].T, sums.values, dw)
         if isinstance(dtable, RowSparse):
             dtable.set(sums.rows, ctx.xp.matmul(sums.values, w.T))
         elif dtable is not None:

@@ -18,6 +18,7 @@ from ...core.spec import Spec
 from ...core.work import numbers_in
 from . import csr
 from .contraction import contract, fill
+from .dense_product import multiply
 from .embedded_product import EmbeddedTimes
 from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
 from .shaping import TransposeAxes
@@ -246,22 +247,12 @@ def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
     return flat(left, k) if ctx.layouts[0] is None else left.reshape(rows, m, k), out.reshape(rows, m, n)
 
 
-def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -> None:
-    """Write the product of two matrices, or of two stacks of them; for single ones ``dot`` is half as long in getting under way."""
-    if loops is not None and loops.suits(left, right, out):
-        loops.multiply(ctx, left, right, out)
-    elif right.ndim == 2 and out.flags.c_contiguous:
-        ctx.xp.dot(left, right, out)
-    else:
-        ctx.xp.matmul(left, right, out=out)
-
-
 def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any, loops: Any) -> None:
     """Write the gradient of the left operand: the result's gradient times the transposed right operand."""
     dx, dy = matrices(ctx, dleft, w, grad)
     if w.ndim == 2 and len(dx) < FEW_ROWS:
         turned = ctx.scratch("dx", dx.shape[::-1], dx.dtype)
-        ctx.xp.matmul(w, dy.T, out=turned)
+        multiply(ctx, w, dy.T, turned)
         ctx.xp.copyto(dx, turned.T)
         return
     if dx.ndim == w.ndim:

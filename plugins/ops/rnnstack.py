@@ -15,6 +15,7 @@ from ...core.layout import Layout
 from ...core.op import ALL, Op, Operand, operator, sample
 from ...core.shape import Shape, format_shape, size_of
 from ...core.spec import Spec
+from .dense_product import multiply
 from .recurrent_sweep import Step, Sweep, of_sequences
 
 Weights = tuple[Any, Any, Any, Any]
@@ -138,11 +139,11 @@ class Cell:
                     dh[step.before] += product
         if dweights is not None:
             dof_x, dof_h, dbias_x, dbias_h = dweights
-            xp.matmul(self.dgates.T, before, out=dof_h)
+            multiply(self.ctx, self.dgates.T, before, dof_h)
             self.ctx.sum_to(self.dgates, dbias_h)
         self.turn_outside(dh)
         if dweights is not None:
-            xp.matmul(self.dgates.T, self.x, out=dof_x)
+            multiply(self.ctx, self.dgates.T, self.x, dof_x)
             self.ctx.sum_to(self.dgates, dbias_x)
         if dx is not None:
             target = self.ctx.scratch("more", dx.shape, dx.dtype) if adds else dx

@@ -12,6 +12,7 @@ from ...core.op import ALL, Op
 from ...core.shape import Shape, format_shape, size_of
 from ...core.spec import Spec
 from .contraction import contract, fill
+from .dense_product import multiply
 from .sequence_rows import sequence_axes, sequences, without_steps
 
 REDUCE_SEQUENCE_AXIS = -2
@@ -63,7 +64,7 @@ class TimesOverSteps(Op):
         layout, m, _, n = self._sizes(ctx, left, right)
         a, b = self._side_by_side(ctx, left, right, layout)
         for sequence, of_left, of_right in _sequences(a, b, layout):
-            ctx.xp.matmul(of_left, of_right, out=out[sequence].reshape(m, n))
+            multiply(ctx, of_left, of_right, out[sequence].reshape(m, n))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp, (left, right), (dleft, dright) = ctx.xp, inputs, grads

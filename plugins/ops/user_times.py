@@ -9,6 +9,7 @@ from ...core.context import Context
 from ...core.native import NativeOp
 from ...core.op import ALL
 from ...core.spec import Spec
+from .dense_product import multiply
 
 
 class UserTimes(NativeOp):
@@ -35,6 +36,6 @@ class UserTimes(NativeOp):
         weights, x = inputs
         dweights, dx = grads
         if dweights is not None:
-            ctx.xp.matmul(x.reshape(-1, len(weights)).T, grad.reshape(-1, weights.shape[1]), out=dweights)
+            multiply(ctx, x.reshape(-1, len(weights)).T, grad.reshape(-1, weights.shape[1]), dweights)
         if dx is not None:
             ctx.xp.matmul(grad, weights.T, out=dx)
