@@ -53,7 +53,7 @@ def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
     """Cut runs of rows, run i from ``starts[i]`` to ``starts[i + 1]``, into pieces, which are added up one by one.
 
     Returns:
-        where the pieces start, of which there is one more than there are pieces, and where those of each run do; None if all runs are short.
+        where the pieces start and the last one ends, and which of them is the first of each run; None if all runs are short.
 
     >>> from cntk.core.sums import in_pieces
     >>> rows, pieces = in_pieces(np, np.array([0, 300, 900]))

@@ -13,6 +13,7 @@ import numpy as np
 from cntk.core import random
 from cntk.core.block import as_composite, as_outputs, combine
 from cntk.core.distributed import Minibatch, Transport
+from cntk.core.dtypes import computing_type
 from cntk.core.evaluate import feeds_for, program_for
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
@@ -412,7 +413,7 @@ def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -
     try:
         with run.guard():
             run.forward()
-        return float(run.value(metric).sum()), run.count(metric)
+        return float(run.value(metric).sum(dtype=computing_type(metric.dtype))), run.count(metric)
     finally:
         run.close()
 

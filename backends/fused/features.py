@@ -1,7 +1,7 @@
 """Loops of batch normalisation over features, which go through memory in its order, image by image.
 
-Sums over blocks of a plane, a feature of one row, are taken in lanes, in the type of the values, those over blocks and planes in float64.  Rows are cut into
-parts whose number does not depend on that of the threads, and what is found in each is put together in order.
+Sums over blocks of a plane, a feature of one row, are taken in lanes, in the type of the values, those over blocks and planes in float64.
+Rows are cut into parts whose number does not depend on that of the threads, and what is found in each is put together in order.
 """
 
 from __future__ import annotations

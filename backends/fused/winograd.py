@@ -32,6 +32,9 @@ is done for them."""
 LARGEST_FILTERS, PARTS_BYTES = 2**22, 2**26
 """Weights up to which their gradient is summed in parts, and memory that these should not exceed."""
 
+BLOCKS_OF_PART = 4
+"""Blocks of which a part has more only where memory does not suffice, so that errors do not grow."""
+
 MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
 
@@ -331,10 +334,13 @@ def _steps(
 def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
     how = tiling(g.channels, g.maps, g.windows, grad.itemsize, len(grad))
     size = SUMS * g.maps * how.images.row
-    count = max(min(TURNS, PARTS_BYTES // (size * grad.itemsize)), 2)
+    count = max(min(max(TURNS, len(how.blocks) // BLOCKS_OF_PART), PARTS_BYTES // (size * grad.itemsize)), 2)
     totals = ctx.scratch("parts of the filters' gradient", (count, size), grad.dtype)
     work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     shared = grad.size * g.channels * TAPS >= SHARED_FROM
     _weigh.run(shared, work, totals, grad, operand, parts_of(len(how.blocks), count), *how.tables)
+    if count > TURNS:
+        parts, totals = totals, ctx.scratch("the filters' gradient", (1, size), grad.dtype)
+        ctx.sum_to(parts, totals)
     _transform_back.run(filters_grad.size >= FILTERS_SHARED_FROM, totals, filters_grad.reshape(-1), (g.maps, g.channels, how.images.row))

@@ -1,8 +1,8 @@
 """Sums over axes of an array, whose error does not grow with the number of terms.
 
-NumPy and the BLAS add up in pairs, or in lanes, where what is summed lies together; other sums they take one term after another.  Here these
-are cut into blocks, whose sums are added up in float64, in blocks again.  Sums of float16 are float32 meanwhile.  Where it is faster, and it
-mostly is, the sum of a block is a product with ones.
+NumPy and the BLAS add up in pairs, or in lanes, where what is summed lies together; other sums they take one term after another.  These
+are cut into blocks here, whose sums are added up in float64, in blocks again.  Those of float16 are float32 meanwhile.  The sums of blocks
+are products with ones where this is faster, and it mostly is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def summing(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         return partial(_call, _steps(full, axes, split, target))
     if full.dtype == np.float16:  # NumPy rounds what it has got so far to the target's type, again and again
         sums = np.empty(target.shape, np.float32)
-        return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), partial(np.copyto, target, sums, casting="same_kind")])
+        return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), _copying(sums, target)])
     return _multiplied(full, axes, target) or partial(np.add.reduce, full, axes, None, target, True)
 
 
@@ -79,8 +79,7 @@ def _steps(full: Any, axes: tuple[int, ...], split: int, target: Any) -> list[Ca
     steps = [summing(regular.reshape(*shape[:split], terms, blocks, *shape[split + 1 :]), inside, sums[(*before, slice(blocks))])]
     if rest:
         steps.append(summing(left, axes, sums[(*before, slice(blocks, None))]))
-    steps += [partial(np.copyto, wide, sums), summing(wide, (split,), total)]
-    return [*steps, partial(np.copyto, target, total, casting="same_kind")]
+    return [*steps, _copying(sums, wide), summing(wide, (split,), total), _copying(total, target)]
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +104,13 @@ def _longest_run(full: Any, axes: tuple[int, ...]) -> tuple[int, int]:
 
 def _last_in_memory(full: Any) -> int:
     """The axis whose elements lie together, which NumPy adds up in pairs."""
-    return full.ndim - 1 if full.flags.c_contiguous else min(range(full.ndim), key=lambda axis: (full.shape[axis] == 1, abs(full.strides[axis])))
+    if full.flags.c_contiguous:
+        return int(full.ndim) - 1
+    return min(range(full.ndim), key=lambda axis: (full.shape[axis] == 1, abs(full.strides[axis])))
+
+
+def _copying(source: Any, target: Any) -> Callable[[], None]:
+    return partial(np.copyto, target, source, casting="same_kind")
 
 
 def _call(steps: Sequence[Callable[[], Any]]) -> None:

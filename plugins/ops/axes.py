@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
 from ...core.dtypes import computing_type
@@ -28,7 +26,7 @@ def kept_shape(shape: Shape, axes: tuple[int, ...]) -> Shape:
 def mean_over(ctx: Context, array: Any, axes: tuple[int, ...], out: Any) -> None:
     """Write the mean over *axes*, which stay as 1, into *out*."""
     count = size_of(tuple(array.shape[axis] for axis in axes))
-    sums = out if array.dtype != np.float16 else ctx.scratch("wide sums", out.shape, computing_type(out.dtype))  # float16 may not hold the sum
+    sums = ctx.scratch("sums", out.shape, computing_type(out.dtype))  # float16 may not hold them
     ctx.sum_to(array, sums)
     ctx.xp.divide(sums, count, out=out, casting="same_kind")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.axis import Axis
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.function import Function
 from ...core.op import ALL, Elementwise, Op, Operand, operator, sample
 from ...core.shape import broadcast, size_of
@@ -96,10 +97,10 @@ class _SoftmaxRows(Rows):
     def __init__(self, ctx: Context, out: Any, inputs: Sequence[Any], axis: int | Axis) -> None:
         super().__init__(ctx, out, inputs, axis)
         z = self.z
-        sums = with_dim(z.shape, self.axis, 1)
-        self.powers, self.total = ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", sums, z.dtype)
-        self.edge, self.level = ctx.scratch("edge", sums, z.dtype), ctx.scratch("level", sums, z.dtype)
-        self.scale = ctx.scratch("scale", out.shape, out.dtype)
+        sums, wide = with_dim(z.shape, self.axis, 1), computing_type(z.dtype)
+        self.powers, self.total = ctx.keep("powers", z.shape, z.dtype), ctx.keep("total", sums, wide)
+        self.edge, self.level = ctx.scratch("edge", sums, z.dtype), ctx.scratch("level", sums, wide)
+        self.scale = ctx.scratch("scale", out.shape, wide)
         if self.axis == -1:
             self._starts = ctx.xp.arange(0, z.size, z.shape[-1]).reshape(z.shape[:-1])
             self._edges = self.edge.reshape(z.shape[:-1])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.function import Function
 from ...core.op import operator
 from ...core.shape import size_of
@@ -83,13 +84,14 @@ class ReduceLogSum(Reduction):
         xp.clip(highest, limits.min, limits.max, out=highest)  # an infinite maximum must not give inf - inf
         xp.subtract(x, highest, out=powers)
         xp.exp(powers, out=powers)
-        ctx.sum_to(powers, y)
-        xp.log(y, out=y)
-        xp.add(y, highest, out=y)
+        total = ctx.scratch("total", y.shape, computing_type(y.dtype))
+        ctx.sum_to(powers, total)
+        xp.log(total, out=total)
+        xp.add(total, highest, out=y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         xp = ctx.xp
-        total = ctx.scratch("total", y.shape, y.dtype)
+        total = ctx.scratch("total", y.shape, computing_type(y.dtype))
         xp.subtract(x, y, out=dx)
         xp.exp(dx, out=dx)
         ctx.sum_to(dx, total)  # 1 but for the rounding of a large y

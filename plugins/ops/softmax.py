@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.axis import Axis, static_axis_number
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
 from ...core.shape import size_of
@@ -46,14 +47,15 @@ class Softmax(Op):
         x.max(axis=axes, out=edge, keepdims=True)
         xp.subtract(x, edge, out=out)
         xp.exp(out, out=out)
-        ctx.sum_to(out, edge)
-        xp.divide(out, edge, out=out)
+        total = ctx.scratch("total", edge.shape, computing_type(x.dtype))
+        ctx.sum_to(out, total)
+        xp.divide(out, total, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp = ctx.xp
         dx = grads[0]
         axes = static_axes(ctx, 0, dx, self.axis, self.op_name)
-        inner = ctx.scratch("edge", kept_shape(dx.shape, axes), dx.dtype)
+        inner = ctx.scratch("total", kept_shape(dx.shape, axes), computing_type(dx.dtype))
         xp.multiply(grad, out, out=dx)
         ctx.sum_to(dx, inner)
         xp.subtract(grad, inner, out=dx)
@@ -74,15 +76,16 @@ class LogSoftmax(Softmax):
         x.max(axis=axes, out=edge, keepdims=True)
         xp.subtract(x, edge, out=out)
         xp.exp(out, out=powers)
-        ctx.sum_to(powers, edge)
-        xp.log(edge, out=edge)
-        xp.subtract(out, edge, out=out)
+        total = ctx.scratch("total", edge.shape, computing_type(x.dtype))
+        ctx.sum_to(powers, total)
+        xp.log(total, out=total)
+        xp.subtract(out, total, out=out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp = ctx.xp
         dx = grads[0]
         axes = static_axes(ctx, 0, dx, self.axis, self.op_name)
-        total = ctx.scratch("edge", kept_shape(dx.shape, axes), dx.dtype)
+        total = ctx.scratch("total", kept_shape(dx.shape, axes), computing_type(dx.dtype))
         ctx.sum_to(grad, total)
         xp.exp(out, out=dx)
         xp.multiply(dx, total, out=dx)
