@@ -55,7 +55,8 @@ def summing(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
 
 def _multiplied(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any] | None:
     """The same as a product with ones; None where that is slower, or not possible."""
-    if full.ndim != 2 or len(axes) != 1 or full.dtype not in MULTIPLIED or not full.flags.c_contiguous or not target.flags.c_contiguous:
+    is_matrix = full.ndim == 2 and len(axes) == 1 and full.flags.c_contiguous and target.flags.c_contiguous
+    if not is_matrix or full.dtype not in MULTIPLIED or full.dtype != target.dtype:
         return None
     terms, sums = full.shape[axes[0]], target.size
     if axes == (0,) and sums >= FEWEST:

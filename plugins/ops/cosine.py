@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.axis import Axis
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.function import Function
 from ...core.layout import Layout
 from ...core.op import ALL, Op, Operand, lined_up_shapes, operator, sample
@@ -162,7 +163,7 @@ def _vectors(ctx: Context, arrays: Sequence[Any]) -> list[Any]:
 
 def _kept_lengths(ctx: Context, x: Any, y: Any) -> tuple[Any, Any]:
     """Length of each vector, which backward reads."""
-    return ctx.keep("x", (len(x), 1), x.dtype), ctx.keep("y", (len(y), 1), y.dtype)
+    return ctx.keep("x", (len(x), 1), computing_type(x.dtype)), ctx.keep("y", (len(y), 1), computing_type(y.dtype))
 
 
 def _measure(ctx: Context, vectors: Any, out: Any) -> None:
