@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,32 +38,66 @@ _ones: dict[Any, Any] = {}
 
 def summing(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
     """A function that writes the sum of *full* over *axes* into *target*, as a backend makes it."""
-    shape, merged, kept = _merged(full.shape, axes)
     if full.flags.c_contiguous and target.flags.c_contiguous:
-        full, axes = full.reshape(shape), merged
+        how = _plan(full.shape, axes)
+        if full.dtype == target.dtype and full.dtype in MULTIPLIED:
+            if how.is_product_from_left:
+                return partial(np.dot, _so_many_ones(how.shape[0], full.dtype), full.reshape(how.shape), target.reshape(how.shape[1]))
+            if how.is_product_from_right:
+                return partial(np.dot, full.reshape(how.shape), _so_many_ones(how.shape[1], full.dtype), target.reshape(how.shape[0]))
+        full, axes, target, split, run = full.reshape(how.shape), how.axes, target.reshape(how.kept), how.split, how.run
     else:
-        kept = _kept(full.shape, axes)
-    target = target.reshape(kept)
-    split, length = _longest_run(full, axes)
-    if length > FEW and target.size:
+        target = target.reshape(_kept(full.shape, axes))
+        split, run = _longest_run(full.shape, axes, _last_in_memory(full))
+    if run > FEW and target.size:
         return partial(_call, _steps(full, axes, split, target))
-    if full.dtype == np.float16:  # NumPy rounds what it has got so far to the target's type, again and again
-        sums = np.empty(target.shape, np.float32)
-        return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), _copying(sums, target)])
-    return _multiplied(full, axes, target) or partial(np.add.reduce, full, axes, None, target, True)
+    if full.dtype != np.float16:
+        return partial(np.add.reduce, full, axes, None, target, True)
+    sums = np.empty(target.shape, np.float32)  # NumPy rounds what it has got so far to the target's type, again and again
+    return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), _copying(sums, target)])
 
 
-def _multiplied(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any] | None:
-    """The same as a product with ones; None where that is slower, or not possible."""
-    is_matrix = full.ndim == 2 and len(axes) == 1 and full.flags.c_contiguous and target.flags.c_contiguous
-    if not is_matrix or full.dtype not in MULTIPLIED or full.dtype != target.dtype:
-        return None
-    terms, sums = full.shape[axes[0]], target.size
-    if axes == (0,) and sums >= FEWEST:
-        return partial(np.dot, _so_many_ones(terms, full.dtype), full, target.reshape(sums))
-    if axes == (1,) and FEWEST <= terms <= MOST:
-        return partial(np.dot, full, _so_many_ones(terms, full.dtype), target.reshape(sums))
-    return None
+class _Plan(NamedTuple):
+    """How a contiguous array is summed over axes.
+
+    Attributes:
+        shape: its shape, with axes joined that lie side by side and are all summed over or all kept.
+        axes: the axes to sum over then.
+        kept: the shape of the sums, with these as 1.
+        split, run: the axis along which most terms would be added one after another, and how many would be along all axes.
+        is_product_from_left, is_product_from_right: whether a product with ones is faster.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    kept: tuple[int, ...]
+    split: int
+    run: int
+    is_product_from_left: bool
+    is_product_from_right: bool
+
+
+@lru_cache(maxsize=1024)
+def _plan(shape: tuple[int, ...], axes: tuple[int, ...]) -> _Plan:
+    runs = [(is_summed, [shape[axis] for axis in run]) for is_summed, run in groupby(range(len(shape)), axes.__contains__)]
+    dims, summed = tuple(size_of(run) for _, run in runs), tuple(i for i, (is_summed, _) in enumerate(runs) if is_summed)
+    kept = _kept(dims, summed)
+    split, run = _longest_run(dims, summed, len(dims) - 1)
+    sums, is_matrix = size_of(kept), len(dims) == 2 and 0 not in dims
+    from_left = is_matrix and summed == (0,) and sums >= FEWEST and dims[0] <= FEW
+    from_right = is_matrix and summed == (1,) and FEWEST <= dims[1] <= MOST
+    return _Plan(dims, summed, kept, split, run, from_left, from_right)
+
+
+def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+
+
+def _longest_run(shape: tuple[int, ...], axes: tuple[int, ...], last: int) -> tuple[int, int]:
+    """The axis along which most terms would be added one after another, and how many would be along all axes; NumPy adds in pairs along
+    the *last* one in memory."""
+    runs = [axis for axis in axes if axis != last]
+    return max(runs, key=shape.__getitem__, default=0), size_of([shape[axis] for axis in runs]) if runs else 0
 
 
 def _steps(full: Any, axes: tuple[int, ...], split: int, target: Any) -> list[Callable[[], Any]]:
@@ -81,26 +115,6 @@ def _steps(full: Any, axes: tuple[int, ...], split: int, target: Any) -> list[Ca
     if rest:
         steps.append(summing(left, axes, sums[(*before, slice(blocks, None))]))
     return [*steps, _copying(sums, wide), summing(wide, (split,), total), _copying(total, target)]
-
-
-@lru_cache(maxsize=1024)
-def _merged(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The shape with axes joined that lie side by side and are all summed over or all kept; axes to sum over then, and what is left."""
-    runs = [(is_summed, [shape[axis] for axis in run]) for is_summed, run in groupby(range(len(shape)), axes.__contains__)]
-    dims, summed = tuple(size_of(run) for _, run in runs), tuple(i for i, (is_summed, _) in enumerate(runs) if is_summed)
-    return dims, summed, _kept(dims, summed)
-
-
-def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
-
-
-def _longest_run(full: Any, axes: tuple[int, ...]) -> tuple[int, int]:
-    """The axis along which most terms would be added one after another, and how many would be along all axes."""
-    last = _last_in_memory(full)
-    runs = [axis for axis in axes if axis != last]
-    split = max(runs, key=full.shape.__getitem__, default=0)
-    return split, size_of([full.shape[axis] for axis in runs]) if runs else 0
 
 
 def _last_in_memory(full: Any) -> int:
