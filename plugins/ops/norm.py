@@ -46,22 +46,51 @@ class ReduceSumSquare(Reduction):
         ctx.xp.multiply(dx, dy, out=dx)
 
 
-class ReduceL2(ReduceSumSquare):
-    """Euclidean norm."""
+class ReduceL2(Reduction):
+    """Euclidean norm, right wherever the norm itself is a number of the element type."""
 
     op_name = "ReduceL2"
     reduction_op_name = "L2"
+    keep_inputs = (0,)
     keep_output = True
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        super().reduce(ctx, y, x, axes)
-        ctx.xp.sqrt(y, out=y)
+        xp = ctx.xp
+        wide = np.promote_types(x.dtype, np.float32)
+        squares, norms = ctx.scratch("squares", x.shape, wide), ctx.scratch("norms", y.shape, wide)
+        xp.multiply(x, x, out=squares, dtype=wide)
+        ctx.sum_to(squares, norms)
+        xp.sqrt(norms, out=norms)
+        low, high = _range_of_norms(wide)
+        if not low < norms.min(initial=1) <= norms.max(initial=1) < high:
+            self._measure_scaled(ctx, x, axes, squares, norms, (norms <= low) | (norms >= high))
+        xp.copyto(y, norms, casting="same_kind")
+
+    def _measure_scaled(self, ctx: Context, x: Any, axes: tuple[int, ...], squares: Any, norms: Any, where: Any) -> None:
+        """Write those norms whose squares are too small or too large, as the norm of quotients by the largest magnitude."""
+        xp = ctx.xp
+        xp.absolute(x, out=squares)
+        largest = squares.max(axis=axes, keepdims=True)
+        finite = np.finfo(norms.dtype)
+        xp.divide(squares, xp.clip(largest, finite.smallest_subnormal, finite.max), out=squares)
+        xp.multiply(squares, squares, out=squares)
+        scaled = ctx.scratch("scaled", norms.shape, norms.dtype)
+        ctx.sum_to(squares, scaled)
+        xp.sqrt(scaled, out=scaled)
+        xp.multiply(scaled, largest, out=scaled)
+        xp.copyto(norms, scaled, where=where)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        slope = ctx.scratch("slope", y.shape, y.dtype)
-        ctx.xp.maximum(y, np.finfo(y.dtype).tiny, out=slope)  # the gradient at the origin is 0
-        ctx.xp.divide(dy, slope, out=slope)
-        ctx.xp.multiply(x, slope, out=dx)
+        length = ctx.scratch("length", y.shape, y.dtype)
+        ctx.xp.maximum(y, np.finfo(y.dtype).smallest_subnormal, out=length)  # the gradient at the origin is 0
+        ctx.xp.divide(x, length, out=dx)  # first, for dy / length may be more than there are numbers for
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+def _range_of_norms(dtype: Any) -> tuple[float, float]:
+    """Norms between these are sums of squares of which none that counts was rounded away, and none overflowed."""
+    limits = np.finfo(dtype)
+    return float(limits.tiny / limits.eps) ** 0.5, float(limits.max) ** 0.5
 
 
 def _l1(x: Any, axis: Any, keepdims: bool) -> Any:
