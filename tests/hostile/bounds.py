@@ -9,6 +9,9 @@ import numpy as np
 UNIT = {np.float16: 2.0**-11, np.float32: 2.0**-24, np.float64: 2.0**-53}
 """Half a unit in the last place of 1, by element type."""
 
+SMALLEST = 16
+"""So many times the least normal number count as nothing: smaller ones may be taken for 0 on the way."""
+
 
 def sum_unit(dtype: Any) -> float:
     """The unit of sums and products, which are in float32 where elements are float16."""
@@ -29,7 +32,7 @@ def check(what: str, found: Any, expected: Any, bound: Any) -> float:
     if not found.size:
         return 0.0
     dtype = found.dtype.type
-    smallest = float(np.finfo(dtype).smallest_subnormal)
+    smallest = SMALLEST * float(np.finfo(dtype).smallest_subnormal if dtype is np.float16 else np.finfo(dtype).tiny)
     with np.errstate(all="ignore"):
         rounded = expected.astype(dtype).astype(np.float64)
         allowed = bound + UNIT[dtype] * np.abs(expected) + smallest

@@ -73,7 +73,9 @@ def drawn_geometry(random: np.random.Generator, dilates: bool = True) -> Geometr
     is_usual = random.random() < 1 / 3
     axes = []
     for _ in range(rank):
-        kernel, stride, dilation = (3, 1, 1) if is_usual else (int(random.choice(of)) for of in ([1, 2, 3, 4, 5, 7], [1, 1, 2, 3], [1, 1, 2]))
+        kernel, stride, dilation = 3, 1, 1
+        if not is_usual:
+            kernel, stride, dilation = (int(random.choice(of)) for of in ([1, 2, 3, 4, 5, 7], [1, 1, 2, 3], [1, 1, 2]))
         if not dilates:
             dilation = 1
         padded = is_usual or bool(random.random() < 0.5)
@@ -184,7 +186,11 @@ def _rows(random: np.random.Generator, products: int) -> int:
     return max(1, min(int(random.choice(ROWS)), int(MOST / products)))
 
 
-def _compare(random: np.random.Generator, ours: Callable[..., Any], right: Callable[..., Any], x: Any, w: Any, b: Any, is_cut: bool) -> None:
+Graph = Callable[[Any, Any], Any]
+"""What images and filters give."""
+
+
+def _compare(random: np.random.Generator, ours: Graph, right: Graph, x: Any, w: Any, b: Any, is_cut: bool) -> None:
     """Compare values and gradients; each error is bounded by roundings of the magnitudes that were summed.
 
     Minimal filtering multiplies sums of neighbouring weights, so that the magnitude of a weight counts as that of the largest one of its
