@@ -303,7 +303,7 @@ def cross_entropies(random: np.random.Generator) -> None:
     unit = (ROUNDINGS + np.sqrt(classes)) * sum_unit(dtype)
     what = f"cross_entropy_with_softmax {np.dtype(dtype)} {z.shape} sparse {is_sparse}"
     right = edge + level - (wide * target).sum(1, keepdims=True)
-    check(what, value, right, unit * (np.abs(edge) + level + np.abs(wide * target).sum(1, keepdims=True)))
+    check(what, value, right, unit * (np.abs(edge) + 1 + level + np.abs(wide * target).sum(1, keepdims=True)))
     bound = unit * np.abs(up) * (chances * (1 + np.abs(wide - edge)) + np.abs(target))
     check(f"gradient of {what}", gradient, up * (chances - target), bound)
 
