@@ -128,7 +128,7 @@ class Reference:
     @staticmethod
     def _with_axes(value: Any, node: Node, rank: int, rows: bool) -> Any:
         lead = value.shape[:1] if node.has_rows else (1,) * rows
-        return value.reshape(*lead, *(1,) * (rank - len(node.shape)), *node.shape)
+        return value.reshape((*lead, *(1,) * (rank - len(node.shape)), *node.shape))
 
     def by_sequence(self, node: Node, function: Callable[[Any], Any]) -> Any:
         """A function of the steps of each sequence."""
@@ -445,7 +445,7 @@ def rearranged(d: Drawing) -> Node:
     lead = (slice(None),) * x.has_rows
     if kind == 0:
         shape = ((size,), (1, size), (size, 1), x.shape[::-1])[d.random.integers(4)]
-        return d.add(C.reshape(x.ours, shape), shape, x.has_rows, lambda run: run[x].reshape(*run[x].shape[: x.has_rows], *shape))
+        return d.add(C.reshape(x.ours, shape), shape, x.has_rows, lambda run: run[x].reshape((*run[x].shape[: x.has_rows], *shape)))
     if kind == 1 and len(x.shape) > 1:
         order = [int(axis) for axis in d.random.permutation(len(x.shape))]
         shape = tuple(x.shape[axis] for axis in order)
