@@ -267,6 +267,8 @@ BELOW = Operand((3,), -2, -0.1)
 def sigmoid(x: Any, name: str = "") -> Function:
     """Logistic function ``1 / (1 + exp(-x))`` of each element; shape and dynamic axes are those of *x*.
 
+    The gradient is made of the result: it is 0 where that has rounded to 1.
+
     Example:
         >>> C.sigmoid([-2, 0, 2]).eval().round(4)
         array([0.1192, 0.5   , 0.8808], dtype=float32)
@@ -277,6 +279,8 @@ def sigmoid(x: Any, name: str = "") -> Function:
 @operator(sample((2, 3), expected=np.tanh), sample((), expected=np.tanh), sample(Operand((3,), kind="parameter"), expected=np.tanh))
 def tanh(x: Any, name: str = "") -> Function:
     """Hyperbolic tangent of each element; shape and dynamic axes are those of *x*.
+
+    The gradient is made of the result: it is 0 where that has rounded to 1 or -1.
 
     Example:
         >>> C.tanh([0, 1]).eval().round(4)
