@@ -35,7 +35,7 @@ def check(what: str, found: Any, expected: Any, bound: Any) -> float:
     smallest = SMALLEST * float(np.finfo(dtype).smallest_subnormal if dtype is np.float16 else np.finfo(dtype).tiny)
     with np.errstate(all="ignore"):
         rounded = expected.astype(dtype).astype(np.float64)
-        allowed = bound + UNIT[dtype] * np.abs(expected) + smallest
+        allowed = bound + UNIT[dtype] * (np.abs(expected) + bound) + smallest
         errors = np.where(found == rounded, 0, np.abs(found - expected)) / allowed
     errors = np.where(np.isnan(found) & np.isnan(expected), 0, np.where(np.isnan(errors), np.inf, errors))
     worst = np.unravel_index(int(errors.argmax()), errors.shape)

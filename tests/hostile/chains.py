@@ -225,6 +225,9 @@ class Drawing:
 
     def reference(self) -> tuple[list[Any], list[Any]]:
         """Values of the roots and gradients of the leaves, each with how far it may be off."""
+        import torch
+
+        torch.manual_seed(int(self.random.integers(2**31)))
         exact = Reference(self)
         values, gradients = self._results(exact)
         spreads = [np.zeros_like(array) for array in (*values, *gradients)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -55,10 +55,10 @@ def padding(dim: int, kernel: int, stride: int, dilation: int) -> tuple[int, int
 
 
 def trial(random: np.random.Generator) -> str:
-    """A convolution, a transposed one or a pooling."""
+    """A convolution, a transposed one, one along sequences or a pooling."""
     path = str(random.choice(paths.PATHS))
     dtype = (np.float32, np.float32, np.float64, np.float16)[random.integers(4)]
-    kind = (convolution, convolution, transposed, pooling)[random.integers(4)]
+    kind = (convolution, convolution, transposed, sequential, pooling)[random.integers(5)]
     with paths.on(path):
         kind(random, dtype)
     return f"{kind.__name__}, {path}"
@@ -142,6 +142,48 @@ def transposed(random: np.random.Generator, dtype: Any) -> None:
         return C.convolution_transpose(w, x, strides=(1, *g.strides), auto_padding=[False, *g.padded], dilation=(1, *g.dilation))
 
     _compare(random, ours, right, x, w, None, False)
+
+
+def sequential(random: np.random.Generator, dtype: Any) -> None:
+    """Values and gradients of a convolution along the steps of ragged sequences, of vectors or of images."""
+    import torch
+
+    g = drawn_geometry(random)
+    channels, maps = (int(random.choice(CHANNELS)) for _ in range(2))
+    longest = g.dims[0]
+    shortest = min(longest, g.kernel[0] if g.padded[0] else g.span[0])
+    count = _rows(random, channels * maps * prod(g.kernel) * prod(g.dims))
+    all_of = [replace(g, dims=(int(steps), *g.dims[1:])) for steps in random.integers(shortest, longest + 1, count)]
+    x = [numbers(random, (one.dims[0], channels, *g.dims[1:]), dtype) for one in all_of]
+    w = signs(random, (maps, channels, *g.kernel), dtype)
+    slide = (torch.conv1d, torch.conv2d, torch.conv3d)[len(g.dims) - 1]
+
+    def right(images: list[Any], w: Any) -> list[Any]:
+        """Steps as the first axis of an image, and back."""
+        padded = [torch.nn.functional.pad(image.movedim(0, 1)[None], one.pads) for image, one in zip(images, all_of, strict=True)]
+        return [slide(image, w, stride=g.strides, dilation=g.dilation)[0].movedim(1, 0) for image in padded]
+
+    unit = ROUNDINGS * sum_unit(dtype)
+    wide = [torch.tensor(one.astype(np.float64), requires_grad=True) for one in x]
+    filters = torch.tensor(w.astype(np.float64), requires_grad=True)
+    sizes, large = [one.detach().abs().requires_grad_() for one in wide], _largest_of_channel(filters).requires_grad_()
+    z, z_size = right(wide, filters), right(sizes, large)
+    dy = [signs(random, tuple(one.shape), dtype) for one in z]
+    up = [torch.tensor(one.astype(np.float64)) for one in dy]
+    expected = torch.autograd.grad(z, [*wide, filters], up)
+    bounds = torch.autograd.grad(z_size, [*sizes, large], [unit * one.abs() for one in up])
+    rounded = UNIT[dtype] / sum_unit(dtype)  # a step's gradients from the windows that it is in are rounded before they are added
+
+    v, p = C.sequence.input_variable(x[0].shape[1:], dtype, needs_gradient=True), C.parameter(init=w, dtype=dtype)
+    settings = {"strides": (channels, *g.strides), "auto_padding": [False, *g.padded], "dilation": (1, *g.dilation)}
+    y = C.convolution(p, v, sequential=True, **settings)
+    weight = C.input_variable(y.shape, dtype, dynamic_axes=y.dynamic_axes)
+    gradients, value = (y * weight).grad({v: x, weight: dy}, wrt=[v, p], outputs=[y.output])
+    what = f"sequential convolution {np.dtype(dtype)} of {[one.shape for one in x]} by {w.shape} {g}"
+    for number in range(count):
+        check(what, value[number], z[number].detach(), unit * z_size[number].detach())
+        check(f"{what}: gradient of sequence {number}", gradients[v][number], expected[number], bounds[number] * rounded)
+    check(f"{what}: gradient of filters", gradients[p], expected[-1], _largest_of_channel(bounds[-1]))
 
 
 def pooling(random: np.random.Generator, dtype: Any) -> None:
