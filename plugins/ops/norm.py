@@ -55,30 +55,7 @@ class ReduceL2(Reduction):
     keep_output = True
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        xp = ctx.xp
-        wide = np.promote_types(x.dtype, np.float32)
-        squares, norms = ctx.scratch("squares", x.shape, wide), ctx.scratch("norms", y.shape, wide)
-        xp.multiply(x, x, out=squares, dtype=wide)
-        ctx.sum_to(squares, norms)
-        xp.sqrt(norms, out=norms)
-        low, high = _range_of_norms(wide)
-        if not low < norms.min(initial=1) <= norms.max(initial=1) < high:
-            self._measure_scaled(ctx, x, axes, squares, norms, (norms <= low) | (norms >= high))
-        xp.copyto(y, norms, casting="same_kind")
-
-    def _measure_scaled(self, ctx: Context, x: Any, axes: tuple[int, ...], squares: Any, norms: Any, where: Any) -> None:
-        """Write those norms whose squares are too small or too large, as the norm of quotients by the largest magnitude."""
-        xp = ctx.xp
-        xp.absolute(x, out=squares)
-        largest = squares.max(axis=axes, keepdims=True)
-        finite = np.finfo(norms.dtype)
-        xp.divide(squares, xp.clip(largest, finite.smallest_subnormal, finite.max), out=squares)
-        xp.multiply(squares, squares, out=squares)
-        scaled = ctx.scratch("scaled", norms.shape, norms.dtype)
-        ctx.sum_to(squares, scaled)
-        xp.sqrt(scaled, out=scaled)
-        xp.multiply(scaled, largest, out=scaled)
-        xp.copyto(norms, scaled, where=where)
+        measure(ctx, x, axes, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         length = ctx.scratch("length", y.shape, y.dtype)
@@ -87,10 +64,39 @@ class ReduceL2(Reduction):
         ctx.xp.multiply(dx, dy, out=dx)
 
 
-def _range_of_norms(dtype: Any) -> tuple[float, float]:
+def measure(ctx: Context, x: Any, axes: tuple[int, ...], out: Any, factor: float = 1) -> None:
+    """Write the Euclidean norm over *axes*, which stay as 1, times a factor into *out*; of float16 it is measured in float32."""
+    xp = ctx.xp
+    wide = np.promote_types(x.dtype, np.float32)
+    squares, norms = ctx.scratch("squares", x.shape, wide), ctx.scratch("norms", out.shape, wide)
+    xp.multiply(x, x, out=squares, dtype=wide)
+    ctx.sum_to(squares, norms)
+    xp.sqrt(norms, out=norms)
+    low, high = _exact_range(wide)
+    if not low < norms.min(initial=1) <= norms.max(initial=1) < high:
+        _measure_scaled(ctx, x, axes, squares, norms, (norms <= low) | (norms >= high))
+    xp.multiply(norms, factor, out=out, casting="same_kind")
+
+
+def _exact_range(dtype: Any) -> tuple[float, float]:
     """Norms between these are sums of squares of which none that counts was rounded away, and none overflowed."""
     limits = np.finfo(dtype)
     return float(limits.tiny / limits.eps) ** 0.5, float(limits.max) ** 0.5
+
+
+def _measure_scaled(ctx: Context, x: Any, axes: tuple[int, ...], squares: Any, norms: Any, where: Any) -> None:
+    """Write those norms whose squares are too small or too large, as the norm of quotients by the largest magnitude."""
+    xp = ctx.xp
+    xp.absolute(x, out=squares)
+    largest = squares.max(axis=axes, keepdims=True)
+    limits = np.finfo(norms.dtype)
+    xp.divide(squares, xp.clip(largest, limits.smallest_subnormal, limits.max), out=squares)
+    xp.multiply(squares, squares, out=squares)
+    scaled = ctx.scratch("scaled", norms.shape, norms.dtype)
+    ctx.sum_to(squares, scaled)
+    xp.sqrt(scaled, out=scaled)
+    xp.multiply(scaled, largest, out=scaled)
+    xp.copyto(norms, scaled, where=where)
 
 
 def _l1(x: Any, axis: Any, keepdims: bool) -> Any:

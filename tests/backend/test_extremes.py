@@ -88,6 +88,20 @@ def test_a_choice_keeps_the_sign_of_zero(size: int, device: DeviceDescriptor) ->
     assert np.signbit(y.eval({x: np.zeros((1, size), np.float32)}, device=device)).all()
 
 
+@pytest.mark.parametrize(("size", "dtype"), [(1e30, np.float32), (3000, np.float16), (1e-30, np.float32), (1e300, np.float64)])
+def test_deviations_are_right_wherever_they_are_numbers(size: float, dtype: Any, device: DeviceDescriptor) -> None:
+    data = (np.random.default_rng(1).standard_normal((2, 500)) * size).astype(dtype)
+    epsilon = 0.0 if size < 1 else 1e-5
+    weights = np.linspace(-1, 1, 500).astype(dtype)
+    value, gradient = evaluated(lambda x: C.mean_variance_normalization(x, epsilon=epsilon) * weights, data, device)
+    wide = data.astype(np.longdouble)
+    normal = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    step = float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(value, (normal * weights).astype(np.float64), rtol=0, atol=8 * step)
+    right = (weights - weights.mean(dtype=np.float64) - normal * (weights * normal).mean(1, keepdims=True)) / (wide.std(1, keepdims=True) / size)
+    np.testing.assert_allclose(gradient.astype(np.float64) * size, right.astype(np.float64), rtol=0, atol=8 * step)
+
+
 @pytest.mark.parametrize("rows", [2, 40_000])
 def test_layer_normalisation_of_equal_numbers_has_a_gradient(rows: int, device: DeviceDescriptor) -> None:
     """As if the deviation were constant: (dy - mean(dy)) / epsilon."""
