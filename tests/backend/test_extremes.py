@@ -98,7 +98,8 @@ def test_deviations_are_right_wherever_they_are_numbers(size: float, dtype: Any,
     normal = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
     step = float(np.finfo(dtype).eps)
     np.testing.assert_allclose(value, (normal * weights).astype(np.float64), rtol=0, atol=8 * step)
-    right = (weights - weights.mean(dtype=np.float64) - normal * (weights * normal).mean(1, keepdims=True)) / (wide.std(1, keepdims=True) / size)
+    slopes = weights - weights.mean(dtype=np.float64) - normal * (weights * normal).mean(1, keepdims=True)
+    right = slopes / (wide.std(1, keepdims=True) / size)
     np.testing.assert_allclose(gradient.astype(np.float64) * size, right.astype(np.float64), rtol=0, atol=8 * step)
 
 
