@@ -27,6 +27,9 @@ FACTOR = 16
 """Results may be so many times as far off as those of the changed reference: loops add up in other orders, and functions are off by more
 than half a unit in the last place.  Where a comparison decides, numbers so close to each other count as either."""
 
+BLOCK = 512
+"""Terms that may be added up one after another."""
+
 SHAPES = ((), (1,), (2,), (3,), (16,), (33,), (1, 3), (2, 1), (2, 3), (3, 2), (4, 8), (2, 3, 2))
 MOST = 60_000
 """Elements of an input, at most."""
@@ -94,7 +97,7 @@ class Reference:
                 (y,) = ctx.saved_tensors
                 return slope * changed(1 - changed(y * y))
 
-        self.torch, self.drawing, self.exact = torch, drawing, exact
+        self.torch, self.drawing, self.exact, self.unit = torch, drawing, exact, unit
         self.rounded, self.tanh = Rounded.apply, Tanh.apply
         self.leaves = [torch.tensor(leaf.astype(np.float64), requires_grad=True) for leaf in drawing.data]
         self.values: list[Any] = []
@@ -103,6 +106,13 @@ class Reference:
 
     def __getitem__(self, node: Node) -> Any:
         return self.values[node.number]
+
+    def total(self, x: Any, over: int) -> Any:
+        """A sum whose partial sums may all be rounded the same way, as those of equal numbers are; long ones are made in blocks."""
+        sums = self.rounded(x).sum(over, keepdim=True)
+        steps = min(x.shape[over], BLOCK) / FACTOR
+        size = x.detach().abs().sum(over, keepdim=True)
+        return sums + size * self.unit * steps * (2 * self.torch.rand_like(size) - 1)
 
     def sigmoid(self, x: Any) -> Any:
         """As :meth:`tanh`."""
@@ -230,7 +240,8 @@ class Drawing:
         torch.manual_seed(int(self.random.integers(2**31)))
         exact = Reference(self)
         values, gradients = self._results(exact)
-        spreads = [np.abs(array) * UNIT[self.dtype] / 4 for array in (*values, *gradients)]  # at least: few runs may all round alike
+        # At least so much: few runs may all round alike.
+        spreads = [np.asarray(np.abs(array) * UNIT[self.dtype] / 4) for array in (*values, *gradients)]
         for _ in range(RUNS):
             changed = self._results(Reference(self, 2 * UNIT[self.dtype], exact))
             for spread, right, found in zip(spreads, (*values, *gradients), (*changed[0], *changed[1]), strict=True):
@@ -402,12 +413,13 @@ def reduction(d: Drawing) -> Node:
     def right(run: Reference) -> Any:
         v = run.rounded(run[x])
         if kind == 2:
-            return run.torch.logsumexp(v, over, keepdim=True)
+            edge = v.detach().amax(over, keepdim=True)
+            return run.rounded(run.total(run.rounded(run.rounded(v - edge).exp()), over)).log() + edge
         if kind >= 3:
             v = run.rounded(v + 2 * (kind == 4))
-            total = run.rounded(run.rounded(v * v).sum(over, keepdim=True))
-            return total if kind == 3 else total.sqrt()
-        return v.sum(over, keepdim=True) if kind == 0 else v.mean(over, keepdim=True)
+            total = run.rounded(run.total(run.rounded(v * v), over))
+            return total if kind == 3 else _root(run, total)
+        return run.total(v, over) / (1 if kind == 0 else v.shape[over])
 
     return d.add(ours, (*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.has_rows, right)
 
@@ -429,17 +441,20 @@ def normalised(d: Drawing) -> Node:
         if kind < 2:
             v = run.rounded(v - v.detach().amax(over, keepdim=True))
             powers = run.rounded(v).exp()
-            total = run.rounded(run.rounded(powers).sum(over, keepdim=True))
+            total = run.rounded(run.total(powers, over))
             level = total if kind == 0 else run.rounded(total.log())
             level = run.rounded(level.expand(v.shape))
             return run.rounded(powers) / level if kind == 0 else run.rounded(v) - level
-        v = run.rounded(v - run.rounded(v.mean(over, keepdim=True)))
-        variance = run.rounded(v * v).mean(over, keepdim=True)
-        safe = run.torch.where(variance > 0, variance, 1)
-        deviation = run.rounded(run.torch.where(variance > 0, safe.sqrt(), 0))
+        v = run.rounded(v - run.rounded(run.total(v, over) / v.shape[over]))
+        deviation = run.rounded(_root(run, run.rounded(run.total(run.rounded(v * v), over) / v.shape[over])))
         return v / run.rounded(deviation + 0.25)
 
     return d.add(ours, x.shape, x.has_rows, right)
+
+
+def _root(run: Reference, x: Any) -> Any:
+    """The square root, without gradient at 0."""
+    return run.torch.where(x > 0, run.torch.where(x > 0, x, 1).sqrt(), 0)
 
 
 def rearranged(d: Drawing) -> Node:
