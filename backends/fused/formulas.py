@@ -175,7 +175,7 @@ GRADIENT: dict[str, Formula] = {
     "Abs": lambda w, of, i, dy, y, x: w(op.MULTIPLY, dy, w(op.SIGN, x)),
     "Exp": _by_result(op.MULTIPLY),
     "Log": _of_logarithm,
-    "Sqrt": lambda w, of, i, dy, y, x: w(op.QUOTIENT, dy, w(op.MULTIPLY, y, 2)),
+    "Sqrt": lambda w, of, i, dy, y, x: w(op.WHERE, w(op.QUOTIENT, dy, w(op.MULTIPLY, y, 2)), dy),
     "StableSigmoid": _by_result(op.SIGMOID_GRADIENT),
     "Tanh": _by_result(op.TANH_GRADIENT),
     "ReLU": _by_result(op.RELU_GRADIENT),

@@ -13,7 +13,7 @@ GREATER, GREATER_NUMBER, LESS_NUMBER, AT_LEAST, AT_LEAST_NUMBER, AT_MOST_NUMBER,
 SLOPE, SLOPE_NUMBER, WHERE, WHERE_NUMBER, WHERE_NOT, WHERE_NOT_NUMBER = range(33, 39)
 EXP, EXPM1, LOG, LOG1P, SQRT, ABS, SIGN, FLOOR, FILL, ROW_SUM = range(39, 49)
 """Operations of chains alone.  Quotients by 0 are 0, but those of QUOTIENT; comparisons give 1 and 0; SLOPE is y where x is negative and 1
-elsewhere; WHERE is x where y is not 0, and 0 elsewhere; FILL gives a number to all of a row, ROW_SUM a number for a row."""
+elsewhere; WHERE is x where y is not 0, and -0 elsewhere; FILL gives a number to all of a row, ROW_SUM a number for a row."""
 
 KIND, SIZE, BACK, DEPTH = range(4)
 Z, Z_STRIDE, Z_PASSES, X, X_STRIDE, X_PASSES, Y, Y_STRIDE, Y_PASSES = range(4, 13)

@@ -72,16 +72,16 @@ class BatchNormalization(Op):
             statistics = (of[:, 0] for of in (mean, variance, inverse))
             loops.normalise(x, y, scale.reshape(-1), bias.reshape(-1), *statistics, self.epsilon)
             return
-        squares = ctx.scratch("wide", x.shape, mean.dtype)
+        centred, squares = _wide(ctx, y, mean.dtype), ctx.scratch("wide", x.shape, mean.dtype)
         _write_mean(ctx, x, mean)
-        xp.subtract(x, mean, out=y)
-        xp.multiply(y, y, out=squares, dtype=mean.dtype)
+        xp.subtract(x, mean, out=centred)
+        xp.multiply(centred, centred, out=squares)
         _write_mean(ctx, squares, variance)
         self._invert(xp, variance, inverse)
         factor = ctx.scratch("factor", mean.shape, mean.dtype)
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
-        xp.multiply(y, factor, out=y)
-        xp.add(y, bias.reshape(-1, 1), out=y)
+        xp.multiply(centred, factor, out=centred)
+        xp.add(centred, bias.reshape(-1, 1), out=y, casting="same_kind")
 
     def _remember(
         self, ctx: Context, operand: Any, scale: Any, _: Any, running_mean: Any, running_variance: Any, running_count: Any
@@ -110,8 +110,9 @@ class BatchNormalization(Op):
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
         xp.multiply(mean, factor, out=shift)
         xp.subtract(bias.reshape(-1, 1), shift, out=shift)
-        xp.multiply(x, factor, out=y)
-        xp.add(y, shift, out=y)
+        scaled = _wide(ctx, y, mean.dtype)
+        xp.multiply(x, factor, out=scaled)
+        xp.add(scaled, shift, out=y, casting="same_kind")
 
     def by_feature(self, ctx: Context, array: Any, features: int) -> Any:
         """The array as ``(rows, features, places)``; without dynamic axes it is one row."""
@@ -194,6 +195,11 @@ def _write_mean(ctx: Context, x: Any, mean: Any) -> None:
     """Write the mean of each feature of *x*, ``(rows, features, places)``."""
     ctx.sum_to(x, mean)
     ctx.xp.divide(mean, x.shape[0] * x.shape[2], out=mean)
+
+
+def _wide(ctx: Context, like: Any, dtype: Any) -> Any:
+    """Space for numbers of the statistics' type: the array itself where it has that type."""
+    return like if like.dtype == dtype else ctx.scratch("normal", like.shape, dtype)
 
 
 def _approach(ctx: Context, running: Any, statistic: Any, correction: float, share: float) -> None:

@@ -50,7 +50,7 @@ class Log(Elementwise):
 
 
 class Sqrt(Elementwise):
-    """Square root, 0 for negative numbers."""
+    """Square root, 0 for negative numbers; where no gradient comes none goes on, even from a root of 0."""
 
     op_name = "Sqrt"
     in_place = (0,)
@@ -61,8 +61,11 @@ class Sqrt(Elementwise):
         ctx.xp.sqrt(y, out=y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        none = ctx.scratch("none", dx.shape, bool)
         ctx.xp.multiply(y, 2, out=dx)
         ctx.xp.divide(dy, dx, out=dx)
+        ctx.xp.equal(dy, 0, out=none)
+        ctx.xp.copyto(dx, 0, where=none)
 
 
 class Floor(Elementwise):
@@ -152,7 +155,7 @@ def log(x: Any, name: str = "") -> Function:
 def sqrt(x: Any, name: str = "") -> Function:
     """Square root of each element, 0 for negative ones; shape and dynamic axes are those of *x*.
 
-    The gradient is inf where the root is 0.
+    The gradient is inf where the root is 0, but 0 where none comes from what follows: layer normalisation of equal numbers has one.
 
     Example:
         >>> C.sqrt([4, 2, -1]).eval().round(4)

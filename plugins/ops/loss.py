@@ -173,9 +173,10 @@ class BinaryCrossEntropy(Elementwise):
         yes, no = self._chances(ctx, out, p)
         xp.log(yes, out=yes)
         xp.log(no, out=no)
-        xp.subtract(no, yes, out=yes)
         xp.multiply(yes, y, out=yes)
-        xp.subtract(yes, no, out=out)
+        xp.subtract(y, 1, out=out)
+        xp.multiply(no, out, out=no)
+        xp.subtract(no, yes, out=out)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         xp = ctx.xp

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.build import as_data
 from ...core.context import Context
 from ...core.function import Function
 from ...core.op import Op, Operand, operator, sample
@@ -14,7 +15,7 @@ from ...core.random import AUTO_SEED
 from ...core.shape import Shape, format_shape
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
-from ...core.variable import constant
+from ...core.variable import Variable, constant
 from . import csr
 from .random_sampling import random_sample, random_sample_inclusion_frequency
 
@@ -138,6 +139,12 @@ def _sure(w: Any, b: Any, x: Any, y: Any) -> Any:
     return np.logaddexp(0, -(y @ at_label)) + 4 * np.logaddexp(0, noise)
 
 
+def _in_double(noise: Any) -> Any:
+    """The numbers of a noise distribution, whose type a loss in float64 must not be less exact for."""
+    noise = as_data("nce_loss", noise)
+    return constant(np.asarray(noise.eval() if isinstance(noise, (Variable, Function)) else noise, np.float64), dtype=np.float64)
+
+
 _noise = np.array([1, 1e-20, 1e-20])
 _classes_of_rows = Operand((3,), sparse=True, gradient=False)
 _weights, _biases = Operand((3, 2), kind="parameter"), Operand((3, 1), kind="parameter")
@@ -201,8 +208,9 @@ def nce_loss(
     >>> loss.eval({x: [[0, 0]], y: C.Value.one_hot([0], 3)}).round(4)
     array([1.9095], dtype=float32)
     """
-    included = np.asarray(random_sample_inclusion_frequency(noise_distribution, num_samples, allow_duplicates).eval(), np.float64).ravel()
-    share = np.asarray(random_sample_inclusion_frequency(noise_distribution, num_samples, True).eval(), np.float64).ravel()
+    noise = _in_double(noise_distribution)
+    repeats = (allow_duplicates, True)
+    included, share = (np.ravel(random_sample_inclusion_frequency(noise, num_samples, again).eval()) for again in repeats)
     with np.errstate(divide="ignore"):
         log_share = np.log(share)
     possible = share > 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import Context
+from ...core.dtypes import computing_type
 from ...core.function import Function
 from ...core.op import operator
 from .reduction_base import Axes, Reduction, reduce_over, samples
@@ -46,22 +47,57 @@ class ReduceSumSquare(Reduction):
         ctx.xp.multiply(dx, dy, out=dx)
 
 
-class ReduceL2(ReduceSumSquare):
-    """Euclidean norm."""
+class ReduceL2(Reduction):
+    """Euclidean norm, right wherever the norm itself is a number of the element type."""
 
     op_name = "ReduceL2"
     reduction_op_name = "L2"
+    keep_inputs = (0,)
     keep_output = True
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        super().reduce(ctx, y, x, axes)
-        ctx.xp.sqrt(y, out=y)
+        measure(ctx, x, axes, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        slope = ctx.scratch("slope", y.shape, y.dtype)
-        ctx.xp.maximum(y, np.finfo(y.dtype).tiny, out=slope)  # the gradient at the origin is 0
-        ctx.xp.divide(dy, slope, out=slope)
-        ctx.xp.multiply(x, slope, out=dx)
+        length = ctx.scratch("length", y.shape, y.dtype)
+        ctx.xp.maximum(y, np.finfo(y.dtype).smallest_subnormal, out=length)  # the gradient at the origin is 0
+        ctx.xp.divide(x, length, out=dx)  # first, for dy / length may be more than there are numbers for
+        ctx.xp.multiply(dx, dy, out=dx)
+
+
+def measure(ctx: Context, x: Any, axes: tuple[int, ...], out: Any, factor: float = 1) -> None:
+    """Write the Euclidean norm over *axes*, which stay as 1, times a factor into *out*; of float16 it is measured in float32."""
+    xp = ctx.xp
+    wide = computing_type(x.dtype)
+    squares, norms = ctx.scratch("squares", x.shape, wide), ctx.scratch("norms", out.shape, wide)
+    xp.multiply(x, x, out=squares, dtype=wide)
+    ctx.sum_to(squares, norms)
+    xp.sqrt(norms, out=norms)
+    low, high = _exact_range(wide)
+    if not low < norms.min(initial=1) <= norms.max(initial=1) < high:
+        _measure_scaled(ctx, x, axes, squares, norms, (norms <= low) | (norms >= high))
+    xp.multiply(norms, factor, out=out, casting="same_kind")
+
+
+def _exact_range(dtype: Any) -> tuple[float, float]:
+    """Norms between these are sums of squares of which none that counts was rounded away, and none overflowed."""
+    limits = np.finfo(dtype)
+    return float(limits.tiny / limits.eps) ** 0.5, float(limits.max) ** 0.5
+
+
+def _measure_scaled(ctx: Context, x: Any, axes: tuple[int, ...], squares: Any, norms: Any, where: Any) -> None:
+    """Write those norms whose squares are too small or too large, as the norm of quotients by the largest magnitude."""
+    xp = ctx.xp
+    xp.absolute(x, out=squares)
+    largest = squares.max(axis=axes, keepdims=True)
+    limits = np.finfo(norms.dtype)
+    xp.divide(squares, xp.clip(largest, limits.smallest_subnormal, limits.max), out=squares)
+    xp.multiply(squares, squares, out=squares)
+    scaled = ctx.scratch("scaled", norms.shape, norms.dtype)
+    ctx.sum_to(squares, scaled)
+    xp.sqrt(scaled, out=scaled)
+    xp.multiply(scaled, largest, out=scaled)
+    xp.copyto(norms, scaled, where=where)
 
 
 def _l1(x: Any, axis: Any, keepdims: bool) -> Any:

@@ -13,6 +13,7 @@ from ...core.op import Op, Operand, operator, sample
 from ...core.shape import Shape, size_of
 from ...core.spec import Spec
 from .axes import mean_over
+from .norm import measure
 
 
 class LocalResponseNormalization(Op):
@@ -89,11 +90,8 @@ class MeanVarianceNormalization(Op):
         mean_over(ctx, x, (2,), mean)
         xp.subtract(x, mean, out=y)
         if self.do_variance_scaling:
-            squares = ctx.scratch("squares", x.shape, x.dtype)
             deviation = ctx.keep("deviation", mean.shape, x.dtype)
-            xp.multiply(y, y, out=squares)
-            mean_over(ctx, squares, (2,), deviation)
-            xp.sqrt(deviation, out=deviation)
+            measure(ctx, y, (2,), deviation, x.shape[2] ** -0.5)
             xp.maximum(deviation, np.finfo(x.dtype).tiny, out=deviation)
             xp.add(deviation, self.epsilon, out=mean)
             xp.divide(y, mean, out=y)
