@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.sums import mean
 from .learner import Learner
-from .numerics import complement, positive
+from .numerics import positive
 from .options import LearnerOptions
 from .schedules import ScheduleLike
 
@@ -53,7 +53,7 @@ class RMSProp(Learner):
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
         first_step = FIRST_STEP if self.updates == 1 else 0.0
-        averages = self._gamma, complement(self._gamma, dtype), positive(FLOOR, dtype)
+        averages = self._gamma, 1.0 - self._gamma, positive(FLOOR, dtype)
         return first_step, *averages, self._inc, self._dec, self._max, self._min, self.rate, self._need_ave_multiplier
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
