@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions
@@ -52,6 +53,7 @@ class AdaDelta(Learner):
         xp.subtract(w, g, out=w)
 
 
+@checked
 def adadelta(
     parameters: Iterable[Parameter],
     lr: ScheduleLike = DEFAULT_LEARNING_RATE,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions
@@ -100,6 +101,7 @@ class Adamax(Adam):
         xp.subtract(w, t, out=w)
 
 
+@checked
 def adam(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
 from .options import LearnerOptions
 from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
@@ -69,6 +70,7 @@ class FSAdaGrad(Learner):
         xp.subtract(w, t, out=w)
 
 
+@checked
 def fsadagrad(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
 from .options import LearnerOptions
 from .schedules import ScheduleLike
@@ -59,6 +60,7 @@ class MomentumSGD(Learner):
         xp.subtract(w, g, out=w)
 
 
+@checked
 def momentum_sgd(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

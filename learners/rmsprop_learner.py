@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from ..core.sums import mean
 from .learner import Learner
 from .numerics import positive
@@ -102,6 +103,7 @@ def _check(gamma: float, inc: float, dec: float, max: float, min: float) -> None
             raise ValueError(f"rmsprop: {name} must be {expected}, got {given!r}")
 
 
+@checked
 def rmsprop(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -8,6 +8,7 @@ import numpy as np
 
 from cntk import ops
 from cntk.axis import Axis
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
@@ -16,6 +17,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 
 
+@checked
 def Convolution(
     filter_shape: Any,
     num_filters: int | None = None,
@@ -96,6 +98,7 @@ def Convolution(
     )
 
 
+@checked
 def convolution_layer(
     layer: str,
     filter_shape: Any,
@@ -165,6 +168,7 @@ def convolution_layer(
     return convolve
 
 
+@checked
 def check_options(layer: str, reduction_rank: int, sharing: Any) -> None:
     """Refuse values of options that CNTK's signature has but no layer implements.
 
@@ -177,6 +181,7 @@ def check_options(layer: str, reduction_rank: int, sharing: Any) -> None:
         raise ValueError(f"{layer}: sharing must be True; all positions share the filters")
 
 
+@checked
 def add_channel_axis(x: Any, spatial_rank: int) -> Any:
     """Insert an axis of one channel before the last *spatial_rank* axes."""
     place = -spatial_rank if spatial_rank else Axis.new_leading_axis()
@@ -191,6 +196,7 @@ def _filters_from_array(layer: str, init: Any, output_channels: tuple[int, ...],
     return init.reshape((*(output_channels or (1,)), 1, *filter_shape))
 
 
+@checked
 def Convolution1D(
     filter_shape: Any,
     num_filters: int | None = None,
@@ -235,6 +241,7 @@ def Convolution1D(
     )
 
 
+@checked
 def Convolution2D(
     filter_shape: Any,
     num_filters: int | None = None,
@@ -282,6 +289,7 @@ def Convolution2D(
     )
 
 
+@checked
 def Convolution3D(
     filter_shape: Any,
     num_filters: int | None = None,

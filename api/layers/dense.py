@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override, is_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for
@@ -15,6 +16,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant, Parameter
 
 
+@checked
 def Dense(
     shape: Any,
     activation: Any = default_override_or(identity),
@@ -78,6 +80,7 @@ def Dense(
     return dense
 
 
+@checked
 def Embedding(shape: Any = None, init: Any = default_override_or(glorot_uniform()), weights: Any = None, name: str = "") -> Function:
     """A layer that looks up vectors: x · E, for one-hot (or any) vectors x.
 

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple
@@ -18,6 +19,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 
 
+@checked
 def RNNStep(
     shape: Any,
     cell_shape: Any = None,
@@ -57,6 +59,7 @@ def RNNStep(
     return _rnn_step(shape, cell_shape, activation, init, init_bias, stabilize, name)
 
 
+@checked
 def RNNUnit(
     shape: Any,
     cell_shape: Any = None,
@@ -92,6 +95,7 @@ def _rnn_step(shape: Any, cell_shape: Any, activation: Any, init: Any, init_bias
     return rnn_step
 
 
+@checked
 def GRU(
     shape: Any,
     cell_shape: Any = None,
@@ -169,6 +173,7 @@ def GRU(
     return BlockFunction("GRU", name)(gru if P is None else projected_gru)
 
 
+@checked
 def LSTM(
     shape: Any,
     cell_shape: Any = None,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.basic_blocks import named
 from cntk.ops.functions import BlockFunction, Function
@@ -18,6 +19,7 @@ STATES = "hcabdefgij"
 """Names of the arguments for states, in order; there are no more states than names."""
 
 
+@checked
 def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "") -> Function:
     """A layer that delays a sequence by some steps.
 
@@ -46,6 +48,7 @@ def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "
     return delay
 
 
+@checked
 def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_override_or(False), name: str = "") -> Function:
     """A layer that makes a static axis of the last steps of a sequence, the last one first.
 
@@ -83,6 +86,7 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_ove
     return past_value_window
 
 
+@checked
 def RecurrenceFrom(
     step_function: Any, go_backwards: Any = default_override_or(False), return_full_state: bool = False, name: str = ""
 ) -> Function:
@@ -120,6 +124,7 @@ def RecurrenceFrom(
     return named(with_arguments(recurrence_from, [*STATES[: len(step.outputs)], "x"]), name)
 
 
+@checked
 def Recurrence(
     step_function: Any,
     go_backwards: Any = default_override_or(False),
@@ -164,6 +169,7 @@ def Recurrence(
     return named(recurrence, name)
 
 
+@checked
 def Fold(
     folder_function: Any,
     go_backwards: Any = default_override_or(False),
@@ -195,6 +201,7 @@ def Fold(
     return named(recurrence >> (end,) * len(recurrence.outputs), name)
 
 
+@checked
 def UnfoldFrom(generator_function: Any, until_predicate: Any = None, length_increase: float = 1, name: str = "") -> Function:
     """A layer that makes a sequence by applying a function again and again.
 
@@ -256,6 +263,7 @@ def _before_the_end(is_last: Any) -> Any:
     return Recurrence(step, initial_state=1, name="valid_frames")(is_last)
 
 
+@checked
 def step_of(layer: str, step_function: Any) -> Function:
     """A step function as a Function.
 
@@ -275,6 +283,7 @@ def step_of(layer: str, step_function: Any) -> Function:
     return step
 
 
+@checked
 def run_along(step: Function, initial_states: Sequence[Any], x: Any, go_backwards: Any, return_full_state: bool) -> Function:
     """The states, or the first one, after each step along a sequence."""
     ends = [ops.placeholder(name=state.name) for state in step.signature[:-1]]
@@ -287,6 +296,7 @@ def run_along(step: Function, initial_states: Sequence[Any], x: Any, go_backward
     return result if return_full_state else ops.combine([result.outputs[0]])
 
 
+@checked
 def with_arguments(function: Callable[..., Any], names: Sequence[str]) -> Function:
     """Convert a Python function of any number of arguments to a Function of these."""
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.core.build import as_variables
 from cntk.initializer import glorot_normal
 from cntk.ops.functions import Function
 from cntk.variables import Parameter, Variable
 
 
+@checked
 def hierarchical_softmax_layer(
     input_var: Any, label_index: Any, label_dim: int, label_classes: int | None = None
 ) -> tuple[Function, Function, list[Function]]:
