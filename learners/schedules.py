@@ -87,8 +87,7 @@ class TrainingParameterSchedule(Generic[Number]):
         """What a value refers to: ``'minibatch'`` or ``'<n> samples'``."""
         return "minibatch" if self.minibatch_size == IGNORE else f"{self.minibatch_size} samples"
 
-    __iter__ = None  # it goes on for ever, and Python would take __getitem__ to be a sequence's
-    __contains__ = None
+    __iter__ = None  # it goes on for ever, and Python would take __getitem__ for a sequence's
 
     def __getitem__(self, index: int) -> Number:
         if index < 0:

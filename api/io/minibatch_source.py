@@ -115,6 +115,8 @@ class MinibatchSource:
         """
         return stream_called(name, self._streams)
 
+    __iter__ = None  # streams have names and not numbers
+
     def __getitem__(self, name: str) -> StreamInformation:
         return self.stream_info(name)
 

@@ -13,7 +13,7 @@ ENTRY = "[cntk]\nneighbour = neighbour\n"
 METADATA = "Metadata-Version: 2.1\nName: neighbour\nVersion: 1.5\n"
 
 
-def neighbour(folder: Path, code: str = "", entry_points: bytes | None = ENTRY.encode(), metadata: bytes | None = METADATA.encode()) -> None:
+def neighbour(folder: Path, code: str = "", entry_points: bytes = ENTRY.encode(), metadata: bytes | None = METADATA.encode()) -> None:
     """Install a distribution into a folder."""
     (folder / "neighbour.py").write_text(code)
     info = folder / "neighbour-1.5.dist-info"
