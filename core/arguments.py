@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .axis import Axis
+from .device import DeviceDescriptor
 from .options import is_default_override
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Seed = int
 """A seed of random numbers: any whole number from 0 to 2**64 - 1."""
+
+Count = int
+"""A number of samples or the like: any whole number from 0 to 2**64 - 1, which stands for infinitely many."""
 
 _ALIASES = {"AxisLike": "int | Axis", "Axes": "int | Axis | Sequence[int | Axis] | None"}
 _PART = re.compile(r"Sequence\[([^]]*\]?)\]|[^|\s]+")
@@ -119,6 +124,10 @@ class Kind:
             return None if "str" in parts else TypeError
         if isinstance(value, Axis):
             return None if "Axis" in parts else TypeError
+        if isinstance(value, DeviceDescriptor):
+            return None if "DeviceDescriptor" in parts else TypeError
+        if isinstance(value, os.PathLike):
+            return None if "os.PathLike[str]" in parts else TypeError
         if isinstance(value, (bool, np.bool_)):
             return None if parts & _NUMBERS else TypeError
         number = _number(value)
@@ -144,6 +153,17 @@ def _number(value: Any) -> float | None:
     if isinstance(value, (np.integer, np.floating)):
         return value.item() if isinstance(value, np.integer) else float(value)
     return value if isinstance(value, (int, float)) else None
+
+
+def mapping(who: str, what: str, value: Any) -> Mapping[str, Any]:
+    """*value*, if it is a dictionary or the like.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{who}: {what} must be a dictionary, got {shown(value)}")
+    return value
 
 
 def shown(value: Any) -> str:
@@ -178,13 +198,16 @@ def kind_of(annotation: str) -> Kind | None:
 _WORDS = {
     "bool": "True or False",
     "Seed": "a whole number from 0 to 2**64 - 1",
+    "Count": "a whole number from 0 to 2**64 - 1",
     "int": "a whole number",
     "float": "a number",
     "str": "a text",
     "Axis": "an Axis",
+    "os.PathLike[str]": "a path",
+    "DeviceDescriptor": "a device such as cpu()",
     "None": "None",
 }
 _PLAIN: dict[str, type] = {"bool": bool, "float": float, "str": str, "None": type(None)}
-_NUMBERS = frozenset(("bool", "Seed", "int", "float"))
-_BOUNDS = {"Seed": (0, 2**64), "int": (-(2**63), 2**63), "bool": (0, 2)}
+_NUMBERS = frozenset(("bool", "Seed", "Count", "int", "float"))
+_BOUNDS = {"Seed": (0, 2**64), "Count": (0, 2**64), "int": (-(2**63), 2**63), "bool": (0, 2)}
 _LARGEST = 2**1023

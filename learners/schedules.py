@@ -300,12 +300,12 @@ def _pairs(schedule: Any, epoch_size: int | None) -> list[tuple[int, float]]:
     if isinstance(schedule, (int, float)):
         if epoch_size is not None:
             warn_user("a schedule of a single number has no use for epoch_size; it is ignored", RuntimeWarning)
-        return [(1, float(schedule))]
+        schedule = [schedule]
     if not isinstance(schedule, list):
         raise ValueError(f"schedule: expected a number (int or float) or a list, got {type(schedule).__name__}")
     try:
         return [(item[0], float(item[1])) if isinstance(item, tuple) else (1, float(item)) for item in schedule]
-    except (IndexError, TypeError) as error:
+    except (IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"schedule: expected numbers or (count, value) pairs, got {schedule!r}") from error
 
 

@@ -80,7 +80,6 @@ def Stabilizer(steepness: float = 4, enable_self_stabilization: Any = default_ov
     return stabilize
 
 
-@checked
 def UntestedBranchError(name: str) -> NoReturn:
     """Refuse a combination of options that nobody has tried.
 
@@ -95,7 +94,6 @@ def UntestedBranchError(name: str) -> NoReturn:
     raise NotImplementedError(f"untested: {name}")
 
 
-@checked
 def named(function: Any, name: str) -> Function:
     """The function under a name of its own, where there is one to give, with its arguments in their order."""
     if not isinstance(function, Function):

@@ -98,7 +98,6 @@ def Convolution(
     )
 
 
-@checked
 def convolution_layer(
     layer: str,
     filter_shape: Any,
@@ -168,7 +167,6 @@ def convolution_layer(
     return convolve
 
 
-@checked
 def check_options(layer: str, reduction_rank: int, sharing: Any) -> None:
     """Refuse values of options that CNTK's signature has but no layer implements.
 
@@ -181,7 +179,6 @@ def check_options(layer: str, reduction_rank: int, sharing: Any) -> None:
         raise ValueError(f"{layer}: sharing must be True; all positions share the filters")
 
 
-@checked
 def add_channel_axis(x: Any, spatial_rank: int) -> Any:
     """Insert an axis of one channel before the last *spatial_rank* axes."""
     place = -spatial_rank if spatial_rank else Axis.new_leading_axis()

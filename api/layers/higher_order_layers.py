@@ -8,7 +8,7 @@ from functools import reduce
 from types import FunctionType
 from typing import Any
 
-from cntk.core.arguments import checked
+from cntk.core.arguments import checked, shown
 from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
 
@@ -34,9 +34,11 @@ def Sequential(layers: Any, name: str = "") -> Any:
     >>> f(np.array([[3]], dtype=np.float32))
     array([[9., 3.]], dtype=float32)
     """
+    if not isinstance(layers, (list, tuple)) and not callable(layers):
+        raise TypeError(f"Sequential: layers must be a list of layers and functions, got {shown(layers)}")
     if not isinstance(layers, list):
         return layers
-    chain = reduce(lambda f, g: f >> g, [Sequential(layer) for layer in layers], identity)
+    chain = reduce(lambda f, g: f >> g, [Sequential(layer) if isinstance(layer, list) else layer for layer in layers], identity)
     return named(chain, name)
 
 

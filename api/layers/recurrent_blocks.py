@@ -10,9 +10,10 @@ from typing import Any
 
 from cntk import ops
 from cntk.core.arguments import checked
+from cntk.core.shape import as_shape
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
-from cntk.layers.arguments import INFERRED, activation_for, as_tuple
+from cntk.layers.arguments import INFERRED, activation_for
 from cntk.layers.basic_blocks import Stabilizer, identity
 from cntk.ops import sigmoid, tanh
 from cntk.ops.functions import BlockFunction, Function
@@ -255,8 +256,8 @@ def LSTM(
 
 def _sizes(block: str, shape: Any, cell_shape: Any) -> tuple[int, int]:
     """Dimensions of the result and of the cell."""
-    shape = as_tuple(shape)
-    cell = shape if cell_shape is None else as_tuple(cell_shape)
+    shape = as_shape(shape)
+    cell = shape if cell_shape is None else as_shape(cell_shape)
     if len(shape) != 1 or len(cell) != 1:
         raise ValueError(f"{block}: state and cell are vectors; shape must be an int or a tuple of one, got {shape}, and cell_shape {cell}")
     return shape[0], cell[0]

@@ -15,6 +15,9 @@ from cntk.layers.basic_blocks import named
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant
 
+LONGEST_WINDOW = 2**16
+"""Steps of the largest :func:`PastValueWindow`."""
+
 STATES = "hcabdefgij"
 """Names of the arguments for states, in order; there are no more states than names."""
 
@@ -74,10 +77,12 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_ove
             [0.]]], dtype=float32)
     """
     go_backwards = get_default_override(PastValueWindow, go_backwards=go_backwards)
+    if not 1 <= window_size <= LONGEST_WINDOW:
+        raise ValueError(f"PastValueWindow: window_size must be 1 to {LONGEST_WINDOW}, as each step of it is a delay, got {window_size}")
     end, sign = (ops.sequence.first, -1) if go_backwards else (ops.sequence.last, 1)
 
     def window(x: Any, name: str) -> Any:
-        return ops.splice(*(end(Delay(sign * t, initial_state=0)(x)) for t in range(window_size)), axis=axis, name=name)
+        return ops.splice(*(end(Delay(sign * t, initial_state=0)(x)) for t in range(int(window_size))), axis=axis, name=name)
 
     @BlockFunction("PastValueWindow", name)
     def past_value_window(x: Any) -> Any:
@@ -263,7 +268,6 @@ def _before_the_end(is_last: Any) -> Any:
     return Recurrence(step, initial_state=1, name="valid_frames")(is_last)
 
 
-@checked
 def step_of(layer: str, step_function: Any) -> Function:
     """A step function as a Function.
 
@@ -283,7 +287,6 @@ def step_of(layer: str, step_function: Any) -> Function:
     return step
 
 
-@checked
 def run_along(step: Function, initial_states: Sequence[Any], x: Any, go_backwards: Any, return_full_state: bool) -> Function:
     """The states, or the first one, after each step along a sequence."""
     ends = [ops.placeholder(name=state.name) for state in step.signature[:-1]]
@@ -296,7 +299,6 @@ def run_along(step: Function, initial_states: Sequence[Any], x: Any, go_backward
     return result if return_full_state else ops.combine([result.outputs[0]])
 
 
-@checked
 def with_arguments(function: Callable[..., Any], names: Sequence[str]) -> Function:
     """Convert a Python function of any number of arguments to a Function of these."""
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]

@@ -30,7 +30,7 @@ class RandomSampleBase(Drawing):
     gradient_inputs = ()
 
     def __init__(self, num_samples: int, allow_duplicates: bool, rng_seed: int) -> None:
-        super().__init__(num_samples=num_samples, allow_duplicates=bool(allow_duplicates), rng_seed=rng_seed)
+        super().__init__(num_samples=int(num_samples), allow_duplicates=bool(allow_duplicates), rng_seed=rng_seed)
 
     def copy(self) -> RandomSampleBase:
         return type(self)(self.num_samples, self.allow_duplicates, self.rng_seed)
