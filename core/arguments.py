@@ -134,12 +134,14 @@ class Kind:
         if number is not None:
             return self._error_of_number(number)
         if self.items is not None and isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (bytes, bytearray)):
+            if len(value) > _LONGEST:
+                return ValueError
             return next((error for item in value if (error := self.items.error(item)) is not None), None)
         return TypeError
 
     def _error_of_number(self, number: float) -> type[Exception] | None:
         if "float" in self.parts:
-            return None if isinstance(number, float) or abs(number) < _LARGEST else ValueError
+            return ValueError if isinstance(number, int) and abs(number) >= _LARGEST else None
         if not self.parts & _NUMBERS:
             return TypeError
         lowest, highest = next(bounds for part, bounds in _BOUNDS.items() if part in self.parts)
@@ -211,3 +213,4 @@ _PLAIN: dict[str, type] = {"bool": bool, "float": float, "str": str, "None": typ
 _NUMBERS = frozenset(("bool", "Seed", "Count", "int", "float"))
 _BOUNDS = {"Seed": (0, 2**64), "Count": (0, 2**64), "int": (-(2**63), 2**63), "bool": (0, 2)}
 _LARGEST = 2**1023
+_LONGEST = 2**20

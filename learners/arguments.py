@@ -22,7 +22,7 @@ def checked_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]
     """
     if hasattr(parameters, "shape"):
         raise TypeError(f"parameters: expected a list of parameters, got {parameters!r}; put it in a list")
-    if not isinstance(parameters, Iterable) or isinstance(parameters, (str, bytes)):
+    if not isinstance(parameters, Iterable):
         raise TypeError(f"parameters: expected a list of parameters, such as model.parameters, got {shown(parameters)}")
     found = tuple(parameters)
     if not found:

@@ -176,9 +176,9 @@ class CTFDeserializer(Deserializer):
 
 def _files(given: str | Sequence[str]) -> list[str]:
     """The files meant by a path, a pattern, or a list of these."""
-    if not isinstance(given, (str, os.PathLike, list, tuple)):
+    listed: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(path, (str, os.PathLike)) for path in listed):
         raise TypeError(f"CTFDeserializer: filename must be a path or a list of paths, got {shown(given)}")
-    listed = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     found = list(_matching(listed))
     if not found:
         raise ValueError(f"CTFDeserializer: no file name is given\n[CALL STACK]\n{user_line()}")
