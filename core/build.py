@@ -65,11 +65,11 @@ def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[in
     Raises:
         ValueError, TypeError: as for :func:`as_variable`.
     """
-    operands = [as_data(f"{op_name}, operand {place}", operand) for place, operand in enumerate(operands, 1)]
     variables = [_variable_of(operand) for operand in operands]
     found = [v for v in variables if v is not None]
     if len(found) == len(operands):
         return found
+    operands = [as_data(f"{op_name}, operand {place}", operand) for place, operand in enumerate(operands, 1)]
     keeps_types = len(operands) in array_types
     if not keeps_types:
         operands = [x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype.kind in "iub" else x for x in operands]
