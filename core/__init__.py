@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .foreign import as_data
 from .user_function import user_function
 from .value import NDArrayView, Value
 from .variable import Variable
@@ -19,7 +20,7 @@ def asarray(value: Any, dtype: Any = None) -> Any:
     >>> C.asarray(C.constant([1, 2]))
     array([1., 2.], dtype=float32)
     """
-    data = value.asarray() if hasattr(value, "asarray") else np.asarray(value)
+    data = value.asarray() if hasattr(value, "asarray") else np.asarray(as_data("asarray", value))
     return data if dtype is None else data.astype(dtype)
 
 

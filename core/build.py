@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import graph, plugins
+from .arguments import shown
 from .dtypes import as_dtype
 from .foreign import as_data
 from .op import Elementwise, Op, includes
@@ -64,22 +65,25 @@ def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[in
     Raises:
         ValueError, TypeError: as for :func:`as_variable`.
     """
-    operands = [as_data(op_name, operand) for operand in operands]
     variables = [_variable_of(operand) for operand in operands]
     found = [v for v in variables if v is not None]
     if len(found) == len(operands):
         return found
+    operands = [as_data(f"{op_name}, operand {place}", operand) for place, operand in enumerate(operands, 1)]
     keeps_types = len(operands) in array_types
     if not keeps_types:
         operands = [x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype.kind in "iub" else x for x in operands]
     wanted = option("dtype", None)
     dtype = _firm_dtype(found)
     if dtype is None and wanted is None and any(not isinstance(v, Constant) for v in found):
-        return [Literal(_number_or_array(x, op_name)) if v is None else v for x, v in zip(operands, variables, strict=True)]
+        return [
+            Literal(_number_or_array(x, f"{op_name}, operand {place}")) if v is None else v
+            for place, (x, v) in enumerate(zip(operands, variables, strict=True), 1)
+        ]
     if dtype is None and keeps_types:
         dtype = _widest_dtype(operands)
     dtype = dtype or as_dtype(wanted or np.float32)
-    return [as_variable(operand, dtype, op_name) for operand in operands]
+    return [as_variable(operand, dtype, f"{op_name}, operand {place}") for place, operand in enumerate(operands, 1)]
 
 
 def _firm_dtype(variables: Sequence[Variable]) -> Any:
@@ -126,8 +130,10 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
         return operand
     if isinstance(operand, VariableType):
         raise ValueError(f"{op_name}: the operand is a type object, {operand}; did you mean to pass 'input_variable(**{operand})'?")
-    if isinstance(operand, (bool, int, float)):
+    if isinstance(operand, (bool, float)):
         return operand
+    if isinstance(operand, int):
+        return operand if abs(operand) < _BEYOND_INTEGERS else _as_float(operand, op_name)
     if isinstance(operand, (list, tuple)):
         try:
             array = np.asarray(operand, dtype=np.float64)
@@ -137,8 +143,18 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
             raise ValueError(f"{op_name}: an empty list is no operand")
         return array
     raise TypeError(
-        f"{op_name}: expected a variable, function, number, list or array as operand, got {type(operand).__name__} {operand!r:.80}"
+        f"{op_name}: expected a variable, function, number, list or array as operand, got {shown(operand)}"
     )
+
+
+_BEYOND_INTEGERS = 2**63
+
+
+def _as_float(number: int, op_name: str) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise ValueError(f"{op_name}: {shown(number)} is larger than floating-point numbers can be") from None
 
 
 def _variable_of(operand: Any) -> Variable | None:

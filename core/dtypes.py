@@ -53,7 +53,7 @@ def as_dtype(dtype: Any) -> type[np.floating[Any]]:
         if dtype in _ALIASES:
             return _ALIASES[dtype]
         scalar = np.dtype(dtype).type
-    except TypeError:
+    except (TypeError, ValueError):
         scalar = None
     if scalar not in FLOAT_TYPES:
         raise ValueError(f"data type {dtype!r} is not supported; use float16, float32 or float64")

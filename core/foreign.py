@@ -12,7 +12,7 @@ import numpy as np
 
 from .tensor import ArrayMixin, TensorOps
 
-_AS_IT_IS = (TensorOps, ArrayMixin, list, tuple, int, float, np.generic, str, bytes, bytearray, dict, type(None))
+_AS_IT_IS = (TensorOps, ArrayMixin, int, float, np.generic, str, bytes, bytearray, dict, type(None))
 
 
 def as_data(owner: Any, given: Any) -> Any:
@@ -31,6 +31,9 @@ def as_data(owner: Any, given: Any) -> Any:
     """
     if type(given) is np.ndarray:
         return _of_objects(owner, given) if given.dtype.hasobject else given
+    if isinstance(given, (list, tuple)):
+        _require_unmasked(owner, given)
+        return given
     if isinstance(given, _AS_IT_IS) or hasattr(given, "tocsr"):
         return given
     if isinstance(given, np.ndarray):
@@ -72,6 +75,19 @@ def _way_of(given: Any) -> str:
     if hasattr(given, "detach"):
         return ", with .detach().float().cpu().numpy()"
     return f", with .{'get' if hasattr(given, 'get') else 'to_numpy'}()" if hasattr(given, "get") or hasattr(given, "to_numpy") else ""
+
+
+def _require_unmasked(owner: Any, items: Any) -> None:
+    """Refuse a list, or list of lists, with masked arrays in it, as which their masks would be lost."""
+    if not items or not isinstance(items[0], (list, tuple, np.ndarray)):
+        return
+    for item in items:
+        if type(item) is np.ndarray:
+            continue
+        if isinstance(item, np.ndarray):
+            _unmasked(owner, item)
+        elif isinstance(item, (list, tuple)):
+            _require_unmasked(owner, item)
 
 
 def _unmasked(owner: Any, given: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import Seed, checked
 from .random import AUTO_SEED, choose_seed
 from .shape import Shape, size_of
 from .twister import Twister
@@ -204,12 +205,14 @@ class RandomInitializer(Initializer):
 # ---- public functions ----------------------------------------------------------------------------
 
 
+@checked
 def constant(value: float) -> Initializer:
     """Fill with one number."""
     return ConstantInitializer(value)
 
 
-def uniform(scale: float, seed: int | None = None) -> Initializer:
+@checked
+def uniform(scale: float, seed: Seed | None = None) -> Initializer:
     """Draw uniformly from [-*scale*, *scale*].
 
     Args:
@@ -226,7 +229,8 @@ def uniform(scale: float, seed: int | None = None) -> Initializer:
     return _random("uniform", scale, seed=seed)
 
 
-def normal(scale: float, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+@checked
+def normal(scale: float, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     """Draw from the normal distribution of mean 0 and standard deviation *scale*; the fans do not matter.
 
     Args:
@@ -244,7 +248,8 @@ def normal(scale: float, output_rank: int = INFER_RANK, filter_rank: int = INFER
     return _random("normal", scale, output_rank, filter_rank, seed)
 
 
-def xavier(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+@checked
+def xavier(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     """Draw uniformly from ±scale·sqrt(3 / fan_in).
 
     Args:
@@ -263,7 +268,8 @@ def xavier(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = I
     return _random("xavier", scale, output_rank, filter_rank, seed)
 
 
-def glorot_uniform(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+@checked
+def glorot_uniform(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     """Draw uniformly from ±scale·sqrt(6 / (fan_in + fan_out)): the default of most layers.
 
     Args:
@@ -284,7 +290,8 @@ def glorot_uniform(scale: float = 1, output_rank: int = INFER_RANK, filter_rank:
     return _random("glorot_uniform", scale, output_rank, filter_rank, seed)
 
 
-def glorot_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+@checked
+def glorot_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     """Draw from the normal distribution of standard deviation scale·sqrt(2 / (fan_in + fan_out)).
 
     Args:
@@ -305,7 +312,8 @@ def glorot_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: 
     return _random("glorot_normal", scale, output_rank, filter_rank, seed)
 
 
-def he_uniform(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+@checked
+def he_uniform(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     """Draw uniformly from ±scale·sqrt(6 / fan_in): suits rectified linear units.
 
     Args:
@@ -326,7 +334,8 @@ def he_uniform(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int
     return _random("he_uniform", scale, output_rank, filter_rank, seed)
 
 
-def he_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+@checked
+def he_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     """Draw from the normal distribution of standard deviation scale·sqrt(2 / fan_in): suits rectified linear units.
 
     Args:
@@ -347,7 +356,8 @@ def he_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int 
     return _random("he_normal", scale, output_rank, filter_rank, seed)
 
 
-def truncated_normal(stdev: float, seed: int | None = None) -> Initializer:
+@checked
+def truncated_normal(stdev: float, seed: Seed | None = None) -> Initializer:
     """Draw from a normal distribution of mean 0 that is cut off at ±2·\\ *stdev*; what is left spreads 0.88·\\ *stdev*.
 
     Args:
@@ -364,6 +374,7 @@ def truncated_normal(stdev: float, seed: int | None = None) -> Initializer:
     return _random("truncated_normal", stdev, seed=seed)
 
 
+@checked
 def bilinear(kernel_width: int, kernel_height: int) -> Initializer:
     """Fill with filters of bilinear interpolation, for a transposed convolution that scales images up.
 
@@ -382,6 +393,7 @@ def bilinear(kernel_width: int, kernel_height: int) -> Initializer:
     return BilinearInitializer(kernel_width, kernel_height)
 
 
+@checked
 def initializer_with_rank(initializer: Initializer, output_rank: int | None = None, filter_rank: int | None = None) -> Initializer:
     """Give an initialiser the ranks that it was made without.
 
@@ -405,5 +417,5 @@ def _rank(rank: int | None) -> int:
     return INFER_RANK if rank is None else rank
 
 
-def _random(kind: str, scale: float, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: int | None = None) -> Initializer:
+def _random(kind: str, scale: float, output_rank: int = INFER_RANK, filter_rank: int = INFER_RANK, seed: Seed | None = None) -> Initializer:
     return RandomInitializer(kind, scale, output_rank, filter_rank, AUTO_SEED if seed is None else seed)

@@ -36,6 +36,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from .arguments import checked
 from .shape import InferredDimension, Shape, broadcast, size_of
 from .spec import Spec, merge_axes, merge_dtypes
 
@@ -348,10 +349,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def operator(*samples: Sample) -> Callable[[F], F]:
-    """Mark a function as the public face of an operator, with the samples that the generic tests run."""
+    """Mark a function as the public face of an operator, with the samples that the generic tests run.
+
+    Its arguments are :func:`~cntk.core.arguments.checked`.
+    """
 
     def mark(function: F) -> F:
-        function.samples = samples  # type: ignore[attr-defined]
-        return function
+        public = checked(function)
+        public.samples = samples  # type: ignore[attr-defined]
+        return public
 
     return mark

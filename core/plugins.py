@@ -5,16 +5,21 @@ the same hooks.  Two environment variables steer the others:
 
 * ``CNTK_PLUGINS=a,b`` loads, of the plugins of other distributions, only these (none when empty);
 * ``CNTK_STRICT_PLUGINS=1`` raises the error of a broken plugin instead of going on without it.
+
+What is wrong with one distribution stops nothing else: it is left out and named, be it a plugin or the file that lists its plugins.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any
 
 import pluggy
@@ -24,6 +29,10 @@ from .registry import Registry
 
 GROUP = "cntk"
 DISTRIBUTION = "opencntk"
+ENTRY_POINTS = "entry_points.txt"
+
+SLOW = 2.0
+"""Seconds after which a plugin that is being loaded is named, as nobody could tell else what ``import cntk`` waits for."""
 
 ops = Registry("op")
 kernels = Registry("kernel", stacked=True)
@@ -63,6 +72,9 @@ class PluginRecord:
         state: ``'loaded'``, ``'broken'`` or ``'blocked'`` (by ``CNTK_PLUGINS``).
         error: what went wrong, for a broken one.
         provides: names it registered, by hook.
+        seconds: how long it took to load.
+
+    A distribution whose plugins cannot be listed has a record too, under the name of the file, with its folder as *value*.
     """
 
     name: str
@@ -72,6 +84,7 @@ class PluginRecord:
     state: str
     error: str = ""
     provides: dict[str, list[str]] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 records: list[PluginRecord] = []
@@ -85,12 +98,33 @@ def load_plugins(found: Iterable[EntryPoint] | None = None) -> None:
     Args:
         found: entry points to load instead of the installed ones.
     """
-    points = entry_points(group=GROUP) if found is None else found
+    points = _installed() if found is None else found
     known = {(record.name, record.value) for record in records}
     for point in sorted(points, key=lambda p: (_distribution(p)[0] != DISTRIBUTION, p.name)):
         if (point.name, point.value) not in known:
             known.add((point.name, point.value))
             _load(point)
+
+
+def _installed() -> Iterable[EntryPoint]:
+    try:
+        return entry_points(group=GROUP)
+    except Exception:
+        return list(_readable())
+
+
+def _readable() -> Iterator[EntryPoint]:
+    """The plugins of those distributions whose plugins can be listed; the others are recorded and named."""
+    for distribution in distributions():
+        try:
+            yield from distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            name, version = _name_and_version(distribution)
+            folder = str(getattr(distribution, "_path", "an unknown place"))
+            records.append(PluginRecord(ENTRY_POINTS, name, version, folder, "broken", _said(error)))
+            _tell(f"{ENTRY_POINTS} of {name} {version} in {folder} cannot be read: {_said(error)}; {_remedy(name)}")
+            if _strict():
+                raise
 
 
 def _load(point: EntryPoint) -> None:
@@ -100,17 +134,60 @@ def _load(point: EntryPoint) -> None:
     if distribution != DISTRIBUTION and not _allowed(point.name):
         record.state = "blocked"
         return
+    named = f"plugin '{point.name}' of {distribution} {version} ({point.value})"
     try:
-        register_plugin(point.load(), point.name, record)
-    except Exception as error:
-        record.state, record.error = "broken", f"{type(error).__name__}: {' '.join(str(error).split())}"
-        if os.environ.get("CNTK_STRICT_PLUGINS") == "1":
+        with _timed(record, named):
+            register_plugin(point.load(), point.name, record)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin that says sys.exit() ends itself and not the program that imports cntk
+        record.state, record.error = "broken", _said(error)
+        if _strict() and isinstance(error, Exception):
             raise
-        print(
-            f"cntk: plugin '{point.name}' of {distribution} {version} ({point.value}) is broken and left out: {record.error}; "
-            f"mend it, or remove it with: pip uninstall {distribution}",
-            file=sys.stderr,
-        )
+        if _strict():
+            raise ImportError(f"{named} is broken: {record.error}") from error
+        _tell(f"{named} is broken and left out: {record.error}; {_remedy(distribution)}")
+
+
+@contextmanager
+def _timed(record: PluginRecord, named: str) -> Iterator[None]:
+    """Note how long a plugin takes, and name it while it is slow; built-in ones have no need of it."""
+    if record.distribution == DISTRIBUTION:
+        yield
+        return
+    begun = time.perf_counter()
+    watch = threading.Timer(SLOW, _tell, [f"{named} takes more than {SLOW:g} seconds to load; CNTK_PLUGINS= loads none of others"])
+    watch.daemon = True
+    with suppress(RuntimeError):  # no further thread may be started
+        watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+        record.seconds = time.perf_counter() - begun
+
+
+def _said(error: BaseException) -> str:
+    """An error in one line."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "(its message cannot be had)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _remedy(distribution: str) -> str:
+    return f"mend it, or remove it with: pip uninstall {distribution}"
+
+
+def _strict() -> bool:
+    return os.environ.get("CNTK_STRICT_PLUGINS") == "1"
+
+
+def _tell(what: str) -> None:
+    with suppress(OSError, ValueError):  # where nobody reads it, or the stream is closed
+        if sys.stderr is not None:
+            print(f"cntk: {what}", file=sys.stderr)
 
 
 def register_plugin(plugin: Any, name: str, record: PluginRecord | None = None) -> None:
@@ -132,7 +209,7 @@ def register_plugin(plugin: Any, name: str, record: PluginRecord | None = None) 
                     implementation.function(_register_function(registry, owner, provided))
             if provided and record is not None:
                 record.provides[hook] = provided
-    except Exception:
+    except BaseException:
         unregister_plugin(owner)
         if record is not None:
             record.provides.clear()
@@ -162,7 +239,12 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
 
 @cache
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
-    return distribution.name, distribution.version  # each parses the metadata
+    try:
+        name, version = distribution.name, distribution.version  # each parses the metadata
+    except Exception:
+        name = version = ""
+    folder = getattr(distribution, "_path", None)
+    return name or (folder.name.partition("-")[0] if folder is not None else "unknown"), version or "?"
 
 
 def _allowed(name: str) -> bool:

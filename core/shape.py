@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 
 Shape = tuple[int, ...]
+
+MOST_AXES = 64
+"""As many as arrays of NumPy may have."""
 
 InferredDimension = -1
 """A dimension that the graph fills in when it learns it (``Parameter((-1, 10))``)."""
@@ -19,18 +23,33 @@ FreeDimension = -3
 
 
 def as_shape(shape: float | Iterable[float]) -> Shape:
-    """Return *shape* as a tuple of ints; a number is a shape of one axis, and whole floats will do."""
+    """Return *shape* as a tuple of ints; a number is a shape of one axis, and whole floats will do.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: a dimension is negative and neither inferred nor free, or no memory has so many elements.
+    """
     try:
-        given = (shape,) if isinstance(shape, (int, float, np.integer, np.floating)) else tuple(shape)
+        if isinstance(shape, _NO_SHAPES):
+            raise TypeError
+        given = (shape,) if isinstance(shape, (int, float, np.integer, np.floating)) else tuple(islice(shape, MOST_AXES + 1))
         dims = tuple(int(dim) for dim in given)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r}") from None
+        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r:.80}") from None
+    if len(dims) > MOST_AXES:
+        raise ValueError(f"a shape has at most {MOST_AXES} axes, got {shape!r:.80}")
+    if size_of([dim for dim in dims if dim > 0]) >= _ELEMENTS:
+        raise ValueError(f"a shape of 2**56 elements or more is larger than any memory, got one of {len(dims)} axes")
     for dim, number in zip(dims, given, strict=True):
         if dim != number:
             raise TypeError(f"a shape is made of whole numbers, got {number!r} in {shape!r}; use // where sizes are divided")
         if dim < 0 and dim not in (InferredDimension, FreeDimension):
             raise ValueError(f"shape {dims}: {dim} is no dimension; use a size, InferredDimension (-1) or FreeDimension (-3)")
     return dims
+
+
+_NO_SHAPES = (str, bytes, bytearray, dict, set, frozenset)
+_ELEMENTS = 2**56
 
 
 def is_concrete(shape: Shape | None) -> bool:

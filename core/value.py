@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import checked
 from .csr import csr_matrix_of
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
@@ -222,6 +223,7 @@ class Value(SharedArrayMixin):
     Value([2 x 3], CPU)
     """
 
+    @checked
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: DeviceDescriptor | None = None) -> None:
         batch = getattr(batch, "value_to_feed", batch)
         if not isinstance(batch, NDArrayView):
@@ -315,6 +317,7 @@ class Value(SharedArrayMixin):
         return value_for(var, data, seq_starts, device, read_only)
 
     @staticmethod
+    @checked
     def one_hot(batch: Any, num_classes: Any, dtype: Any = None, device: DeviceDescriptor | None = None) -> Value:
         """One-hot vectors, sparse: of a list of class numbers one sample each, of a list of lists one sequence each.
 
@@ -327,6 +330,8 @@ class Value(SharedArrayMixin):
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
         """
         shape = as_shape(num_classes)
+        if not shape or shape[-1] < 1:
+            raise ValueError(f"Value.one_hot: num_classes must be a number of classes, or a shape that ends with it, got {num_classes!r}")
         batch = as_data("Value.one_hot", batch)
         if not isinstance(batch, (list, np.ndarray)) or not len(batch):
             raise ValueError(f"Value.one_hot: expected a list of class numbers, or of lists of these, got {batch!r:.80}")

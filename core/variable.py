@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import checked
 from .axis import Axes, Axis, format_axes
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
@@ -372,6 +373,7 @@ class Parameter(_Holder):
 
     kind = "Parameter"
 
+    @checked
     def __init__(
         self, shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
     ) -> None:
@@ -410,6 +412,7 @@ class Constant(_Holder):
 
     kind = "Constant"
 
+    @checked
     def __init__(
         self, value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
     ) -> None:
@@ -497,6 +500,7 @@ class Literal(Constant):
         return self.backend.asarray(self.given, self.dtype)
 
 
+@checked
 def input_variable(
     shape: Any,
     dtype: Any = None,
@@ -532,6 +536,7 @@ def input_variable(
     return Input(spec, name, needs_gradient=needs_gradient)
 
 
+@checked
 def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> Placeholder:
     """Declare a placeholder: a variable that a call, ``replace_placeholders`` or ``clone`` binds later.
 
@@ -550,6 +555,7 @@ def _shape_or_unknown(shape: Any) -> Shape | None:
     return None if shape is None or shape == (UnknownDimension,) else as_shape(shape)
 
 
+@checked
 def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Parameter:
     """Create a :class:`Parameter`; an array given as *init* keeps its floating-point type where *dtype* is None.
 
@@ -559,6 +565,7 @@ def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: De
     return Parameter(shape, init, _float_type_of(init) if dtype is None else dtype, device, name)
 
 
+@checked
 def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Constant:
     """Create a :class:`Constant`; an array given as *value* keeps its floating-point type where *dtype* is None.
 

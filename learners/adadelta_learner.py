@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
-from .numerics import complement, positive
+from .numerics import positive
 from .options import LearnerOptions
 from .schedules import ScheduleLike, learning_parameter_schedule_per_sample
 
@@ -29,7 +30,7 @@ class AdaDelta(Learner):
         self._epsilon = epsilon
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
-        return self._rho, complement(self._rho, dtype), positive(self._epsilon, dtype), self.rate
+        return self._rho, 1.0 - self._rho, positive(self._epsilon, dtype), self.rate
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (squares, steps), t = states, work[0]
@@ -52,6 +53,7 @@ class AdaDelta(Learner):
         xp.subtract(w, g, out=w)
 
 
+@checked
 def adadelta(
     parameters: Iterable[Parameter],
     lr: ScheduleLike = DEFAULT_LEARNING_RATE,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from ..core.sums import mean
 from .learner import Learner
 from .numerics import positive
@@ -48,6 +49,7 @@ class AdaGrad(Learner):
         xp.subtract(w, g, out=w)
 
 
+@checked
 def adagrad(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
-from .numerics import complement, positive
+from .numerics import positive
 from .options import LearnerOptions
 from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
 
@@ -58,9 +59,9 @@ class Adam(Learner):
         return 1.0 - self.momentum**self.updates or math.nan
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
-        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
-        fresh = complement(self.variance_momentum, dtype)
-        return self.momentum, gain, self.variance_momentum, fresh, positive(self._epsilon, dtype), self.corrected_rate
+        gain = 1.0 - self.momentum if self._unit_gain else 1.0
+        decay = self.variance_momentum
+        return self.momentum, gain, decay, 1.0 - decay, positive(self._epsilon, dtype), self.corrected_rate
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (mean, variance), t = states, work[0]
@@ -100,6 +101,7 @@ class Adamax(Adam):
         xp.subtract(w, t, out=w)
 
 
+@checked
 def adam(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

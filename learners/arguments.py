@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import shown
+from ..core.foreign import as_data
 from ..core.sparse import RowSparse
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ def checked_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]
     """
     if hasattr(parameters, "shape"):
         raise TypeError(f"parameters: expected a list of parameters, got {parameters!r}; put it in a list")
+    if not isinstance(parameters, Iterable):
+        raise TypeError(f"parameters: expected a list of parameters, such as model.parameters, got {shown(parameters)}")
     found = tuple(parameters)
     if not found:
         raise ValueError("parameters: expected at least one parameter, got none")
@@ -47,7 +51,7 @@ def checked_gradient(parameter: Parameter, gradient_values: Mapping[Parameter, A
         own = RowSparse(gradient.shape, parameter.dtype)
         own.set(gradient.rows, parameter.backend.asarray(gradient.values, parameter.dtype))
         return own
-    array = parameter.backend.asarray(gradient, parameter.dtype)
+    array = parameter.backend.asarray(as_data(f"update: the gradient of {parameter!r}", gradient), parameter.dtype)
     given = tuple(array.shape)
     while len(given) > len(parameter.shape) and given[0] == 1:
         given = given[1:]

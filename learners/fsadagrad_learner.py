@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
-from .numerics import complement
 from .options import LearnerOptions
 from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
 
@@ -48,9 +48,9 @@ class FSAdaGrad(Learner):
         self.smoothed_count = decay * self.smoothed_count + (1.0 - decay) * count
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
-        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
-        fresh = complement(self.variance_momentum, dtype)
-        return self.momentum, gain, self.variance_momentum, fresh, math.sqrt(self.smoothed_count), LARGEST_SCALE, self.rate
+        gain = 1.0 - self.momentum if self._unit_gain else 1.0
+        decay = self.variance_momentum
+        return self.momentum, gain, decay, 1.0 - decay, math.sqrt(self.smoothed_count), LARGEST_SCALE, self.rate
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (mean_square, v), t = states, work[0]
@@ -70,6 +70,7 @@ class FSAdaGrad(Learner):
         xp.subtract(w, t, out=w)
 
 
+@checked
 def fsadagrad(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

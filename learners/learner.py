@@ -115,7 +115,10 @@ class Learner:
             self.rate = rate / (reference or count)
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
-        """The numbers of this update's formula for parameters of a type: those that :meth:`step` uses and a kernel is given."""
+        """The numbers of this update's formula for parameters of a type: those that :meth:`step` uses and a kernel is given.
+
+        They are computed in double precision and rounded once, where they meet the arrays.
+        """
         return ()
 
     def row_coefficients(self, dtype: Any) -> tuple[float, ...]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
-from .numerics import complement
 from .options import LearnerOptions
 from .schedules import ScheduleLike
 
@@ -35,11 +35,11 @@ class MomentumSGD(Learner):
         self.momentum = self.momentum_of(self._momentum_schedule, count)
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
-        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        gain = 1.0 - self.momentum if self._unit_gain else 1.0
         return self.momentum, gain * self.rate
 
     def row_coefficients(self, dtype: Any) -> tuple[float, ...]:
-        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        gain = 1.0 - self.momentum if self._unit_gain else 1.0
         return self.momentum, gain, self.rate
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
@@ -53,13 +53,14 @@ class MomentumSGD(Learner):
     def step_rows(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
         (v,) = states
         if self._unit_gain:
-            xp.multiply(g, complement(self.momentum, w.dtype), out=g)
+            xp.multiply(g, 1.0 - self.momentum, out=g)
         xp.multiply(v, self.momentum, out=v)
         xp.add(v, g, out=v)
         xp.multiply(v, self.rate, out=g)
         xp.subtract(w, g, out=w)
 
 
+@checked
 def momentum_sgd(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
-from .numerics import complement
 from .options import LearnerOptions
 from .schedules import ScheduleLike
 
@@ -35,7 +35,7 @@ class Nesterov(Learner):
         self.momentum = self.momentum_of(self._momentum_schedule, count)
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
-        gain = complement(self.momentum, dtype) if self._unit_gain else 1.0
+        gain = 1.0 - self.momentum if self._unit_gain else 1.0
         return self.momentum, gain * self.rate
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
@@ -49,6 +49,7 @@ class Nesterov(Learner):
         xp.subtract(w, g, out=w)
 
 
+@checked
 def nesterov(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -122,8 +122,14 @@ class LearnerOptions:
         """A schedule of the learner's own for the argument called *what*.
 
         Raises:
-            ValueError: *value* is neither a schedule nor a number nor a list.
+            ValueError: *value* is neither a schedule nor a number nor a list, or it is a momentum outside 0 … 1.
         """
+        schedule = self._own_schedule(value, what)
+        if "momentum" in what and not all(0 <= momentum <= 1 for momentum in schedule.values):
+            raise ValueError(f"{what}: expected numbers from 0 to 1, got {schedule!r}")
+        return schedule
+
+    def _own_schedule(self, value: ScheduleLike, what: str) -> TrainingParameterSchedule[float]:
         reference = self.reference_minibatch_size
         if isinstance(value, TrainingParameterSchedule):
             schedule = value.copy()

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from ..core.sums import mean
 from .learner import Learner
-from .numerics import complement, positive
+from .numerics import positive
 from .options import LearnerOptions
 from .schedules import ScheduleLike
 
@@ -53,7 +54,7 @@ class RMSProp(Learner):
 
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
         first_step = FIRST_STEP if self.updates == 1 else 0.0
-        averages = self._gamma, complement(self._gamma, dtype), positive(FLOOR, dtype)
+        averages = self._gamma, 1.0 - self._gamma, positive(FLOOR, dtype)
         return first_step, *averages, self._inc, self._dec, self._max, self._min, self.rate, self._need_ave_multiplier
 
     def step(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any]) -> None:
@@ -102,6 +103,7 @@ def _check(gamma: float, inc: float, dec: float, max: float, min: float) -> None
             raise ValueError(f"rmsprop: {name} must be {expected}, got {given!r}")
 
 
+@checked
 def rmsprop(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

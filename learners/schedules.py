@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, unique
 from typing import Any, Generic, TypeVar
 
+from ..core.arguments import checked
 from ..core.source import warn_user
 
 IGNORE = 0
@@ -86,6 +87,8 @@ class TrainingParameterSchedule(Generic[Number]):
         """What a value refers to: ``'minibatch'`` or ``'<n> samples'``."""
         return "minibatch" if self.minibatch_size == IGNORE else f"{self.minibatch_size} samples"
 
+    __iter__ = None  # it goes on for ever, and Python would take __getitem__ for a sequence's
+
     def __getitem__(self, index: int) -> Number:
         if index < 0:
             raise ValueError(f"schedule: the index is a number of samples or sweeps seen, and so at least 0; got {index}")
@@ -130,6 +133,7 @@ class TrainingParameterSchedule(Generic[Number]):
         return f"TrainingParameterSchedule({pairs} per {self.unit}, epochs of {epoch})"
 
 
+@checked
 def learning_parameter_schedule(
     schedule: ScheduleLike, minibatch_size: int | None = None, epoch_size: int | None = None
 ) -> TrainingParameterSchedule[float]:
@@ -158,6 +162,7 @@ def learning_parameter_schedule(
     return TrainingParameterSchedule(_pairs(schedule, epoch_size), epoch_size or FULL_DATA_SWEEP, minibatch_size or IGNORE, explicit)
 
 
+@checked
 def learning_parameter_schedule_per_sample(schedule: ScheduleLike, epoch_size: int | None = None) -> TrainingParameterSchedule[float]:
     """A schedule whose values refer to one sample; arguments as in :func:`learning_parameter_schedule`.
 
@@ -168,6 +173,7 @@ def learning_parameter_schedule_per_sample(schedule: ScheduleLike, epoch_size: i
     return learning_parameter_schedule(schedule, 1, epoch_size)
 
 
+@checked
 def momentum_schedule(
     momentum: ScheduleLike, epoch_size: int | None = None, minibatch_size: int | None = None
 ) -> TrainingParameterSchedule[float]:
@@ -182,6 +188,7 @@ def momentum_schedule(
     return learning_parameter_schedule(momentum, minibatch_size, epoch_size)
 
 
+@checked
 def momentum_schedule_per_sample(momentum: ScheduleLike, epoch_size: int | None = None) -> TrainingParameterSchedule[float]:
     """A schedule for a momentum that refers to one sample: it becomes ``momentum ** m`` for a minibatch of *m* samples.
 
@@ -192,6 +199,7 @@ def momentum_schedule_per_sample(momentum: ScheduleLike, epoch_size: int | None 
     return learning_parameter_schedule(momentum, 1, epoch_size)
 
 
+@checked
 def momentum_as_time_constant_schedule(momentum: ScheduleLike, epoch_size: int | None = None) -> TrainingParameterSchedule[float]:
     """A schedule for a momentum, given by time constants.
 
@@ -218,6 +226,7 @@ def momentum_as_time_constant_schedule(momentum: ScheduleLike, epoch_size: int |
     return learning_parameter_schedule_per_sample(momentum, epoch_size).transform(_decay_per_sample)
 
 
+@checked
 def learning_rate_schedule(lr: ScheduleLike, unit: UnitType | str, epoch_size: int | None = None) -> TrainingParameterSchedule[float]:
     """A schedule for a learning rate that names its unit (an older form of :func:`learning_parameter_schedule`).
 
@@ -236,6 +245,7 @@ def learning_rate_schedule(lr: ScheduleLike, unit: UnitType | str, epoch_size: i
     return training_parameter_schedule(lr, unit, epoch_size)
 
 
+@checked
 def training_parameter_schedule(
     schedule: ScheduleLike, unit: UnitType | str = UnitType.minibatch, epoch_size: int | None = None
 ) -> TrainingParameterSchedule[float]:
@@ -252,6 +262,7 @@ def training_parameter_schedule(
     return learning_parameter_schedule(schedule, 1 if UnitType(unit) is UnitType.sample else IGNORE, epoch_size)
 
 
+@checked
 def minibatch_size_schedule(schedule: Any, epoch_size: int | None = 1) -> TrainingParameterSchedule[int]:
     """A schedule for the size of minibatches.
 
@@ -289,12 +300,12 @@ def _pairs(schedule: Any, epoch_size: int | None) -> list[tuple[int, float]]:
     if isinstance(schedule, (int, float)):
         if epoch_size is not None:
             warn_user("a schedule of a single number has no use for epoch_size; it is ignored", RuntimeWarning)
-        return [(1, float(schedule))]
+        schedule = [schedule]
     if not isinstance(schedule, list):
         raise ValueError(f"schedule: expected a number (int or float) or a list, got {type(schedule).__name__}")
     try:
         return [(item[0], float(item[1])) if isinstance(item, tuple) else (1, float(item)) for item in schedule]
-    except (IndexError, TypeError) as error:
+    except (IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"schedule: expected numbers or (count, value) pairs, got {schedule!r}") from error
 
 

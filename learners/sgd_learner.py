@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import checked
 from .learner import Learner
 from .options import LearnerOptions
 from .schedules import ScheduleLike
@@ -27,6 +28,7 @@ class SGD(Learner):
         xp.subtract(w, g, out=w)
 
 
+@checked
 def sgd(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,

@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,24 +18,25 @@ from . import loops_report
 
 @dataclass(frozen=True)
 class Part:
-    """A library that something here can use: the module to look for, what it is for, and what to hand to ``pip install``."""
+    """A library that something here can use: the module to look for, its distribution, what it is for, and what to ``pip install``."""
 
     module: str
+    distribution: str
     purpose: str
     install: str
 
 
 PARTS = (
-    Part("scipy", "faster products with sparse data, and results as its matrices", "scipy"),
-    Part("numba", "compiled loops on the CPU", "numba"),
-    Part("mpi4py", "training on several workers", "opencntk[mpi]"),
-    Part("tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
-    Part("mlflow", "logging to MLflow", "opencntk[mlflow]"),
-    Part("PIL", "reading images", "opencntk[image]"),
-    Part("pyarrow", "reading Parquet files", "opencntk[parquet]"),
-    Part("rich", "progress bars", "opencntk[rich]"),
-    Part("matplotlib", "pictures in the examples", "opencntk[demo]"),
-    Part("sklearn", "data for the examples", "opencntk[demo]"),
+    Part("scipy", "scipy", "faster products with sparse data, and results as its matrices", "scipy"),
+    Part("numba", "numba", "compiled loops on the CPU", "numba"),
+    Part("mpi4py", "mpi4py", "training on several workers", "opencntk[mpi]"),
+    Part("tensorboard", "tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
+    Part("mlflow", "mlflow", "logging to MLflow", "opencntk[mlflow]"),
+    Part("PIL", "pillow", "reading images", "opencntk[image]"),
+    Part("pyarrow", "pyarrow", "reading Parquet files", "opencntk[parquet]"),
+    Part("rich", "rich", "progress bars", "opencntk[rich]"),
+    Part("matplotlib", "matplotlib", "pictures in the examples", "opencntk[demo]"),
+    Part("sklearn", "scikit-learn", "data for the examples", "opencntk[demo]"),
 )
 
 
@@ -56,7 +57,10 @@ def run(arguments: Sequence[str]) -> int:
     _section("backends", [f"{name}: {why or 'ready, ' + described}" for name, (why, described) in backends.items()])
     _section("compiled loops", loops_report.lines())
     _section("optional parts", _parts())
-    _section("broken plugins", [f"{record.name} of {record.distribution}: {record.error}" for record in broken] or ["none"])
+    _section(
+        "broken plugins", [f"{record.name} of {record.distribution} ({record.value}): {record.error}" for record in broken] or ["none"]
+    )
+    _section("plugins of others", _plugins() or ["none"])
     return 1 if broken or any(why for why, _ in backends.values()) else 0
 
 
@@ -101,10 +105,22 @@ def _backends() -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _parts() -> Iterator[str]:
-    distributions = packages_distributions()
     for part in PARTS:
         if find_spec(part.module) is None:
             yield f"{part.module:12} missing  for {part.purpose}; mend with: pip install '{part.install}'"
         else:
-            installed = distributions.get(part.module, [])
-            yield f"{part.module:12} {version(installed[0]) if installed else 'there':8} for {part.purpose}"
+            yield f"{part.module:12} {_version(part.distribution):8} for {part.purpose}"
+
+
+def _plugins() -> list[str]:
+    """What else was loaded, the slowest first."""
+    loaded = [record for record in plugins.records if record.state == "loaded" and record.distribution != plugins.DISTRIBUTION]
+    slowest = sorted(loaded, key=lambda record: -record.seconds)
+    return [f"{record.name} of {record.distribution} {record.version}: loaded in {record.seconds:.3f} s" for record in slowest]
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except (PackageNotFoundError, KeyError, ValueError):  # installed in another way, or with damaged metadata
+        return "there"

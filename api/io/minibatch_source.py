@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cntk.core.arguments import Count, checked
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 from cntk.logging.report import TraceLevel
 from cntk.readers.bundle import Bundle
@@ -49,11 +50,12 @@ class MinibatchSource:
         TypeError: something that is no deserializer.
     """
 
+    @checked
     def __init__(
         self,
         deserializers: Any,
-        max_samples: int = INFINITELY_REPEAT,
-        max_sweeps: int = INFINITELY_REPEAT,
+        max_samples: Count = INFINITELY_REPEAT,
+        max_sweeps: Count = INFINITELY_REPEAT,
         randomization_window_in_chunks: int = DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS,
         randomization_window_in_samples: int = 0,
         randomization_seed: int = 0,
@@ -114,6 +116,8 @@ class MinibatchSource:
             RuntimeError: there is none.
         """
         return stream_called(name, self._streams)
+
+    __iter__ = None  # streams have names and not numbers
 
     def __getitem__(self, name: str) -> StreamInformation:
         return self.stream_info(name)

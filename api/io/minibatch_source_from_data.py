@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.arguments import Count, checked, mapping
 from cntk.core.axis import Axis
 from cntk.core.foreign import as_data
 from cntk.core.types import VariableType, as_type
@@ -41,8 +42,9 @@ class MinibatchSourceFromData(UserMinibatchSource):
     {}
     """
 
-    def __init__(self, data_streams: Mapping[str, Any], max_samples: int = INFINITELY_REPEAT) -> None:
-        if not data_streams:
+    @checked
+    def __init__(self, data_streams: Mapping[str, Any], max_samples: Count = INFINITELY_REPEAT) -> None:
+        if not mapping("MinibatchSourceFromData", "data_streams", data_streams):
             raise ValueError("MinibatchSourceFromData: no streams are given; say dict(name=data) or dict(name=(data, type))")
         self._data: dict[str, Any] = {}
         self._types: dict[str, VariableType] = {}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk.core.arguments import checked
 from cntk.variables import Record
 
 
+@checked
 def StreamDef(
     field: str | None = None,
     shape: Any = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk.core.arguments import checked
 from cntk.internal import sanitize_2d_number, sanitize_range
 from cntk.readers.image.color import Color
 from cntk.readers.image.crop import Crop
@@ -17,6 +18,7 @@ from cntk.readers.image.scale import Scale
 __all__ = ["color", "crop", "mean", "scale"]
 
 
+@checked
 def crop(
     crop_type: str = "center",
     crop_size: Any = 0,
@@ -47,11 +49,18 @@ def crop(
     >>> C.io.transforms.crop("randomside", side_ratio=(0.5, 1), jitter_type="uniratio").side_ratio
     (0.5, 1)
     """
-    width, height = sanitize_2d_number(crop_size)
+    width, height = (_pixels(size) for size in sanitize_2d_number(crop_size))
     ranges = sanitize_range(side_ratio), sanitize_range(area_ratio), sanitize_range(aspect_ratio)
-    return Crop(crop_type, (int(width), int(height)), *ranges, jitter_type)
+    return Crop(crop_type, (width, height), *ranges, jitter_type)
 
 
+def _pixels(size: float) -> int:
+    if not abs(size) < 2**31:
+        raise ValueError(f"crop: crop_size must be a number of pixels, got {size!r}")
+    return int(size)
+
+
+@checked
 def scale(width: int, height: int, channels: int, interpolations: str = "linear", scale_mode: str = "fill", pad_value: int = -1) -> Scale:
     """Bring each image to one size.
 
@@ -76,6 +85,7 @@ def scale(width: int, height: int, channels: int, interpolations: str = "linear"
     return Scale(width, height, channels, interpolations, scale_mode, pad_value)
 
 
+@checked
 def mean(filename: str) -> Mean:
     """Subtract a mean image from each image.
 
@@ -92,6 +102,7 @@ def mean(filename: str) -> Mean:
     return Mean(filename)
 
 
+@checked
 def color(brightness_radius: float = 0.0, contrast_radius: float = 0.0, saturation_radius: float = 0.0) -> Color:
     """Change the colours of each image at random; values stay within 0 … 255.
 

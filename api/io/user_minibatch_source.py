@@ -53,6 +53,8 @@ class UserMinibatchSource:
         """
         return stream_called(name, self.stream_infos())
 
+    __iter__ = None  # streams have names and not numbers
+
     def __getitem__(self, name: str) -> StreamInformation:
         return self.stream_info(name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import Seed, checked
 from cntk.core.random import AUTO_SEED
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import activation_for
@@ -12,6 +13,7 @@ from cntk.layers.basic_blocks import identity
 from cntk.ops.functions import BlockFunction, Function
 
 
+@checked
 def Activation(activation: Any = default_override_or(identity), name: str = "") -> Function:
     """A layer that applies an activation function.
 
@@ -36,7 +38,8 @@ def Activation(activation: Any = default_override_or(identity), name: str = "") 
     return activate
 
 
-def Dropout(dropout_rate: float | None = None, keep_prob: float | None = None, seed: int = AUTO_SEED, name: str = "") -> Function:
+@checked
+def Dropout(dropout_rate: float | None = None, keep_prob: float | None = None, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """A layer that, in training, sets elements to 0 at random and scales the others up to make good for them.
 
     Args:
@@ -69,6 +72,7 @@ def Dropout(dropout_rate: float | None = None, keep_prob: float | None = None, s
     return drop
 
 
+@checked
 def Label(name: str) -> Function:
     """A layer that passes its input on and names it, so that ``model.<name>`` finds it.
 

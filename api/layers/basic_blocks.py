@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.core.nodes import Composite
 from cntk.default_options import default_override_or, get_default_override
 from cntk.ops.functions import BlockFunction, Function
@@ -23,6 +24,7 @@ def identity(keep: Any) -> Any:
     return ops.combine([keep])
 
 
+@checked
 def ForwardDeclaration(name: str = "forward_declaration") -> Any:
     """Declare a variable that is defined further on, to close a loop by hand.
 
@@ -45,6 +47,7 @@ def ForwardDeclaration(name: str = "forward_declaration") -> Any:
     return variable
 
 
+@checked
 def Stabilizer(steepness: float = 4, enable_self_stabilization: Any = default_override_or(True), name: str = "") -> Function:
     """A layer that multiplies its input by one learned, positive number, 1 at first.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from cntk import ops
 from cntk.axis import Axis
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
@@ -16,6 +17,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 
 
+@checked
 def Convolution(
     filter_shape: Any,
     num_filters: int | None = None,
@@ -191,6 +193,7 @@ def _filters_from_array(layer: str, init: Any, output_channels: tuple[int, ...],
     return init.reshape((*(output_channels or (1,)), 1, *filter_shape))
 
 
+@checked
 def Convolution1D(
     filter_shape: Any,
     num_filters: int | None = None,
@@ -235,6 +238,7 @@ def Convolution1D(
     )
 
 
+@checked
 def Convolution2D(
     filter_shape: Any,
     num_filters: int | None = None,
@@ -282,6 +286,7 @@ def Convolution2D(
     )
 
 
+@checked
 def Convolution3D(
     filter_shape: Any,
     num_filters: int | None = None,

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.core.arguments import checked
+from cntk.core.foreign import as_data
 from cntk.default_options import default_override_or, get_default_override, is_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for
@@ -15,6 +17,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant, Parameter
 
 
+@checked
 def Dense(
     shape: Any,
     activation: Any = default_override_or(identity),
@@ -78,6 +81,7 @@ def Dense(
     return dense
 
 
+@checked
 def Embedding(shape: Any = None, init: Any = default_override_or(glorot_uniform()), weights: Any = None, name: str = "") -> Function:
     """A layer that looks up vectors: x · E, for one-hot (or any) vectors x.
 
@@ -107,7 +111,7 @@ def Embedding(shape: Any = None, init: Any = default_override_or(glorot_uniform(
     else:
         if shape is not None or not is_default_override(init):
             raise ValueError("Embedding: weights are given, which tell shape and values; leave shape and init out")
-        E = Constant(np.asarray(weights), name="E")
+        E = Constant(np.asarray(as_data("Embedding", weights)), name="E")
 
     @BlockFunction("Embedding", name)
     def embed(x: Any) -> Any:

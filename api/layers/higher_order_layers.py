@@ -8,10 +8,12 @@ from functools import reduce
 from types import FunctionType
 from typing import Any
 
+from cntk.core.arguments import checked, shown
 from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
 
 
+@checked
 def Sequential(layers: Any, name: str = "") -> Any:
     """Chain functions: ``Sequential([f, g, h])(x)`` is ``h(g(f(x)))``.
 
@@ -32,12 +34,15 @@ def Sequential(layers: Any, name: str = "") -> Any:
     >>> f(np.array([[3]], dtype=np.float32))
     array([[9., 3.]], dtype=float32)
     """
+    if not isinstance(layers, (list, tuple)) and not callable(layers):
+        raise TypeError(f"Sequential: layers must be a list of layers and functions, got {shown(layers)}")
     if not isinstance(layers, list):
         return layers
-    chain = reduce(lambda f, g: f >> g, [Sequential(layer) for layer in layers], identity)
+    chain = reduce(lambda f, g: f >> g, [Sequential(layer) if isinstance(layer, list) else layer for layer in layers], identity)
     return named(chain, name)
 
 
+@checked
 def For(what_range: Iterable[Any], constructor: Callable[..., Any], name: str = "") -> Any:
     """Chain the layers that a Python function makes, one for each item of a range.
 
@@ -63,6 +68,7 @@ def For(what_range: Iterable[Any], constructor: Callable[..., Any], name: str = 
     return Sequential([constructor(item) if takes_item else constructor() for item in what_range], name)
 
 
+@checked
 def SequentialClique(functions: Iterable[Any], name: str = "") -> Function:
     """Chain functions, each of which gets the sum of the input and all results before it.
 
@@ -93,6 +99,7 @@ def SequentialClique(functions: Iterable[Any], name: str = "") -> Function:
     return named(clique, name)
 
 
+@checked
 def ResNetBlock(f: Any, name: str = "") -> Function:
     """Add a skip connection to a function: f(x) + x.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.core.dtypes import as_dtype
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import INFERRED
@@ -14,6 +15,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant, Parameter
 
 
+@checked
 def BatchNormalization(
     map_rank: Any = default_override_or(None),
     init_scale: Any = 1,
@@ -90,6 +92,7 @@ def BatchNormalization(
     return batch_normalize
 
 
+@checked
 def LayerNormalization(
     initial_scale: Any = 1, initial_bias: Any = 0, epsilon: Any = default_override_or(0.00001), name: str = ""
 ) -> Function:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.core.shape import UnknownDimension
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import per_axis
 from cntk.ops.functions import BlockFunction, Function
 
 
+@checked
 def MaxPooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = default_override_or(False), name: str = "") -> Function:
     """A layer that takes the largest value of each window.
 
@@ -36,6 +38,7 @@ def MaxPooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = defau
     return _pool(ops.MAX_POOLING, "MaxPooling", filter_shape, strides, get_default_override(MaxPooling, pad=pad), name)
 
 
+@checked
 def AveragePooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = default_override_or(False), name: str = "") -> Function:
     """A layer that takes the mean of each window; what reaches over the edge does not count.
 
@@ -61,6 +64,7 @@ def AveragePooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = d
     return _pool(ops.AVG_POOLING, "AveragePooling", filter_shape, strides, get_default_override(AveragePooling, pad=pad), name)
 
 
+@checked
 def GlobalMaxPooling(name: str = "") -> Function:
     """A layer that takes the largest value of each channel.
 
@@ -78,6 +82,7 @@ def GlobalMaxPooling(name: str = "") -> Function:
     return _pool(ops.MAX_POOLING, "GlobalMaxPooling", (UnknownDimension,), 1, False, name)
 
 
+@checked
 def GlobalAveragePooling(name: str = "") -> Function:
     """A layer that takes the mean of each channel.
 
@@ -113,6 +118,7 @@ def _window(layer: str, filter_shape: tuple[int, ...], strides: Any, pad: Any) -
     return per_axis(layer, "strides", strides, rank), per_axis(layer, "pad", pad, rank)
 
 
+@checked
 def MaxUnpooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = False, name: str = "") -> Function:
     """A layer that undoes max pooling: puts each value where the maximum of its window was, 0 elsewhere.
 

@@ -9,15 +9,18 @@ import warnings
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
+from cntk.core.shape import as_shape
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
-from cntk.layers.arguments import INFERRED, activation_for, as_tuple
+from cntk.layers.arguments import INFERRED, activation_for
 from cntk.layers.basic_blocks import Stabilizer, identity
 from cntk.ops import sigmoid, tanh
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 
 
+@checked
 def RNNStep(
     shape: Any,
     cell_shape: Any = None,
@@ -57,6 +60,7 @@ def RNNStep(
     return _rnn_step(shape, cell_shape, activation, init, init_bias, stabilize, name)
 
 
+@checked
 def RNNUnit(
     shape: Any,
     cell_shape: Any = None,
@@ -92,6 +96,7 @@ def _rnn_step(shape: Any, cell_shape: Any, activation: Any, init: Any, init_bias
     return rnn_step
 
 
+@checked
 def GRU(
     shape: Any,
     cell_shape: Any = None,
@@ -169,6 +174,7 @@ def GRU(
     return BlockFunction("GRU", name)(gru if P is None else projected_gru)
 
 
+@checked
 def LSTM(
     shape: Any,
     cell_shape: Any = None,
@@ -250,8 +256,8 @@ def LSTM(
 
 def _sizes(block: str, shape: Any, cell_shape: Any) -> tuple[int, int]:
     """Dimensions of the result and of the cell."""
-    shape = as_tuple(shape)
-    cell = shape if cell_shape is None else as_tuple(cell_shape)
+    shape = as_shape(shape)
+    cell = shape if cell_shape is None else as_shape(cell_shape)
     if len(shape) != 1 or len(cell) != 1:
         raise ValueError(f"{block}: state and cell are vectors; shape must be an int or a tuple of one, got {shape}, and cell_shape {cell}")
     return shape[0], cell[0]

@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.basic_blocks import named
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Constant
 
+LONGEST_WINDOW = 2**16
+"""Steps of the largest :func:`PastValueWindow`."""
+
 STATES = "hcabdefgij"
 """Names of the arguments for states, in order; there are no more states than names."""
 
 
+@checked
 def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "") -> Function:
     """A layer that delays a sequence by some steps.
 
@@ -46,6 +51,7 @@ def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "
     return delay
 
 
+@checked
 def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_override_or(False), name: str = "") -> Function:
     """A layer that makes a static axis of the last steps of a sequence, the last one first.
 
@@ -71,10 +77,12 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_ove
             [0.]]], dtype=float32)
     """
     go_backwards = get_default_override(PastValueWindow, go_backwards=go_backwards)
+    if not 1 <= window_size <= LONGEST_WINDOW:
+        raise ValueError(f"PastValueWindow: window_size must be 1 to {LONGEST_WINDOW}, as each step of it is a delay, got {window_size}")
     end, sign = (ops.sequence.first, -1) if go_backwards else (ops.sequence.last, 1)
 
     def window(x: Any, name: str) -> Any:
-        return ops.splice(*(end(Delay(sign * t, initial_state=0)(x)) for t in range(window_size)), axis=axis, name=name)
+        return ops.splice(*(end(Delay(sign * t, initial_state=0)(x)) for t in range(int(window_size))), axis=axis, name=name)
 
     @BlockFunction("PastValueWindow", name)
     def past_value_window(x: Any) -> Any:
@@ -83,6 +91,7 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_ove
     return past_value_window
 
 
+@checked
 def RecurrenceFrom(
     step_function: Any, go_backwards: Any = default_override_or(False), return_full_state: bool = False, name: str = ""
 ) -> Function:
@@ -120,6 +129,7 @@ def RecurrenceFrom(
     return named(with_arguments(recurrence_from, [*STATES[: len(step.outputs)], "x"]), name)
 
 
+@checked
 def Recurrence(
     step_function: Any,
     go_backwards: Any = default_override_or(False),
@@ -164,6 +174,7 @@ def Recurrence(
     return named(recurrence, name)
 
 
+@checked
 def Fold(
     folder_function: Any,
     go_backwards: Any = default_override_or(False),
@@ -195,6 +206,7 @@ def Fold(
     return named(recurrence >> (end,) * len(recurrence.outputs), name)
 
 
+@checked
 def UnfoldFrom(generator_function: Any, until_predicate: Any = None, length_increase: float = 1, name: str = "") -> Function:
     """A layer that makes a sequence by applying a function again and again.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import as_tuple
@@ -12,6 +13,7 @@ from cntk.layers.convolutions import convolution_layer
 from cntk.ops.functions import Function
 
 
+@checked
 def SequentialConvolution(
     filter_shape: Any,
     num_filters: int | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank
@@ -14,6 +15,7 @@ from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter
 
 
+@checked
 def ConvolutionTranspose(
     filter_shape: Any,
     num_filters: int,
@@ -96,6 +98,7 @@ def ConvolutionTranspose(
     return convolve_transposed
 
 
+@checked
 def ConvolutionTranspose1D(
     filter_shape: Any,
     num_filters: int,
@@ -143,6 +146,7 @@ def ConvolutionTranspose1D(
     )
 
 
+@checked
 def ConvolutionTranspose2D(
     filter_shape: Any,
     num_filters: int,
@@ -190,6 +194,7 @@ def ConvolutionTranspose2D(
     )
 
 
+@checked
 def ConvolutionTranspose3D(
     filter_shape: Any,
     num_filters: int,

@@ -23,6 +23,8 @@ class TensorMeta(type):
     is_sparse: bool = False
     dynamic_axes: Axes = _BATCH
 
+    __iter__ = None  # each number gives another type, without end
+
     def __getitem__(cls, shape: Any) -> VariableType:
         dims = shape if isinstance(shape, tuple) else (shape,)
         dtype = dims[0] if dims and any(dims[0] is known for known in FLOAT_TYPES) else None
@@ -73,6 +75,8 @@ class SequenceMeta(type):
 
     dynamic_axes: Axes = Axis.default_input_variable_dynamic_axes()
 
+    __iter__ = None
+
     def __getitem__(cls, item: Any) -> VariableType:
         item_type = as_type(item)
         if item_type is None:
@@ -93,6 +97,8 @@ class Sequence(metaclass=SequenceMeta):
 
 class SequenceOverMeta(type):
     """Makes ``SequenceOver[axis]`` denote a kind of sequences."""
+
+    __iter__ = None
 
     def __getitem__(cls, axis: Axis) -> SequenceMeta:
         if not isinstance(axis, Axis):

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.core.build import as_variables
 from cntk.initializer import glorot_normal
 from cntk.ops.functions import Function
 from cntk.variables import Parameter, Variable
 
 
+@checked
 def hierarchical_softmax_layer(
     input_var: Any, label_index: Any, label_dim: int, label_classes: int | None = None
 ) -> tuple[Function, Function, list[Function]]:
@@ -41,6 +43,10 @@ def hierarchical_softmax_layer(
     True
     """
     input_var, label_index = as_variables("hierarchical_softmax_layer", (input_var, label_index))
+    if len(input_var.shape) != 1:
+        raise ValueError(f"hierarchical_softmax_layer: input_var must be a vector of known dimension, got {input_var!r}")
+    if not 1 <= (label_classes or 1) <= label_dim:
+        raise ValueError(f"hierarchical_softmax_layer: {label_dim} labels do not fall into {label_classes} groups")
     groups = label_classes or math.ceil(math.sqrt(label_dim))
     members = math.ceil(label_dim / groups)
     dim, dtype = input_var.shape[0], input_var.dtype

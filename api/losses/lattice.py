@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from cntk.core.arguments import checked
 
+
+@checked
 def lattice_sequence_with_softmax(
     label: Any,
     prediction: Any,

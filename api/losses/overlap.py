@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.core.build import as_variables
 from cntk.core.shape import format_shape
 from cntk.ops.functions import Function
 
 
+@checked
 def fmeasure(output: Any, target: Any, beta: float = 1) -> Function:
     r"""One minus the F-measure :math:`(1 + \beta^2) P R / (\beta^2 P + R)` of precision P and recall R: the Dice coefficient for β = 1.
 

@@ -6,11 +6,13 @@ import warnings
 from typing import Any
 
 from cntk.core import plugins
+from cntk.core.arguments import checked
 from cntk.core.axis import Axis
 from cntk.core.variable import Input
 from cntk.core.variable import input_variable as _input_variable
 
 
+@checked
 def input_variable(
     shape: Any,
     dtype: Any = None,
@@ -40,6 +42,7 @@ def input_variable(
     return _input_variable(shape, dtype, needs_gradient, is_sparse, axes, name)
 
 
+@checked
 def input(
     shape: Any,
     dtype: Any = None,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cntk.core.arguments import checked
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
@@ -54,6 +55,7 @@ class CheckpointConfig:
     CheckpointConfig('model', (1, DataUnit.sweep), restore=True, preserve_all=False)
     """
 
+    @checked
     def __init__(self, filename: Any, frequency: Any = None, restore: bool = True, preserve_all: bool = False) -> None:
         if filename is None and frequency:
             raise ValueError("CheckpointConfig: a frequency needs a filename, where checkpoints go")
@@ -115,6 +117,7 @@ class CrossValidationConfig(_Evaluation):
     >>> stop = C.CrossValidationConfig(frequency=100, callback=lambda index, error, samples, minibatches: False)
     """
 
+    @checked
     def __init__(
         self,
         minibatch_source: Any = None,
@@ -156,6 +159,7 @@ class TestConfig(_Evaluation):
 
     __test__ = False  # no test of pytest's
 
+    @checked
     def __init__(
         self,
         minibatch_source: Any = None,

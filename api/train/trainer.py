@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cntk.core import random
+from cntk.core.arguments import checked
 from cntk.core.block import as_composite, as_outputs, combine
 from cntk.core.distributed import Minibatch, Transport
 from cntk.core.dtypes import computing_type
@@ -59,6 +60,7 @@ class Trainer:
     1.0
     """
 
+    @checked
     def __init__(
         self,
         model: Function | Variable | None,

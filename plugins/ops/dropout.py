@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arguments import Seed
 from ...core.op import Elementwise, Operand, operator, sample
 from ...core.random import AUTO_SEED, Stream, choose_seed
 from .drawing import Drawing
@@ -72,7 +73,7 @@ def _checked(rate: float) -> float:
     sample((), expected=lambda x: x),
     sample(Operand((2, 3), gradient=False), dropout_rate=0.5, seed=1, expected=lambda x: x),
 )
-def dropout(x: Any, dropout_rate: float = 0.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def dropout(x: Any, dropout_rate: float = 0.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """In training, set a random part of the elements to 0 and scale the others up so that the mean stays.
 
     Passes that compute gradients are training; plain evaluation gives *x* unchanged.  Every training pass draws a new mask,

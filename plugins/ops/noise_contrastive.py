@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arguments import Seed
 from ...core.build import as_data
 from ...core.context import Context
 from ...core.function import Function
@@ -167,7 +168,7 @@ def nce_loss(
     noise_distribution: Any,
     num_samples: int = 32,
     allow_duplicates: bool = True,
-    seed: int = AUTO_SEED,
+    seed: Seed = AUTO_SEED,
     name: str = "",
 ) -> Function:
     r"""Noise contrastive estimation: teaches a softmax over very many classes by comparing the right one with sampled ones.

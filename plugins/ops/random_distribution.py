@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...core.arguments import Seed
 from ...core.context import Context
 from ...core.dtypes import as_dtype
 from ...core.function import Function
@@ -170,7 +171,7 @@ def _plus_like(*arguments: float) -> Any:
     sample((2, 3), call=_plus(2, 2 + 1e-15), expected=lambda x: x + 2),
     sample((), call=_plus(-1, -1 + 1e-15), expected=lambda x: x - 1),
 )
-def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Uniform random numbers in [*low*, *high*), drawn anew at every evaluation.
 
     Args:
@@ -196,7 +197,7 @@ def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0,
     sample((2, 3), call=_plus(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus(-1, 0), expected=lambda x: x - 1),
 )
-def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Normal random numbers, drawn anew at every evaluation.
 
     Args:
@@ -225,7 +226,7 @@ def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0
     sample((2, 3), call=_plus(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus(-1, 0), expected=lambda x: x - 1),
 )
-def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     r"""Random numbers of the Gumbel distribution, :math:`P(X \le x) = e^{-e^{-(x - loc) / scale}}`, drawn anew at every evaluation.
 
     The place of the largest of some numbers plus Gumbel numbers is distributed as the softmax of the numbers says.
@@ -253,7 +254,7 @@ def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0,
     sample((2, 3), call=_plus(1), expected=lambda x: x + 1),
     sample((), call=_plus(0), expected=lambda x: x),
 )
-def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: int = AUTO_SEED, name: str = "") -> Function:
+def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Random numbers that are 1 with probability *mean* and else 0, drawn anew at every evaluation.
 
     Args:
@@ -278,7 +279,7 @@ def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: int = AUT
     sample((2, 3), call=_plus_like(2, 2 + 1e-15), expected=lambda x: x + 2),
     sample((), call=_plus_like(-1, -1 + 1e-15), expected=lambda x: x - 1),
 )
-def uniform_like(x: Any, low: float = 0.0, high: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def uniform_like(x: Any, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Uniform random numbers in [*low*, *high*) of the shape, element type and dynamic axes of *x*; see :func:`uniform`.
 
     Args:
@@ -304,7 +305,7 @@ def uniform_like(x: Any, low: float = 0.0, high: float = 1.0, seed: int = AUTO_S
     sample((2, 3), call=_plus_like(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus_like(-1, 0), expected=lambda x: x - 1),
 )
-def normal_like(x: Any, mean: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def normal_like(x: Any, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Normal random numbers of the shape, element type and dynamic axes of *x*; see :func:`normal`.
 
     Args:
@@ -329,7 +330,7 @@ def normal_like(x: Any, mean: float = 0.0, scale: float = 1.0, seed: int = AUTO_
     sample((2, 3), call=_plus_like(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus_like(-1, 0), expected=lambda x: x - 1),
 )
-def gumbel_like(x: Any, loc: float = 0.0, scale: float = 1.0, seed: int = AUTO_SEED, name: str = "") -> Function:
+def gumbel_like(x: Any, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Random numbers of the Gumbel distribution of the shape, element type and dynamic axes of *x*; see :func:`gumbel`.
 
     Args:
@@ -354,7 +355,7 @@ def gumbel_like(x: Any, loc: float = 0.0, scale: float = 1.0, seed: int = AUTO_S
     sample((2, 3), call=_plus_like(1), expected=lambda x: x + 1),
     sample((), call=_plus_like(0), expected=lambda x: x),
 )
-def bernoulli_like(x: Any, mean: float = 0.5, seed: int = AUTO_SEED, name: str = "") -> Function:
+def bernoulli_like(x: Any, mean: float = 0.5, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Random numbers, 1 with probability *mean* and else 0, of the shape, element type and dynamic axes of *x*; see :func:`bernoulli`.
 
     Args:

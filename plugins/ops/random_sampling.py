@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arguments import Seed
 from ...core.op import Operand, operator, sample
 from ...core.random import AUTO_SEED, choose_seed
 from ...core.spec import Spec
@@ -29,7 +30,7 @@ class RandomSampleBase(Drawing):
     gradient_inputs = ()
 
     def __init__(self, num_samples: int, allow_duplicates: bool, rng_seed: int) -> None:
-        super().__init__(num_samples=num_samples, allow_duplicates=bool(allow_duplicates), rng_seed=rng_seed)
+        super().__init__(num_samples=int(num_samples), allow_duplicates=bool(allow_duplicates), rng_seed=rng_seed)
 
     def copy(self) -> RandomSampleBase:
         return type(self)(self.num_samples, self.allow_duplicates, self.rng_seed)
@@ -167,7 +168,7 @@ def _drawn(count: int, allow_duplicates: bool, seed: int = 1) -> Any:
         expected=lambda w: np.array([[0.0, 5.0, 0.0]]),
     ),
 )
-def random_sample(weights: Any, num_samples: int, allow_duplicates: bool, seed: int = AUTO_SEED, name: str = "") -> Function:
+def random_sample(weights: Any, num_samples: int, allow_duplicates: bool, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Draw classes at random, each with a probability proportional to its weight; every evaluation draws anew.
 
     Args:
@@ -213,7 +214,7 @@ def random_sample(weights: Any, num_samples: int, allow_duplicates: bool, seed: 
     ),
 )
 def random_sample_inclusion_frequency(
-    weights: Any, num_samples: int, allow_duplicates: bool, seed: int = AUTO_SEED, name: str = ""
+    weights: Any, num_samples: int, allow_duplicates: bool, seed: Seed = AUTO_SEED, name: str = ""
 ) -> Function:
     """How often to expect each class in what :func:`random_sample` draws: ``num_samples * weights / sum(weights)`` with duplicates.
 

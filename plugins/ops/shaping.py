@@ -286,7 +286,7 @@ def flatten(x: Any, axis: AxisLike | None = None, name: str = "") -> Function:
     sample((2, 3, 4), perm=(2, 0, 1), expected=lambda x: x.transpose(2, 0, 1)),
     sample((2, 3, 4), perm=(-1, 0, 1), expected=lambda x: x.transpose(2, 0, 1)),
 )
-def transpose(x: Any, perm: Sequence[AxisLike], name: str = "") -> Function:
+def transpose(x: Any, perm: AxisLike | Sequence[AxisLike], name: str = "") -> Function:
     """Permute the static axes.
 
     Args:

@@ -410,4 +410,4 @@ def one_hot(x: Any, num_classes: int, sparse_output: bool = False, axis: AxisLik
     """
     if num_classes < 1:
         raise ValueError(f"one_hot: num_classes must be positive, got {num_classes}")
-    return OneHot(num_class=num_classes, one_hot_output_sparse=sparse_output, onehot_axis=axis)(x, name=name)
+    return OneHot(num_class=int(num_classes), one_hot_output_sparse=sparse_output, onehot_axis=axis)(x, name=name)

@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any
 
+from ...core.arguments import checked
 from ...core.distributed import launched_rank
 from ...core.progress import NEVER, ProgressWriter, Span, Sums
 from .manual import ManualProgress, average
@@ -45,6 +46,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
          Minibatch[   1-   2]: loss = 0.600000 * 20, metric = 10.00% * 20;
     """
 
+    @checked
     def __init__(
         self,
         freq: int | None = None,

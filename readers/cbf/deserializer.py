@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arguments import mapping
 from ...core.source import user_line
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamInformation
@@ -42,7 +43,7 @@ class CBFDeserializer(Deserializer):
         self._path = os.fspath(filename)
         if not self._path:
             raise ValueError(f"CBFDeserializer: no file name is given\n[CALL STACK]\n{user_line()}")
-        self._wanted = dict(streams.items())
+        self._wanted = dict(mapping("CBFDeserializer", "streams", streams))
         defining = [name for name, stream in self._wanted.items() if stream.get("defines_mb_size")]
         if defining:
             raise ValueError(f"CBFDeserializer: {defining} cannot define the minibatch size: files tell the longest stream's length alone")

@@ -9,6 +9,7 @@ from functools import cached_property
 from glob import glob, has_magic
 from typing import Any
 
+from ...core.arguments import mapping, shown
 from ...core.dtypes import as_dtype
 from ...core.source import user_line
 from ..compiled import loops
@@ -58,7 +59,7 @@ class CTFDeserializer(Deserializer):
 
     def __init__(self, filename: str | Sequence[str], streams: Mapping[str, Mapping[str, Any]]) -> None:
         self._paths = _files(filename)
-        self._streams = [_configuration(name, stream) for name, stream in streams.items()]
+        self._streams = [_configuration(name, stream) for name, stream in mapping("CTFDeserializer", "streams", streams).items()]
         if not self._streams:
             raise RuntimeError("CTFDeserializer: no streams are given; say StreamDefs(name=StreamDef(field=..., shape=...))")
         fields = [stream.stream_alias for stream in self._streams]
@@ -175,7 +176,9 @@ class CTFDeserializer(Deserializer):
 
 def _files(given: str | Sequence[str]) -> list[str]:
     """The files meant by a path, a pattern, or a list of these."""
-    listed = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    listed: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(path, (str, os.PathLike)) for path in listed):
+        raise TypeError(f"CTFDeserializer: filename must be a path or a list of paths, got {shown(given)}")
     found = list(_matching(listed))
     if not found:
         raise ValueError(f"CTFDeserializer: no file name is given\n[CALL STACK]\n{user_line()}")

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from ...core.arguments import mapping
 from ...core.csr import csr_matrix_of
 from ...core.shape import FreeDimension, Shape
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
@@ -63,7 +64,7 @@ class ImageDeserializer(Deserializer):
         self._path = os.fspath(filename)
         if not self._path:
             raise ValueError(f"{self._name}: no file name is given")
-        fields = {name: stream.get("stream_alias") for name, stream in streams.items()}
+        fields = {name: stream.get("stream_alias") for name, stream in mapping("ImageDeserializer", "streams", streams).items()}
         for name, field in fields.items():
             if field not in FIELDS:
                 raise ValueError(f"{self._name}: stream '{name}' must have the field 'image' or 'label', got {field!r}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arguments import mapping
 from ..deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..rows import one_hot_rows
 from ..streams import StreamInformation
@@ -35,6 +36,7 @@ class ParquetDeserializer(Deserializer):
     """
 
     def __init__(self, filename: Any, streams: Mapping[str, Mapping[str, Any]]) -> None:
+        mapping("ParquetDeserializer", "streams", streams)
         self._streams = [_information(i, name, stream) for i, (name, stream) in enumerate(streams.items())]
         if not self._streams:
             raise ValueError("ParquetDeserializer: no streams are given; say StreamDefs(name=StreamDef(field=..., shape=...))")

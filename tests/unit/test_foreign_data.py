@@ -305,6 +305,25 @@ def test_masked_arrays_of_which_nothing_is_masked() -> None:
     np.testing.assert_array_equal((2 * x).eval({x: np.ma.masked_array(A)}), 2 * A)
 
 
+@pytest.mark.parametrize(
+    "use",
+    {
+        "lists of lists": lambda m: (2 * C.sequence.input_variable(2)).eval([[m[0], m[2]], [m[2]]]),
+        "value": lambda m: C.Value([m, m]),
+        "parameter": lambda m: C.parameter(init=[m, m]),
+        "constant": lambda m: C.constant([m, m]),
+        "operand": lambda m: C.plus(C.input_variable(2), [m[2]]),
+        "embedding": lambda m: C.layers.Embedding(weights=m),
+        "asarray": lambda m: C.asarray(m),
+        "gradient": lambda m: C.sgd([p := C.parameter((3, 2))], 0.1).update({p: m}, 1),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_masked_arrays_are_refused_wherever_data_is_taken(use: Any) -> None:
+    with pytest.raises(ValueError, match="masked"):
+        use[1](np.ma.masked_array(A, A > 5))
+
+
 def test_masked_sequences_are_refused() -> None:
     x = C.sequence.input_variable(2)
     with pytest.raises(ValueError, match="masked"):

@@ -208,7 +208,7 @@ if __name__ == "__main__":
     print("embedding", embedding.shape, "%.4f" % np.abs(embedding).mean())
     hidden = combine([z.hidden])
     states = hidden.eval({query: onehot})
-    print("states", np.asarray(states[0]).shape, "%.5f" % np.asarray(states[0]).sum())
+    print("states", np.asarray(states[0]).shape, "%.3f" % np.asarray(states[0]).sum())
 
     train_intents("train.ctf", "train.intents.ctf")
     train_window("train.ctf", "train.intents.ctf")

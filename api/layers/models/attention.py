@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from cntk import ops
+from cntk.core.arguments import checked
 from cntk.default_options import default_options, default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.activation import Label
@@ -18,6 +19,7 @@ NEVER = -6e4
 """Logit of a place where there is no step: about the lowest number of float16; exp of it is zero in every element type."""
 
 
+@checked
 def AttentionModel(
     attention_dim: int,
     attention_span: int | None = None,
