@@ -195,9 +195,7 @@ def test_writing_may_be_broken_off_anywhere(path: str, tmp_path: Path, monkeypat
         assert number == (allowed >= 2)
         for mine, other in zip(found.values(), changed.values() if number else old, strict=True):
             assert_array_equal(mine, other)
-        with monkeypatch.context() as later:
-            later.setattr(checkpoint, "_BEGUN", float("inf"))  # as in a process that was not there then
-            found.trainer.save_checkpoint(copy)
+        found.trainer.save_checkpoint(copy)
         assert sorted(file.name for file in tmp_path.glob(f"copy{allowed}*")) == [f"copy{allowed}", f"copy{allowed}.ckp"]
 
 
@@ -279,7 +277,7 @@ def test_what_is_no_file_is_not_written_to(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is a folder"):
         model.trainer.save_checkpoint(tmp_path / "model")
     (tmp_path / "other.ckp").mkdir()
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="it is a folder"):
         model.trainer.save_checkpoint(tmp_path / "other")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "other.ckp"]
 
