@@ -16,8 +16,8 @@ import hashlib
 import mmap
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -152,15 +152,31 @@ def require_plain(value: Any, name: str) -> None:
     _plain(value, name)
 
 
-def require_parts(state: Mapping[str, Any], where: Any, **kinds: type) -> None:
+def require_parts(state: Any, where: str, **kinds: type) -> None:
     """Refuse a state without some parts, or with parts of another kind.
 
     Raises:
         RuntimeError: it is so.
     """
     for name, kind in kinds.items():
-        if not isinstance(state.get(name), kind):
-            raise DamagedFile(f"{where}.ckp: expected a {kind.__name__} called '{name}' in it, got {type(state.get(name)).__name__}")
+        found = state.get(name) if isinstance(state, Mapping) else None
+        if not isinstance(found, kind) or (kind is int and (isinstance(found, bool) or found < 0)):
+            raise DamagedFile(f"{where}: expected a {kind.__name__} called '{name}' in it, got {type(found).__name__} {found!r:.80}")
+
+
+@contextmanager
+def part_of(where: str, part: str) -> Iterator[None]:
+    """Have errors say which part of a state is none.
+
+    Raises:
+        RuntimeError: something in it is wrong.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise DamagedFile(f"{where}, {part}: {error} is missing") from None
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise DamagedFile(f"{where}, {part}: {error}") from None
 
 
 def from_bytes(data: bytes) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cntk.learners.schedules import minibatch_size_schedule
-from cntk.train.checkpoint import furthest, progress_of
+from cntk.train.checkpoint import furthest, progress_of, require_parts
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
 from cntk.train.session_config import (
@@ -170,11 +170,16 @@ class TrainingSession:
         Raises:
             RuntimeError: there is none, or another trainer wrote it.
         """
-        state = self._trainer.restore_from_checkpoint(filename)
+        state, take_over = self._trainer.checked_checkpoint(filename)
         if "session" not in state or "source" not in state:
             raise RuntimeError(f"{filename}: the checkpoint was not written by a training session; it has {sorted(state)}")
-        session = state["session"]
+        session, where = state["session"], f"{os.fsdecode(filename)}.ckp, session"
+        require_parts(session, where, minibatches=int, sweeps=int, timers=dict)
+        require_parts({"begun_anew": 0, **session}, where, begun_anew=int)
+        for name in self._timers:
+            require_parts(session["timers"].get(name), f"{where}, timer {name}", every=int, unit=int, index=int, reached=int)
         self._data.restore_from_checkpoint(state["source"])
+        take_over()
         self._minibatches, self._sweeps = session["minibatches"], session["sweeps"]
         self._begun_anew = session.get("begun_anew", 0)
         for name, timer in self._timers.items():

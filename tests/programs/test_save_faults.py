@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -68,8 +71,13 @@ def other() -> Training:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where there is such a folder: some ten thousand files are written."""
+    if not os.path.isdir("/dev/shm"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        yield Path(made)
 
 
 def starts(training: Training, folder: Path) -> dict[str, tuple[Image, int | None]]:
@@ -260,3 +268,94 @@ def test_what_was_saved_outlasts_the_power(trial: Trial) -> None:
     for image in power.left().values():
         lay_out(trial.folder, image)
         trial.check(has_succeeded=True)
+
+
+# ---- two writers ----
+
+
+class Writer:
+    """A save in a thread of its own, which stops before a call until it is told to go on."""
+
+    def __init__(self, stop: int, save: Any) -> None:
+        self._stop, self._goes_on, self.has_stopped = stop, threading.Event(), threading.Event()
+        self.error: BaseException | None = None
+        self.count = 0
+        self._thread = threading.Thread(target=self._run, args=(save,))
+
+    def start(self) -> None:
+        self._thread.start()
+        self.has_stopped.wait()
+
+    def finish(self) -> None:
+        self._goes_on.set()
+        self._thread.join()
+
+    def call(self) -> None:
+        if threading.current_thread() is self._thread:
+            self.count += 1
+            if self.count > self._stop:
+                self.has_stopped.set()
+                self._goes_on.wait()
+
+    def _run(self, save: Any) -> None:
+        try:
+            save()
+        except OSError as error:
+            self.error = error
+        self.has_stopped.set()
+
+
+def both(first: Writer, second: Writer) -> None:
+    """The first stops, the second goes on until it stops, the first ends, the second ends."""
+
+    def fault(number: int, name: str, is_done: bool) -> None:
+        if not is_done:
+            first.call()
+            second.call()
+
+    with Calls(fault):
+        first.start()
+        second.start()
+        first.finish()
+        second.finish()
+
+
+def test_two_save_a_checkpoint_at_once(folder: Path, one: Training, other: Training) -> None:
+    """One of the two, or both, succeed; the one that does not is told who holds the lock."""
+    trial = Trial(folder, one, other, "a checkpoint")
+    one.w.value, other.w.value = np.array([3], np.float32), np.array([3], np.float32)
+    kinds = set()
+    for stop in range(len(trial.calls())):
+        for step in (1, 4, 16, 1000):
+            trial.begin()
+            first = Writer(stop, lambda: one.trainer.save_checkpoint(trial.path, {"number": 3}))
+            second = Writer(step, lambda: other.trainer.save_checkpoint(trial.path, {"number": 3}))
+            both(first, second)
+            errors = [writer.error for writer in (first, second) if writer.error is not None]
+            assert len(errors) < 2
+            for error in errors:
+                assert isinstance(error, BlockingIOError)
+                assert error.filename == str(trial.path)
+                assert "another thread or trainer of this process" in str(error)
+            kinds.add(len(errors))
+            trial.check(has_succeeded=True)
+    assert kinds == {0, 1}
+
+
+def test_two_save_a_model_at_once(folder: Path, one: Training, other: Training) -> None:
+    trial = ModelTrial(folder, one, "half a model")
+    count = len(trial.calls())
+    for stop in range(count):
+        for step in range(count):
+            trial.begin()
+            one.w.value, other.w.value = np.array([3], np.float32), np.array([1], np.float32)
+            first, second = (Writer(at, lambda who=who: who.z.save(trial.path)) for at, who in ((stop, one), (step, other)))
+            both(first, second)
+            assert first.error is second.error is None
+            assert os.listdir(folder) == ["model"]
+            assert trial.path.read_bytes() in models(trial)
+
+
+def models(trial: Trial) -> list[bytes]:
+    """The two models as files."""
+    return [b"".join(CNTKv2.write(who.z)) for who in (trial.saver, trial.reader)]
