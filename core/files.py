@@ -59,6 +59,7 @@ class NewFile:
         self._given = given or os.fsdecode(filename)
         self._path = os.path.realpath(os.fsdecode(filename))
         self._temporary = ""
+        self._file: Any = None
         replaced = status_of(self._path, self._given)
         self._like = replaced if like is None else status_of(like, self._given)
 
@@ -72,13 +73,15 @@ class NewFile:
         try:
             make_folders(os.path.dirname(self._path))
             remove_leftovers(self._path)
-            with self._begun() as file:
-                self._take_over(file.fileno())
-                for piece in pieces:
-                    file.write(piece)
-                    written += len(piece)
-                file.flush()
-                os.fsync(file.fileno())
+            file = self._file = self._begun()
+            self._take_over(file.fileno())
+            for piece in pieces:
+                file.write(piece)
+                written += len(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            if os.name != "posix":  # where an open file cannot be renamed
+                file.close()
         except OSError as error:
             if error.filename not in (None, self._temporary):
                 raise
@@ -102,15 +105,18 @@ class NewFile:
         sync_folder(self._path)
 
     def discard(self) -> None:
-        """Remove what has not taken its place."""
+        """Remove what has not taken its place, and let go of it."""
         with suppress(FileNotFoundError):
             os.unlink(self._temporary)
+        if self._file is not None:
+            with suppress(OSError):  # what counts has been synced
+                self._file.close()
 
     def _begun(self) -> Any:
-        """The temporary file, which is locked so that nobody takes it for a leftover."""
+        """The temporary file, locked until it is closed, so that nobody takes it for a leftover."""
         while True:
             self._temporary = f"{self._path}.{uuid.uuid4().hex}.tmp"
-            file = open(self._temporary, "xb", opener=self._opened)  # noqa: SIM115  (the caller closes it)
+            file = open(self._temporary, "xb", opener=self._opened)  # noqa: SIM115  (discard closes it)
             if try_lock(file.fileno()) is not False and is_in_place(file.fileno(), self._temporary):
                 return file
             file.close()

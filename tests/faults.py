@@ -159,6 +159,7 @@ class Instructions:
         if event == "opcode":
             self.count += 1
             if self.count - 1 == self.at:
+                sys.settrace(None)
                 raise KeyboardInterrupt
         return self._stepped
 
