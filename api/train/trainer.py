@@ -24,6 +24,7 @@ from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
+from cntk.plugins.formats.wire import DamagedFile
 from cntk.readers.reader import handed_over
 from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData
@@ -261,6 +262,8 @@ class Trainer:
         where = f"{os.fsdecode(filename)}.ckp"
         require_parts(state, where, samples=int, learners=list, seeds=dict, progress=list, workers=list)
         learners, workers, progress = state["learners"], state["workers"], state["progress"]
+        if not workers:
+            raise DamagedFile(f"{where}: expected the state of one worker at least in it, got none")
         for index, worker in enumerate(workers):
             with part_of(where, f"workers[{index}]"):
                 require_parts(worker, "a worker", operators=list, external=dict)
