@@ -6,14 +6,13 @@ import errno
 import os
 import socket
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 """What file systems without locks say."""
@@ -28,7 +27,7 @@ def open_carefully(name: str, flags: int) -> int:
 
 def try_lock(descriptor: int) -> bool | None:
     """Lock an open file, until it is closed or the process ends: whether that was possible, None where the file system has no locks."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
