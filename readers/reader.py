@@ -128,13 +128,6 @@ class Reader:
             state[DATA] = self._identity
         return state
 
-    @cached_property
-    def _identity(self) -> dict[str, Any]:
-        known = self._chunks.are_known
-        return identity_of(
-            {"sequences": self._chunks.sequences, "samples": self._chunks.samples} if known else {}, self._deserializer.files()
-        )
-
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
         if not isinstance(state, Mapping):
@@ -159,7 +152,8 @@ class Reader:
 
     def _place(self, state: Mapping[str, Any]) -> tuple[Position, tuple[Any, ...]]:
         """What a state says."""
-        samples, where = state.get(SAMPLES), state.get(WHERE)
+        samples: Any = state.get(SAMPLES)
+        where = state.get(WHERE)
         if not _is_number(samples) or (where is not None and len(where) != 4):
             raise ValueError(f"restore_from_checkpoint: expected {{'{SAMPLES}': samples}}, got {dict(state)!r:.80}")
         if where is None and not self._chunks.are_known:
@@ -179,6 +173,13 @@ class Reader:
         if first >= self._chunks.count:
             raise ValueError(f"restore_from_checkpoint: there are {self._chunks.count} chunks, and none at place {first}; of other data?")
         return Position(samples, sweep, first, place, number)
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        known = self._chunks.are_known
+        return identity_of(
+            {"sequences": self._chunks.sequences, "samples": self._chunks.samples} if known else {}, self._deserializer.files()
+        )
 
     def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]], share: Share) -> tuple[Position, tuple[Any, ...]]:
         """Where to go on with what so many workers have left; the sequences that they have begun go round."""
@@ -213,7 +214,7 @@ def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < FURTHEST
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < FURTHEST
 
 
 def _numbers(values: Any, count: int) -> list[int]:

@@ -159,9 +159,13 @@ def require_parts(state: Any, where: str, **kinds: type) -> None:
         RuntimeError: it is so.
     """
     for name, kind in kinds.items():
-        found = state.get(name) if isinstance(state, Mapping) else None
-        if not isinstance(found, kind) or (kind is int and (isinstance(found, bool) or found < 0)):
+        found: Any = state.get(name) if isinstance(state, Mapping) else None
+        if not isinstance(found, kind) or (kind is int and not _is_count(found)):
             raise DamagedFile(f"{where}: expected a {kind.__name__} called '{name}' in it, got {type(found).__name__} {found!r:.80}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 @contextmanager
