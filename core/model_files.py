@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from . import plugins
+from .files import write_file
 from .variable import Constant, Parameter, Variable
 
 if TYPE_CHECKING:
@@ -136,28 +136,6 @@ def format_of(model_format: ModelFormat | str) -> Any:
 
 def _registered() -> str:
     return ", ".join(sorted(plugins.model_formats)) or "none"
-
-
-def write_file(filename: Any, pieces: Iterable[Any]) -> None:
-    """Write a file so that there is either all of it or what was there before; folders are made, links followed.
-
-    Raises:
-        OSError: it cannot be written, or there is something else than a file in its place.
-    """
-    path = os.path.realpath(filename)
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"cannot write to {os.fspath(filename)!r}: it is there and no regular file")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{uuid.uuid4().hex}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 # ---- user functions ------------------------------------------------------------------------------

@@ -138,7 +138,13 @@ class Op:
         return {}
 
     def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Go on from what :meth:`create_checkpoint` returned."""
+        """Go on from what :meth:`create_checkpoint` returned.
+
+        It is first tried on a shallow copy: what the operator holds is exchanged, not changed.
+
+        Raises:
+            Exception: it is something else.
+        """
 
     # ---- types ----
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 from .graph import depth_first_search
@@ -16,16 +17,32 @@ def operator_states(function: Function) -> list[dict[str, Any]]:
     return [node.op.create_checkpoint() for node in _operators(function)]
 
 
+def check_operator_states(function: Function, states: Any) -> None:
+    """Refuse states that the operators of a graph cannot go on from; copies of them try.
+
+    Raises:
+        RuntimeError: it is another graph.
+        Exception: what an operator raises that is given something else than what it has returned.
+    """
+    nodes = _operators(function)
+    if not isinstance(states, list) or len(states) != len(nodes):
+        count = len(states) if isinstance(states, list) else "no"
+        raise RuntimeError(f"checkpoint of a graph with {count} operators given to one with {len(nodes)}")
+    for node, state in zip(nodes, states, strict=True):
+        if not isinstance(state, dict):
+            raise RuntimeError(f"expected what {node.op.op_name} keeps, a dictionary, got {type(state).__name__} {state!r:.80}")
+        if state:
+            copy.copy(node.op).restore_from_checkpoint(state)
+
+
 def restore_operator_states(function: Function, states: list[dict[str, Any]]) -> None:
     """Have the operators of the same graph go on from there.
 
     Raises:
         RuntimeError: it is another graph.
     """
-    nodes = _operators(function)
-    if len(states) != len(nodes):
-        raise RuntimeError(f"checkpoint of a graph with {len(states)} operators given to one with {len(nodes)}")
-    for node, state in zip(nodes, states, strict=True):
+    check_operator_states(function, states)
+    for node, state in zip(_operators(function), states, strict=True):
         if state:
             node.op.restore_from_checkpoint(state)
 

@@ -64,6 +64,11 @@ class _Accumulator:
         counts = {name: getattr(self, name) for name in _COUNTS}
         return {**counts, "written": list(self.written), "milliseconds": self.milliseconds()}
 
+    def check_checkpoint(self, checkpoint: Any) -> None:
+        numbers = [*(checkpoint[name] for name in _COUNTS), *checkpoint["written"], checkpoint["milliseconds"]]
+        if len(checkpoint["written"]) != 4 or any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in numbers):
+            raise ValueError(f"expected numbers, four of them as 'written', got {checkpoint!r:.200}")
+
     def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         for name in _COUNTS:
             setattr(self, name, checkpoint[name])
@@ -155,6 +160,15 @@ class ProgressWriter:
     def create_checkpoint(self) -> dict[str, Any]:
         """Counts and sums, for a run that goes on later; a writer with counts of its own adds them."""
         return {name: accumulator.create_checkpoint() for name, accumulator in self._accumulators().items()}
+
+    def check_checkpoint(self, checkpoint: Any) -> None:
+        """Refuse what :meth:`create_checkpoint` has not returned; a writer with counts of its own checks those too.
+
+        Raises:
+            Exception: it is something else.
+        """
+        for name, accumulator in self._accumulators().items():
+            accumulator.check_checkpoint(checkpoint[name])
 
     def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on from what :meth:`create_checkpoint` returned."""

@@ -69,11 +69,39 @@ def create_checkpoint() -> dict[str, Any]:
     return {"fixed": _fixed, "next_seed": _next_seed}
 
 
+def check_checkpoint(checkpoint: Any) -> None:
+    """Refuse what :func:`create_checkpoint` has not returned.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(checkpoint.get("fixed"), bool):
+        raise ValueError(f"expected whether the seed is fixed, got {checkpoint.get('fixed')!r:.80}")
+    _whole(checkpoint, "next_seed")
+
+
 def restore_from_checkpoint(checkpoint: dict[str, Any]) -> None:
-    """Go on from what :func:`create_checkpoint` returned."""
+    """Go on from what :func:`create_checkpoint` returned.
+
+    Raises:
+        ValueError: it is something else.
+    """
     global _fixed, _next_seed
+    check_checkpoint(checkpoint)
     with _lock:
-        _fixed, _next_seed = bool(checkpoint["fixed"]), int(checkpoint["next_seed"])
+        _fixed, _next_seed = checkpoint["fixed"], checkpoint["next_seed"]
+
+
+def _whole(checkpoint: dict[str, Any], name: str) -> int:
+    """A whole number of a checkpoint.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    number = checkpoint.get(name)
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError(f"expected a whole number called '{name}', got {number!r:.80}")
+    return number
 
 
 def choose_seed(seed: int, per_worker: bool = False) -> int:
@@ -107,8 +135,8 @@ class Stream:
     @classmethod
     def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Stream:
         """A stream that goes on from what :meth:`create_checkpoint` returned."""
-        stream = cls(int(checkpoint["seed"]))
-        stream.draws = int(checkpoint["draws"])
+        stream = cls(_whole(checkpoint, "seed"))
+        stream.draws = _whole(checkpoint, "draws")
         return stream
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core import random
 from .arguments import checked_gradient, checked_parameters
-from .checkpoint import require, restore_states, saved_states
+from .checkpoint import check_states, require, require_counts, restore_states, saved_states
 from .kernels import kernel_of
 from .options import UNPREPARED, LearnerOptions, prepare
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule
@@ -31,6 +31,8 @@ CHECKPOINT_KEYS = (
     "smoothed_gradients",
 )
 """What a checkpoint must have."""
+COUNTS = ("samples", "minibatches", "sweeps", "minibatch_size", "noise_seed", "learning_rate_start")
+"""What of that are whole numbers."""
 
 
 class Learner:
@@ -294,27 +296,51 @@ class Learner:
             "smoothed_gradients": saved_states(self._slots, self.state_names),
         }
 
+    def check_checkpoint(self, checkpoint: Any) -> None:
+        """Refuse a state that :meth:`restore_from_checkpoint` cannot go on from.
+
+        A learner that overrides that method, but not this one, has its state checked when it is restored.
+
+        Raises:
+            RuntimeError: the state is of another type of learner, or of one for other parameters, or something is missing in it.
+            ValueError: its schedule is none.
+        """
+        own = type(self)
+        if own.restore_from_checkpoint is Learner.restore_from_checkpoint or own.check_checkpoint is not Learner.check_checkpoint:
+            self._check(checkpoint)
+
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Go on from a state that :meth:`create_checkpoint` returned.
 
         Raises:
             RuntimeError: the state is of another type of learner, or of one for other parameters, or something is missing in it.
+            ValueError: its schedule is none.
         """
+        self._check(checkpoint)
+        restore_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
+        self._samples, self._minibatches, self._sweeps = (checkpoint[key] for key in ("samples", "minibatches", "sweeps"))
+        self._minibatch_size, self._mean = checkpoint["minibatch_size"], checkpoint["mean"]
+        self._noise_seed = checkpoint["noise_seed"]
+        self._learning_rate_schedule = TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
+        self._learning_rate_start = checkpoint["learning_rate_start"]
+        for counter in self.counter_names:
+            setattr(self, counter, checkpoint["counters"][counter])
+
+    def _check(self, checkpoint: Any) -> None:
         name = type(self).__name__
         require(checkpoint, ("type",), name)
         if checkpoint["type"] != name:
             raise RuntimeError(f"checkpoint of a learner of type {checkpoint['type']!r} given to one of type {name!r}")
         require(checkpoint, CHECKPOINT_KEYS, name)
+        require_counts(checkpoint, COUNTS, name)
+        if not isinstance(checkpoint["mean"], bool):
+            raise RuntimeError(f"checkpoint of {name}: 'mean' is True or False, got {checkpoint['mean']!r:.80}")
         require(checkpoint["counters"], self.counter_names, f"the counters of {name}")
-        schedule: TrainingParameterSchedule[float] = TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
-        restore_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
-        self._samples, self._minibatches, self._sweeps = (int(checkpoint[key]) for key in ("samples", "minibatches", "sweeps"))
-        self._minibatch_size, self._mean = int(checkpoint["minibatch_size"]), bool(checkpoint["mean"])
-        self._noise_seed = int(checkpoint["noise_seed"])
-        self._learning_rate_schedule = schedule
-        self._learning_rate_start = int(checkpoint["learning_rate_start"])
-        for counter in self.counter_names:
-            setattr(self, counter, checkpoint["counters"][counter])
+        numbers = [checkpoint["counters"][counter] for counter in self.counter_names]
+        if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
+            raise RuntimeError(f"checkpoint of {name}: the counters {self.counter_names} are numbers, got {numbers!r:.80}")
+        TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
+        check_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
 
     def __repr__(self) -> str:
         schedule = self._learning_rate_schedule

@@ -121,8 +121,17 @@ class TrainingParameterSchedule(Generic[Number]):
 
     @classmethod
     def from_checkpoint(cls, state: dict[str, Any]) -> TrainingParameterSchedule[Number]:
-        """The schedule that :meth:`create_checkpoint` described."""
+        """The schedule that :meth:`create_checkpoint` described.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        for name in ("counts", "values", "epoch_size", "minibatch_size", "is_minibatch_size_explicitly_specified"):
+            if name not in state:
+                raise ValueError(f"checkpoint of a schedule lacks '{name}'; it has {sorted(state)}")
         pairs = list(zip(state["counts"], state["values"], strict=True))
+        if any(isinstance(value, bool) or not isinstance(value, (int, float)) for _, value in pairs):
+            raise ValueError(f"checkpoint of a schedule: expected numbers, got {state['values']!r:.80}")
         return cls(pairs, state["epoch_size"], state["minibatch_size"], bool(state["is_minibatch_size_explicitly_specified"]))
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.evaluate import feeds_for, program_for
 from ..core.function import Function
 from ..core.graph import depth_first_search
-from ..core.operator_states import operator_states, restore_operator_states
+from ..core.operator_states import check_operator_states, operator_states, restore_operator_states
 from ..core.sparse import RowSparse
 from ..core.variable import Constant, Variable
 from .checkpoint import require
@@ -64,19 +64,24 @@ class Universal(Learner):
         kept = [variable.backend.to_numpy(variable.array) for variable in self._kept]
         return {**super().create_checkpoint(), "kept": kept, "operators": operator_states(self._update)}
 
-    def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
+    def check_checkpoint(self, checkpoint: Any) -> None:
         require(checkpoint, ("kept", "operators"), type(self).__name__)
-        kept = [np.asarray(value) for value in checkpoint["kept"]]
         shapes = [tuple(variable.shape) for variable in self._kept]
-        if [value.shape for value in kept] != shapes:
+        kept = [np.asarray(value).shape for value in checkpoint["kept"]]
+        if kept != shapes:
             raise RuntimeError(
-                f"checkpoint of a universal learner that assigns to shapes {[value.shape for value in kept]} beside its parameters "
+                f"checkpoint of a universal learner that assigns to shapes {kept} beside its parameters "
                 f"given to one that assigns to {shapes}"
             )
+        super().check_checkpoint(checkpoint)
+        check_operator_states(self._update, checkpoint["operators"])
+
+    def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
+        self.check_checkpoint(checkpoint)
         super().restore_from_checkpoint(checkpoint)
         restore_operator_states(self._update, checkpoint["operators"])
-        for variable, value in zip(self._kept, kept, strict=True):
-            variable.array[...] = variable.backend.asarray(value, variable.dtype)
+        for variable, value in zip(self._kept, checkpoint["kept"], strict=True):
+            variable.array[...] = variable.backend.asarray(np.asarray(value), variable.dtype)
 
 
 def _assigned(update: Function) -> list[Any]:

@@ -110,6 +110,9 @@ class Bundle(Deserializer):
                 sequence = sequence | part.transform({info.name: sequence[info.name] for info in part.stream_infos()}, key, seed)
         return sequence
 
+    def files(self) -> list[str]:
+        return [path for part in self._all for path in part.files()]
+
     def describe(self) -> dict[str, Any]:
         return {"deserializers": [part.describe() for part in self._all]}
 

@@ -126,6 +126,10 @@ class Deserializer(ABC):
         """Whether :meth:`transform` does anything."""
         return type(self).transform is not Deserializer.transform
 
+    def files(self) -> list[str]:
+        """Paths of the files that hold the data or list it, by which a checkpoint knows that it is of other data."""
+        return []
+
     def describe(self) -> dict[str, Any]:
         """How a configuration lists it: its ``type``, and what belongs to it, such as ``file`` and ``input``."""
         return {"type": type(self).__name__}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .ahead import Ahead
 from .chunks import Chunks
+from .data_identity import identity_of, warn_of_other_data
 from .deserializer import Deserializer, Errors
 from .gather import Gatherer
 from .packer import Batch, Request, SequencePacker
@@ -22,6 +26,9 @@ SLOTS = "truncatedSlots"
 EARLIER = "earlierWorkers"
 SHARE = "partition"
 WORKERS = "workers"
+DATA = "data"
+FURTHEST = 2**63
+"""No source has served so many samples."""
 
 MEMORY_LIMIT = 256 << 20
 """Bytes that chunks may take unless a source is told otherwise: half for the window, half for what is read ahead."""
@@ -62,6 +69,7 @@ class Reader:
 
     def __init__(self, deserializer: Deserializer, order: Order, limits: Limits, kind: Kind, is_threaded: bool, max_errors: int) -> None:
         errors = Errors(max_errors)
+        self._deserializer = deserializer
         threads = min(os.cpu_count() or 1, 4) if is_threaded else 0
         self._chunks = Chunks(deserializer, errors, threads, MEMORY_LIMIT)
         self._randomizer = Randomizer(self._chunks, *order, MEMORY_LIMIT // 2)
@@ -116,32 +124,62 @@ class Reader:
             state[EARLIER] = [[list(one[:5]) for one in workers] for workers in position.earlier]
         if slots:
             state[SLOTS] = [[served, *(int(number) for place in places for number in place)] for served, places in slots]
+        if self._identity:
+            state[DATA] = self._identity
         return state
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
-        share = Share(*map(int, state.get(SHARE, ())))
-        if WORKERS in state:
-            position, slots = self._left_by([self._place(one) for one in state[WORKERS]], share)
-        else:
-            position, slots = self._place(state)
-        self._ahead.pause()
-        self._sequencer.share = share
+        if not isinstance(state, Mapping):
+            raise ValueError(f"restore_from_checkpoint: expected {{'{SAMPLES}': samples}}, got {type(state).__name__} {state!r:.80}")
+        try:
+            share = Share(*_numbers(state.get(SHARE, [1, 0]), 2))
+            if share.partition >= share.partitions:
+                raise ValueError(f"restore_from_checkpoint: there is no partition {share.partition} of {share.partitions}")
+            if WORKERS in state and not state[WORKERS]:
+                raise ValueError(f"restore_from_checkpoint: '{WORKERS}' are the states of workers, one at least")
+            if WORKERS in state:
+                position, slots = self._left_by([self._place(one) for one in state[WORKERS]], share)
+            else:
+                position, slots = self._place(state)
+        except (TypeError, AttributeError, IndexError, KeyError) as error:
+            raise ValueError(f"restore_from_checkpoint: {dict(state)!r:.200} is no state of a source ({error})") from None
+        worker = state[WORKERS][0] if WORKERS in state else state
+        if DATA in worker:
+            warn_of_other_data(worker[DATA], self._identity)
         self._ahead.restore(self._packer_state(position, slots))
+        self._sequencer.share = share
 
     def _place(self, state: Mapping[str, Any]) -> tuple[Position, tuple[Any, ...]]:
         """What a state says."""
-        samples, where, slots = state.get(SAMPLES), state.get(WHERE), state.get(SLOTS, [])
-        if not isinstance(samples, int) or samples < 0 or (where is not None and len(where) != 4):
+        samples: Any = state.get(SAMPLES)
+        where = state.get(WHERE)
+        if not _is_number(samples) or (where is not None and len(where) != 4):
             raise ValueError(f"restore_from_checkpoint: expected {{'{SAMPLES}': samples}}, got {dict(state)!r:.80}")
         if where is None and not self._chunks.are_known:
             raise ValueError(
                 f"restore_from_checkpoint: the state must say '{WHERE}', for the sizes of chunks are unknown; got {dict(state)!r:.80}"
             )
-        position = self._sequencer.position_at(samples) if where is None else _position([samples, *where])
-        earlier = tuple(tuple(map(_position, workers)) for workers in state.get(EARLIER, []))
-        places = tuple((int(row[0]), tuple(tuple(map(int, row[i : i + 4])) for i in range(1, len(row), 4))) for row in slots)
+        position = self._sequencer.position_at(int(samples)) if where is None else self._position([samples, *where])
+        earlier = tuple(tuple(map(self._position, workers)) for workers in state.get(EARLIER, []))
+        rows = [_numbers(row, len(row)) for row in state.get(SLOTS, [])]
+        if any(len(row) % 4 != 1 or max(row[2::4], default=0) >= self._chunks.count for row in rows):
+            raise ValueError(f"restore_from_checkpoint: '{SLOTS}' are not those of a source over this data; got {rows!r:.80}")
+        places = tuple((row[0], tuple(tuple(row[i : i + 4]) for i in range(1, len(row), 4))) for row in rows)
         return position._replace(earlier=earlier), places
+
+    def _position(self, numbers: Sequence[Any]) -> Position:
+        samples, sweep, first, place, number = _numbers(numbers, 5)
+        if first >= self._chunks.count:
+            raise ValueError(f"restore_from_checkpoint: there are {self._chunks.count} chunks, and none at place {first}; of other data?")
+        return Position(samples, sweep, first, place, number)
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        known = self._chunks.are_known
+        return identity_of(
+            {"sequences": self._chunks.sequences, "samples": self._chunks.samples} if known else {}, self._deserializer.files()
+        )
 
     def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]], share: Share) -> tuple[Position, tuple[Any, ...]]:
         """Where to go on with what so many workers have left; the sequences that they have begun go round."""
@@ -175,6 +213,16 @@ def handed_over(own: Any, all_states: Sequence[Any], share: Share) -> Any:
     return {key: handed_over(value, [one[key] for one in others if key in one], share) for key, value in own.items()}
 
 
-def _position(numbers: Sequence[Any]) -> Position:
-    samples, sweep, first, place, number = map(int, numbers)
-    return Position(samples, sweep, first, place, number)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < FURTHEST
+
+
+def _numbers(values: Any, count: int) -> list[int]:
+    """So many whole numbers.
+
+    Raises:
+        ValueError: they are something else.
+    """
+    if len(values) != count or not all(map(_is_number, values)):
+        raise ValueError(f"restore_from_checkpoint: expected {count} whole numbers from 0 on, got {values!r:.80}")
+    return [int(value) for value in values]

@@ -147,7 +147,10 @@ class Sequencer:
             if not self.chunks.are_known:
                 self._read_ahead(Extent(sweep, first, ()))
             extent = self.randomizer.extent(sweep, first)
-            self._window, self._part = self._made(extent), None
+            window, place = self._made(extent), self._position.place
+            if place > 0 and place >= len(window):
+                raise ValueError(f"there is no sequence at place {place} of {len(window)} in a window; the checkpoint is of other data")
+            self._window, self._part = window, None
             self._read_ahead(extent)
         return self._window
 

@@ -78,12 +78,13 @@ class TruncatedPacker:
 
     @state.setter
     def state(self, state: TruncatedState) -> None:
-        self._slots, self._state, self._sweep_end = [], state, False
+        slots = []
         for served, places in state.slots:
             slot = _Slot()
             slot.served = served
             slot.sequences.extend(self._sequence_at(place) for place in places)
-            self._slots.append(slot)
+            slots.append(slot)
+        self._slots, self._state, self._sweep_end = slots, state, False
         self._sequencer.position = state.position
 
     def next(self, request: Request) -> Batch | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cntk.core.axis import Axis
-from cntk.core.model_files import write_file
+from cntk.core.files import write_file
 from cntk.core.value import NDArrayView
 from cntk.learners.schedules import TrainingParameterSchedule
 from cntk.plugins.formats import wire

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from cntk.core import graph
+from cntk.core.files import write_file
 from cntk.core.function import Function
-from cntk.core.model_files import write_file
 from cntk.core.variable import Variable
 from cntk.logging.picture import functions_of, picture_of, shown_inputs
 

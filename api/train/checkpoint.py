@@ -1,9 +1,10 @@
 """Checkpoint files: ``<name>`` holds the model, ``<name>.ckp`` the state of everything else.
 
-The two are written so that a process may be killed, or the power may fail, at any instant.  The state has a digest of its own and names
-the model that it belongs to by another.  A new model is first written beside the old one, as ``<name>.<digest>.new``; then the new state
-takes the place of the old one, which is the instant at which the checkpoint becomes the new one; then the new model takes its place.
-Whoever reads finds the model that the state names under one of the two names.
+The two are written so that a process may be interrupted or killed, or the power may fail, at any instant.  The state has a digest of its
+own and names the model that it belongs to by another.  A new model is first written beside the old one, as ``<name>.<digest>.new``; then
+the new state takes the place of the old one, which is the instant at which the checkpoint becomes the new one; then the new model takes
+its place.  Whoever reads finds the model that the state names under one of the two names.  Each step is on the disk before the next one
+begins.  One process at a time writes: it holds the lock ``<name>.ckp.lock``.
 
 Both files are dictionaries in the format of CNTK 2's model files.  What these do not have is written as a dictionary with one key: an
 array of another element type under ``@array``, an integer beyond 64 bits or below -2**31 under ``@integer``.
@@ -12,23 +13,29 @@ array of another element type under ``@array``, an integer beyond 64 bits or bel
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import re
-import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
+from cntk.core.file_lock import FileLock
+from cntk.core.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
 from cntk.core.function import Function
-from cntk.core.model_files import ModelFormat, format_of, write_file
-from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_dictionary
+from cntk.core.model_files import ModelFormat, format_of
+from cntk.core.source import warn_user
+from cntk.plugins.formats.wire import DamagedFile, read_dictionary, view_dictionary, write_dictionary
 
 VERSION = 1
 KIND = "opencntk checkpoint"
 ARRAY, INTEGER = "@array", "@integer"
-_BEGUN = time.time()
+PENDING = r"\.[0-9a-f]{32}\.new"
+"""How the name of a model goes on that waits to take its place."""
+UNKNOWN = "unknown"
+"""In place of a digest: the state that is there cannot be read."""
 NATIVE = tuple(map(np.dtype, (np.float16, np.float32, np.float64)))
 """Element types of arrays that the format has."""
 
@@ -43,26 +50,43 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
 
     Raises:
         TypeError: the state holds something else.
-        OSError: a file cannot be written.
+        OSError: a file cannot be written, or another process or thread is writing this checkpoint; the one before is there still.
     """
-    path = os.path.realpath(filename)
+    given, path = os.fsdecode(filename), _path_of(filename)
     content = to_bytes(state)
     pieces = list(format_of(ModelFormat.CNTKv2).write(model))
     digest = _digest(pieces)
     header = {"kind": KIND, "version": VERSION, "model": digest, "digest": _digest([content])}
-    if os.path.isdir(path):
-        raise OSError(f"cannot write a checkpoint to {path!r}: it is a folder")
+    status_of(path, given)
+    make_folders(os.path.dirname(path))
+    with FileLock(path + ".ckp.lock", given):
+        _remove_leftovers(path)
+        _commit(path, given, digest, pieces, write_dictionary({**header, "state": np.frombuffer(content, np.int8)}))
+        for waiting in siblings(path, PENDING):
+            with suppress(OSError):  # the next checkpoint removes them
+                os.unlink(waiting)
+
+
+def _commit(path: str, given: str, digest: str, model: Any, state: Any) -> None:
+    """Have the new model wait, then the new state take its place, then the model."""
     pending = _pending(path, digest)
+    waiting, new = NewFile(pending, like=path, given=given), NewFile(path + ".ckp", given=given + ".ckp")
     try:
-        write_file(pending, pieces)
-        write_file(path + ".ckp", write_dictionary({**header, "state": np.frombuffer(content, np.int8)}))
+        waiting.write(model)
+        waiting.take_place()
+        new.write(state)
+        waiting.sync()
+        new.take_place()
+        new.sync()
+        replace_file(pending, path, given)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(pending)
+        if _named_model(path) not in (digest, UNKNOWN):
+            with suppress(FileNotFoundError):
+                os.unlink(pending)
         raise
-    _sync_folder(path)
-    os.replace(pending, path)
-    _remove_leftovers(path)
+    finally:
+        waiting.discard()
+        new.discard()
 
 
 def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
@@ -71,7 +95,7 @@ def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
     Raises:
         RuntimeError: there is none, a file is damaged, or the model's file is not the one that the state belongs to.
     """
-    path = os.path.realpath(filename)
+    path = _path_of(filename)
     data = _bytes_of(path + ".ckp")
     while True:
         try:
@@ -84,23 +108,28 @@ def read_checkpoint(filename: Any) -> tuple[bytes, dict[str, Any]]:
 
 def _read(data: bytes, path: str) -> tuple[bytes, dict[str, Any]]:
     where = path + ".ckp"
-    found = _dictionary(data, where)
+    model, digest, state = _header(_dictionary(data, where), where)
+    content = state.tobytes()
+    if _digest([content]) != digest:
+        raise DamagedFile(f"{where} is damaged: the state in it is not the one that was written")
+    return _model_with(model, path), _natural(_dictionary(content, where, read_dictionary), where)
+
+
+def _header(found: dict[str, Any], where: str) -> tuple[str, str, Any]:
+    """The digests of model and state, and the bytes of the state."""
     if not isinstance(kind := found.get("kind"), str) or kind != KIND:
-        raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {path}, can be loaded")
+        raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {where[:-4]}, can be loaded")
     if not isinstance(version := found.get("version"), int) or version != VERSION:
         raise DamagedFile(f"{where} is a checkpoint of version {version!r:.80}; this is opencntk for version {VERSION}")
     model, digest, state = (found.get(name) for name in ("model", "digest", "state"))
     if not isinstance(model, str) or not isinstance(digest, str) or not isinstance(state, np.ndarray):
         raise DamagedFile(f"{where}: expected the digests of a model and of a state, and the state; it has {sorted(found)}")
-    content = state.tobytes()
-    if _digest([content]) != digest:
-        raise DamagedFile(f"{where} is damaged: the state in it is not the one that was written")
-    return _model_with(model, path), _natural(_dictionary(content, where), where)
+    return model, digest, state
 
 
-def _dictionary(data: bytes, where: str) -> dict[str, Any]:
+def _dictionary(data: Any, where: str, read: Callable[[Any], dict[str, Any]] = view_dictionary) -> dict[str, Any]:
     try:
-        return read_dictionary(data)
+        return read(data)
     except DamagedFile as error:
         raise DamagedFile(f"{where} is no checkpoint, or damaged: {error}") from None
 
@@ -123,15 +152,35 @@ def require_plain(value: Any, name: str) -> None:
     _plain(value, name)
 
 
-def require_parts(state: Mapping[str, Any], where: Any, **kinds: type) -> None:
+def require_parts(state: Any, where: str, **kinds: type) -> None:
     """Refuse a state without some parts, or with parts of another kind.
 
     Raises:
         RuntimeError: it is so.
     """
     for name, kind in kinds.items():
-        if not isinstance(state.get(name), kind):
-            raise DamagedFile(f"{where}.ckp: expected a {kind.__name__} called '{name}' in it, got {type(state.get(name)).__name__}")
+        found: Any = state.get(name) if isinstance(state, Mapping) else None
+        if not isinstance(found, kind) or (kind is int and not _is_count(found)):
+            raise DamagedFile(f"{where}: expected a {kind.__name__} called '{name}' in it, got {type(found).__name__} {found!r:.80}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+@contextmanager
+def part_of(where: str, part: str) -> Iterator[None]:
+    """Have errors say which part of a state is none.
+
+    Raises:
+        RuntimeError: something in it is wrong.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise DamagedFile(f"{where}, {part}: {error} is missing") from None
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise DamagedFile(f"{where}, {part}: {error}") from None
 
 
 def from_bytes(data: bytes) -> Any:
@@ -141,16 +190,54 @@ def from_bytes(data: bytes) -> Any:
 
 def has_checkpoint(filename: Any) -> bool:
     """Whether there is a checkpoint called *filename*."""
-    return os.path.isfile(os.path.realpath(filename) + ".ckp")
+    return os.path.isfile(_path_of(filename) + ".ckp")
 
 
-def latest_numbered(filename: Any) -> str | None:
-    """The checkpoint called *filename* with the highest number appended, or None; whether it is whole is seen when it is read."""
-    folder, name = os.path.split(os.path.realpath(filename))
-    numbered = re.compile(re.escape(name) + r"(\d+)\.ckp")
-    entries = os.listdir(folder) if os.path.isdir(folder) else []
-    numbers = [int(match[1]) for entry in entries if (match := numbered.fullmatch(entry))]
-    return f"{os.fspath(filename)}{max(numbers)}" if numbers else None
+def furthest(filename: Any, with_numbered: bool) -> str | None:
+    """The checkpoint that has come furthest: *filename* or, if wanted, one with a number appended; None where there is none.
+
+    What was written after training had been begun anew has come further than anything before.  Where there are several, those that cannot
+    be read are passed over, with a warning.
+    """
+    names = [os.fsdecode(filename)] if has_checkpoint(filename) else []
+    names += numbered(filename) if with_numbered else []
+    if len(names) < 2:
+        return names[0] if names else None
+    reached = {}
+    for name in names:
+        try:
+            reached[name] = progress_of(name)
+        except RuntimeError as error:
+            warn_user(f"a checkpoint is passed over: {error}", RuntimeWarning)
+    return max(reached, key=lambda name: reached[name]) if reached else names[0]
+
+
+def progress_of(filename: Any) -> tuple[int, int]:
+    """How often training had been begun anew when a checkpoint was written, and samples seen; the arrays in the file are not read.
+
+    Raises:
+        RuntimeError: the file cannot be read.
+    """
+    where = _path_of(filename) + ".ckp"
+    try:
+        with open(where, "rb") as file:
+            _, _, content = _header(_dictionary(_mapped(file), where), where)
+            state = _dictionary(memoryview(content), where)
+    except OSError as error:
+        raise RuntimeError(f"the checkpoint cannot be read: {error}") from error
+    external = workers[0].get("external") if isinstance(workers := state.get("workers"), list) and workers else None
+    session = external.get("session") if isinstance(external, dict) else None
+    begun = session.get("begun_anew", 0) if isinstance(session, dict) else 0
+    samples = state.get("samples")
+    if not isinstance(samples, (int, np.uint64)) or not isinstance(begun, (int, np.uint64)):
+        raise DamagedFile(f"{where}: expected a number of samples, got {samples!r:.80}")
+    return int(begun), int(samples)
+
+
+def numbered(filename: Any) -> list[str]:
+    """The checkpoints called *filename* with a number appended; whether they are whole is seen when they are read."""
+    path, given = _path_of(filename), os.fsdecode(filename)
+    return [given + found.removeprefix(path).removesuffix(".ckp") for found in siblings(path, r"[0-9]+\.ckp")]
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -183,26 +270,38 @@ def _model_with(digest: str, path: str) -> bytes:
     raise RuntimeError(f"{path}.ckp belongs to another model than the one in {path}: one of the two files was damaged, removed or replaced")
 
 
-def _sync_folder(path: str) -> None:
-    """Have the renaming of the state on disk before that of the model, where the system can tell."""
-    if os.name == "posix":
-        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _path_of(filename: Any) -> str:
+    """The path of the model's file, without links."""
+    return os.path.realpath(os.fsdecode(filename))
+
+
+def _named_model(path: str) -> str:
+    """The digest of the model that the state in place names, or :data:`UNKNOWN`; nothing where there is no state."""
+    try:
+        with open(path + ".ckp", "rb") as file:
+            return str(view_dictionary(_mapped(file)).get("model"))
+    except FileNotFoundError:
+        return ""
+    except (OSError, DamagedFile):
+        return UNKNOWN
+
+
+def _mapped(file: Any) -> Any:
+    """The bytes of an open file, of which only those are read that are looked at."""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
 
 def _remove_leftovers(path: str) -> None:
-    """Remove what processes were killed over that had begun to write before this one was there."""
-    folder, name = os.path.split(path)
-    digits = "[0-9a-f]{32}"
-    leftover = re.compile(rf"{re.escape(name)}(\.{digits}\.new)?(\.{digits}\.tmp)?|{re.escape(name)}\.ckp\.{digits}\.tmp")
-    for entry in os.listdir(folder or "."):
-        if entry != name and leftover.fullmatch(entry):
-            with suppress(FileNotFoundError):
-                if os.path.getmtime(os.path.join(folder, entry)) < _BEGUN:
-                    os.unlink(os.path.join(folder, entry))
+    """Remove what saves have left that were killed: what was being written, and models that no state names."""
+    remove_leftovers(path, f"({PENDING})?{TEMPORARY}|\\.ckp{TEMPORARY}")
+    waiting = siblings(path, PENDING)
+    if waiting:
+        sync_folder(path)  # or else the state on the disk might be an older one, which names another model
+        named = _named_model(path)
+        for one in waiting:
+            if named != UNKNOWN and one != _pending(path, named):
+                with suppress(OSError):
+                    os.unlink(one)
 
 
 # ---- values that the format does not have --------------------------------------------------------

@@ -9,6 +9,7 @@ from cntk.core import plugins
 from cntk.core.distributed import Minibatch, Strategy
 from cntk.core.variable import Parameter
 from cntk.learners import Learner
+from cntk.learners.checkpoint import require_counts
 from cntk.train.communicator import Communicator, WorkerDescriptor, mpi_communicator
 
 
@@ -118,6 +119,18 @@ class DistributedLearner:
             "strategy": self.strategy.create_checkpoint(),
         }
 
+    def check_checkpoint(self, checkpoint: Any) -> None:
+        """Refuse what :meth:`create_checkpoint` has not returned.
+
+        Raises:
+            RuntimeError: it is the state of something else.
+        """
+        name = type(self.strategy).__name__
+        if checkpoint.get("type") != name:
+            raise RuntimeError(f"checkpoint of a learner of type {checkpoint.get('type')!r} given to a distributed one with {name!r}")
+        require_counts(checkpoint, ("samples",), name)
+        self.learner.check_checkpoint(checkpoint["learner"])
+
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any], own: Sequence[Mapping[str, Any]] = ()) -> None:
         """Go on from what :meth:`create_checkpoint` returned.
 
@@ -128,9 +141,7 @@ class DistributedLearner:
         Raises:
             RuntimeError: it is the state of something else.
         """
-        name = type(self.strategy).__name__
-        if checkpoint.get("type") != name:
-            raise RuntimeError(f"checkpoint of a learner of type {checkpoint.get('type')!r} given to a distributed one with {name!r}")
+        self.check_checkpoint(checkpoint)
         self.learner.restore_from_checkpoint(checkpoint["learner"])
         self._samples = checkpoint["samples"]
         self.strategy.restore_from_checkpoint(checkpoint["strategy"], own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -70,6 +71,25 @@ class Team:
         """What the main worker hands over, on every worker."""
         texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8))
         return bytes(texts[0]).decode()
+
+    def on_main_worker(self, write: Callable[[], None]) -> None:
+        """Have the main worker write something, while the others wait; an error of it is one of all workers.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        failed: OSError | None = None
+        if self.transport.rank == 0:
+            try:
+                write()
+            except OSError as error:
+                failed = error
+        told = self.first_says("" if failed is None else f"{failed.errno or errno.EIO} {failed}")
+        if failed is not None:
+            raise failed
+        if told:
+            code, _, text = told.partition(" ")
+            raise OSError(int(code), f"the main worker could not write: {text}")
 
     def gather_states(self, state: Mapping[str, Any]) -> list[Any]:
         """The workers' states, together with what their strategies keep, on the main worker; elsewhere nothing."""

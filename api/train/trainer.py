@@ -19,17 +19,18 @@ from cntk.core.evaluate import feeds_for, program_for
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
 from cntk.core.model_files import holders_of_both
-from cntk.core.operator_states import operator_states, restore_operator_states
+from cntk.core.operator_states import check_operator_states, operator_states, restore_operator_states
 from cntk.core.progress import ProgressWriter
 from cntk.core.unfeed import unfeed
 from cntk.core.variable import Output, Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.debugging.profiler import node_timing
 from cntk.learners import Learner
+from cntk.plugins.formats.wire import DamagedFile
 from cntk.readers.reader import handed_over
 from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData
-from cntk.train.checkpoint import read_checkpoint, require_parts, require_plain, write_checkpoint
+from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, write_checkpoint
 from cntk.train.distributed import DistributedLearner
 from cntk.train.plan import TrainingPlan
 from cntk.train.team import Team, team_of
@@ -226,10 +227,10 @@ class Trainer:
             "progress": [writer.create_checkpoint() for writer in self._writers],
             "workers": [own] if team is None else team.gather_states(own),
         }
-        if team is None or team.transport.rank == 0:
+        if team is None:
             write_checkpoint(filename, self._saved, state)
-        if team is not None:
-            team.transport.barrier()
+        else:
+            team.on_main_worker(lambda: write_checkpoint(filename, self._saved, state))
 
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
@@ -247,37 +248,65 @@ class Trainer:
             The ``external_state``.
 
         Raises:
-            RuntimeError: the files are missing or damaged, or the learners are of another type.
+            RuntimeError: the files are missing or damaged, or the learners are of another type; nothing is changed then.
             ValueError: the model is another one.
         """
+        external, take_over = self.checked_checkpoint(filename)
+        take_over()
+        return external
+
+    def checked_checkpoint(self, filename: Any) -> tuple[dict[str, Any], Callable[[], None]]:
+        """Read and check a checkpoint: its ``external_state``, and what has the trainer go on from it; nothing is changed before.
+
+        Raises:
+            RuntimeError, ValueError: as :meth:`restore_from_checkpoint`.
+        """
         model, state = read_checkpoint(filename)
-        require_parts(state, filename, samples=int, learners=list, seeds=dict, progress=list, workers=list)
-        learners = state["learners"]
+        where = f"{os.fsdecode(filename)}.ckp"
+        require_parts(state, where, samples=int, learners=list, seeds=dict, progress=list, workers=list)
+        learners, workers, progress = state["learners"], state["workers"], state["progress"]
+        if not workers:
+            raise DamagedFile(f"{where}: expected the state of one worker at least in it, got none")
+        for index, worker in enumerate(workers):
+            with part_of(where, f"workers[{index}]"):
+                require_parts(worker, "a worker", operators=list, external=dict)
         if len(learners) != len(self._learners):
             raise RuntimeError(f"{filename}: checkpoint of {len(learners)} learners given to a trainer with {len(self._learners)}")
-        values = holders_of_both(self._saved, Function.load(model), os.fspath(filename))
-        workers = state["workers"]
-        rank = 0
-        if self._team is not None:
-            self._team.restore_learners(learners, workers)
-            rank = self._team.transport.rank
-        else:
-            for learner, saved in zip(self._learners, learners, strict=True):
-                learner.restore_from_checkpoint(saved)
-        for mine, stored in values:
-            mine.value = stored.value
-        random.restore_from_checkpoint(state["seeds"])
-        if rank < len(workers):
-            restore_operator_states(self._saved, workers[rank]["operators"])
-        self._seen, self._last = state["samples"], None
-        if len(state["progress"]) == len(self._writers):
-            for writer, saved in zip(self._writers, state["progress"], strict=True):
-                writer.restore_from_checkpoint(saved)
-        external: dict[str, Any] = workers[rank if rank < len(workers) else 0]["external"]
-        size = 1 if self._team is None else self._team.transport.size
+        values = holders_of_both(self._saved, Function.load(model), os.fsdecode(filename))
+        rank, size = (0, 1) if self._team is None else (self._team.transport.rank, self._team.transport.size)
+        own = workers[rank if rank < len(workers) else 0]
+        for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
+            with part_of(where, f"learners[{index}]"):
+                learner.check_checkpoint(saved)
+        with part_of(where, "seeds"):
+            random.check_checkpoint(state["seeds"])
+        with part_of(where, "operators"):
+            check_operator_states(self._saved, own["operators"])
+        if len(progress) == len(self._writers):
+            for index, (writer, saved) in enumerate(zip(self._writers, progress, strict=True)):
+                with part_of(where, f"progress[{index}]"):
+                    writer.check_checkpoint(saved)
+        external: dict[str, Any] = own["external"]
         if len(workers) != size:
             external = handed_over(external, [worker["external"] for worker in workers], Share(size, rank))
-        return external
+
+        def take_over() -> None:
+            if self._team is not None:
+                self._team.restore_learners(learners, workers)
+            else:
+                for learner, saved in zip(self._learners, learners, strict=True):
+                    learner.restore_from_checkpoint(saved)
+            for mine, stored in values:
+                mine.value = stored.value
+            random.restore_from_checkpoint(state["seeds"])
+            if rank < len(workers):
+                restore_operator_states(self._saved, own["operators"])
+            self._seen, self._last = state["samples"], None
+            if len(progress) == len(self._writers):
+                for writer, saved in zip(self._writers, progress, strict=True):
+                    writer.restore_from_checkpoint(saved)
+
+        return external, take_over
 
     def print_node_timing(self) -> None:
         """Print how long operators have taken on average since :func:`cntk.debugging.set_node_timing` was switched on."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cntk.learners.schedules import minibatch_size_schedule
-from cntk.train.checkpoint import has_checkpoint, latest_numbered
+from cntk.train.checkpoint import furthest, progress_of, require_parts
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
 from cntk.train.session_config import (
@@ -124,7 +126,7 @@ class TrainingSession:
         self._check_ends()
         if self._validation_data is not None:
             self._validation_start = self._validation_data.get_checkpoint_state()
-        self._minibatches = self._sweeps = 0
+        self._minibatches = self._sweeps = self._begun_anew = 0
         self._goes_on, self._is_saved = True, False
         validates = self._validation_data is not None or self._validation.callback is not None
         self._timers = {
@@ -168,12 +170,18 @@ class TrainingSession:
         Raises:
             RuntimeError: there is none, or another trainer wrote it.
         """
-        state = self._trainer.restore_from_checkpoint(filename)
+        state, take_over = self._trainer.checked_checkpoint(filename)
         if "session" not in state or "source" not in state:
             raise RuntimeError(f"{filename}: the checkpoint was not written by a training session; it has {sorted(state)}")
-        session = state["session"]
+        session, where = state["session"], f"{os.fsdecode(filename)}.ckp, session"
+        require_parts(session, where, minibatches=int, sweeps=int, timers=dict)
+        require_parts({"begun_anew": 0, **session}, where, begun_anew=int)
+        for name in self._timers:
+            require_parts(session["timers"].get(name), f"{where}, timer {name}", every=int, unit=int, index=int, reached=int)
         self._data.restore_from_checkpoint(state["source"])
+        take_over()
         self._minibatches, self._sweeps = session["minibatches"], session["sweeps"]
+        self._begun_anew = session.get("begun_anew", 0)
         for name, timer in self._timers.items():
             timer.restore_from_checkpoint(session["timers"][name], self._counts())
 
@@ -255,26 +263,32 @@ class TrainingSession:
 
     def _save_numbered(self, index: int) -> None:
         self.on_checkpoint_start(index)
-        self._save(f"{self._checkpoints.filename}{index}" if self._checkpoints.preserve_all else self._checkpoints.filename)
+        name = os.fsdecode(self._checkpoints.filename)
+        self._save(f"{name}{index}" if self._checkpoints.preserve_all else name)
         self._is_saved = not self._checkpoints.preserve_all
         self.on_checkpoint_end(index)
 
     def _save(self, filename: Any) -> None:
         timers = {name: timer.create_checkpoint() for name, timer in self._timers.items()}
-        session = {"minibatches": self._minibatches, "sweeps": self._sweeps, "timers": timers}
+        session = {"minibatches": self._minibatches, "sweeps": self._sweeps, "timers": timers, "begun_anew": self._begun_anew}
         self._trainer.save_checkpoint(filename, {"source": self._data.get_checkpoint_state(), "session": session})
 
     def _restore(self) -> None:
-        config = self._checkpoints
-        if config.filename is None or not config.restore:
+        """Go on from the checkpoint that has come furthest; or remember that training was begun anew, so that what follows is further."""
+        config, team = self._checkpoints, self._trainer.team
+        if config.filename is None:
             return
-        found = config.filename if has_checkpoint(config.filename) else latest_numbered(config.filename) if config.preserve_all else None
-        if self._trainer.team is not None:
-            found = self._trainer.team.first_says(found or "") or None
+        found = furthest(config.filename, config.preserve_all or not config.restore)
+        if team is not None:
+            found = team.first_says(found or "") or None
         if found is None:
             return
+        if not config.restore:
+            with suppress(RuntimeError):  # what cannot be read is as good as not there
+                self._begun_anew = progress_of(found)[0] + 1
+            return
         self.restore_from_checkpoint(found)
-        self._is_saved = found == config.filename
+        self._is_saved = found == os.fsdecode(config.filename)
         logger.info("training goes on from the checkpoint %s, after %d samples", found, self._counts().sample)
 
     # ---- evaluation ----

@@ -51,7 +51,9 @@ class PastValue(Op):
 
     def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         values, there = checkpoint[TRAINING]
-        self._last_steps[True] = values, there
+        if not isinstance(values, np.ndarray) or not isinstance(there, np.ndarray) or values.shape[: there.ndim] != there.shape:
+            raise ValueError(f"{self.op_name}: expected the last steps of sequences, and which of them are there; got {values!r:.80}")
+        self._last_steps = {**self._last_steps, True: (values, there)}
 
     # ---- types ----
 

@@ -77,6 +77,9 @@ class CBFDeserializer(Deserializer):
             raise RuntimeError(f"{self._path}, byte {one.offset + error.byte}: {error}") from None
         return found
 
+    def files(self) -> list[str]:
+        return [self._path]
+
     def describe(self) -> dict[str, Any]:
         streams = {name: {"alias": stream.get("stream_alias") or name} for name, stream in self._wanted.items()}
         return {"type": "CNTKBinaryFormatDeserializer", "file": self._path, "input": streams}

@@ -111,6 +111,9 @@ class CTFDeserializer(Deserializer):
         self._warn(document, parts)
         return {stream.name: join([part[i] for part in parts]) for i, stream in enumerate(self._streams)}
 
+    def files(self) -> list[str]:
+        return [document.plain for document in self._documents]
+
     def describe(self) -> dict[str, Any]:
         streams = {
             s.name: {

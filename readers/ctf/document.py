@@ -36,6 +36,7 @@ class Document:
 
     Attributes:
         path, size: the file, and the bytes of its text.
+        plain: the file that holds the text itself.
         index: where its sequences are.
     """
 
@@ -44,7 +45,7 @@ class Document:
     ) -> None:
         self._text = TextFile(path, keep)
         self._streams, self._dtype, self._before = streams, dtype, before
-        self.path, self.size = path, self._text.size
+        self.path, self.plain, self.size = path, self._text.plain, self._text.size
         self.index = index_of(self._text, settings, keep)
 
     def keys(self, first: int, last: int) -> Any:

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ...core.files import write_file
 from ...core.lock import Lock
-from ...core.model_files import write_file
 from .cache import cache_folder
 from .index import Beginning, Index, Layout, Settings, beginning_of, layout_of, rows_of
 from .text import TextFile

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.model_files import write_file
+from ...core.files import write_file
 from .cache import FOLDER, cache_folder, fingerprint, stamp_of
 
 NEWLINE = ord("\n")

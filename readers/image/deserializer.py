@@ -103,6 +103,9 @@ class ImageDeserializer(Deserializer):
             raise KeyError(f"{self._name} has no setting '{setting}'; it has {', '.join(self._settings)}")
         self._settings[setting] = bool(value)
 
+    def files(self) -> list[str]:
+        return [self._path]
+
     def describe(self) -> dict[str, Any]:
         described = [transform.config() for transform in self._transforms if hasattr(transform, "config")]
         inputs: dict[str, Any] = {"image": {"transforms": [*described, {"type": "Transpose"}]}, "label": {"labelDim": self._classes}}

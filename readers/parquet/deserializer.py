@@ -65,6 +65,9 @@ class ParquetDeserializer(Deserializer):
                     self._rows.append(rows)
                     self._infos.append(ChunkInfo(rows, rows) if is_known else ChunkInfo(UNKNOWN, UNKNOWN))
 
+    def files(self) -> list[str]:
+        return list(dict.fromkeys(path for path, _ in self._groups))
+
     def stream_infos(self) -> list[StreamInformation]:
         return self._streams
 

@@ -64,6 +64,9 @@ class HTKFeatureDeserializer(Deserializer):
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
         return self._all.get_chunk(chunk, errors)
 
+    def files(self) -> list[str]:
+        return [str(part.scp) for part in self._parts]
+
     def describe(self) -> dict[str, Any]:
         return {"type": KIND, "input": {part.name: {"scpFile": part.scp, "dim": part.dim} for part in self._parts}}
 

@@ -38,6 +38,9 @@ class LabelDeserializer(UtteranceDeserializer):
     def stream_infos(self) -> list[StreamInformation]:
         return [StreamInformation(self._name, 0, "sparse", np.float32, (self._dim,), self._defines_mb_size)]
 
+    def files(self) -> list[str]:
+        return self._paths
+
     def describe(self) -> dict[str, Any]:
         return {"type": type(self).__name__, "input": {self._name: {"mlfFileList": self._paths, "dim": self._dim}}}
 

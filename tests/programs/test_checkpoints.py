@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +21,8 @@ from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
 
 import cntk as C
+from cntk.core import file_lock
+from cntk.core.files import NewFile
 from cntk.train import checkpoint
 
 RNG = np.random.default_rng(0)
@@ -195,9 +203,7 @@ def test_writing_may_be_broken_off_anywhere(path: str, tmp_path: Path, monkeypat
         assert number == (allowed >= 2)
         for mine, other in zip(found.values(), changed.values() if number else old, strict=True):
             assert_array_equal(mine, other)
-        with monkeypatch.context() as later:
-            later.setattr(checkpoint, "_BEGUN", float("inf"))  # as in a process that was not there then
-            found.trainer.save_checkpoint(copy)
+        found.trainer.save_checkpoint(copy)
         assert sorted(file.name for file in tmp_path.glob(f"copy{allowed}*")) == [f"copy{allowed}", f"copy{allowed}.ckp"]
 
 
@@ -279,7 +285,7 @@ def test_what_is_no_file_is_not_written_to(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is a folder"):
         model.trainer.save_checkpoint(tmp_path / "model")
     (tmp_path / "other.ckp").mkdir()
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="it is a folder"):
         model.trainer.save_checkpoint(tmp_path / "other")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "other.ckp"]
 
@@ -342,3 +348,194 @@ def test_reading_while_another_writes(path: str, monkeypatch: pytest.MonkeyPatch
     reader = Classifier()
     monkeypatch.setattr(checkpoint, "_bytes_of", slow)
     assert reader.trainer.restore_from_checkpoint(path) == {"number": 1}
+
+
+def test_names_may_be_bytes(tmp_path: Path) -> None:
+    model = Classifier()
+    name = os.fsencode(tmp_path / "model")
+    model.trainer.save_checkpoint(name, {"a": 1})
+    assert model.trainer.restore_from_checkpoint(name) == {"a": 1}
+    assert sorted(os.listdir(tmp_path)) == ["model", "model.ckp"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+@pytest.mark.parametrize("name", ["model", "model.ckp", "model.ckp.lock"])
+def test_pipes_are_not_replaced(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=r"no regular file|something else is in the place of a lock"):
+        Classifier().trainer.save_checkpoint(tmp_path / "model")
+    assert stat.S_ISFIFO(os.stat(tmp_path / name).st_mode)
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_modes_are_kept(path: str) -> None:
+    model = Classifier()
+    model.trainer.save_checkpoint(path)
+    os.chmod(path, 0o600)
+    os.chmod(path + ".ckp", 0o640)
+    model.trainer.save_checkpoint(path)
+    assert [stat.S_IMODE(os.stat(name).st_mode) for name in (path, path + ".ckp")] == [0o600, 0o640]
+    model.z.save(path)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="this system has no limit for files")
+def test_an_error_names_the_file_and_what_it_wanted(path: str) -> None:
+    import resource
+
+    model = Classifier()
+    model.trainer.save_checkpoint(path, {"a": 1})
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        for save in (model.z.save, model.trainer.save_checkpoint):
+            with pytest.raises(OSError, match=r"\(\d{4,} bytes were wanted\)") as raised:
+                save(path)
+            assert (raised.value.errno, raised.value.filename) == (errno.EFBIG, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert model.trainer.restore_from_checkpoint(path) == {"a": 1}
+    assert sorted(os.listdir(os.path.dirname(path))) == ["model", "model.ckp"]
+
+
+def test_another_process_that_saves_is_named(path: str) -> None:
+    model = Classifier()
+    model.trainer.save_checkpoint(path, {"a": 1})
+    code = (
+        "import sys\nfrom cntk.core.file_lock import FileLock\nwith FileLock(sys.argv[1], ''):\n    print('held', flush=True)\n    input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, path + ".ckp.lock"], stdin=-1, stdout=-1) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(BlockingIOError, match=f"process {holder.pid} on .* is writing it.*model.ckp.lock"):
+            model.trainer.save_checkpoint(path, {"a": 2})
+        assert model.trainer.restore_from_checkpoint(path) == {"a": 1}
+        holder.kill()
+    model.trainer.save_checkpoint(path, {"a": 3})
+    assert sorted(os.listdir(os.path.dirname(path))) == ["model", "model.ckp"]
+
+
+def test_a_lock_on_a_file_system_without_locks(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that the file names is believed as long as it is there, on this computer."""
+    monkeypatch.setattr(file_lock, "try_lock", lambda descriptor: None)
+    model, lock = Classifier(), Path(path + ".ckp.lock")
+    parent = os.getppid()
+    lock.write_text(f"opencntk {parent} {file_lock._begun(parent)} {socket.gethostname()}")
+    with pytest.raises(BlockingIOError, match=f"process {parent} on"):
+        model.trainer.save_checkpoint(path)
+    for dead in (
+        f"opencntk {parent} 1 {socket.gethostname()}",
+        f"opencntk {parent} 1 elsewhere",
+        f"opencntk {os.getpid()} 1 here",
+        "",
+        "open",
+    ):
+        lock.write_text(dead)
+        model.trainer.save_checkpoint(path)
+        assert not lock.exists()
+
+
+def test_what_a_live_process_writes_is_no_leftover(path: str) -> None:
+    written = NewFile(path)
+    written.write([b"new"])
+    Classifier().z.save(path)
+    written.take_place()
+    written.discard()
+    assert Path(path).read_bytes() == b"new"
+
+
+# ---- states that were made by others ----
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Any:
+    """Where in a state something lies."""
+    if place:
+        yield place
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*place, key))
+
+
+def changed(value: Any, place: tuple[Any, ...], other: Any) -> Any:
+    if not place:
+        return other
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    if len(place) == 1 and other is KeyError:
+        del copied[place[0]]
+    else:
+        copied[place[0]] = changed(value[place[0]], place[1:], other)
+    return copied
+
+
+def test_a_state_that_is_none_changes_nothing(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """Each part of a state, in turn, is missing or something else: an error says so, or nothing that follows depends on it."""
+    saved = Classifier(writers=C.logging.ProgressPrinter(freq=None)).train(DATA[:2])
+    saved.trainer.save_checkpoint(path, {"mine": 1})
+    model, state = checkpoint.read_checkpoint(path)
+    trainer = Classifier(writers=C.logging.ProgressPrinter(freq=None))
+    loaded = C.Function.load(model)
+    monkeypatch.setattr(C.Function, "load", lambda data: loaded)
+    before = [trainer.values(), trainer.trainer.parameter_learners[0].create_checkpoint()]
+    refused = 0
+    for place in places(state):
+        for other in (KeyError, "text", [], -1.5):
+            monkeypatch.setattr(
+                "cntk.train.trainer.read_checkpoint", lambda name, other=other, place=place: (model, changed(state, place, other))
+            )
+            try:
+                trainer.trainer.checked_checkpoint(path)
+            except (RuntimeError, ValueError):
+                refused += 1
+            assert same([value.tolist() for value in trainer.values()], [value.tolist() for value in before[0]])
+            assert same(trainer.trainer.parameter_learners[0].create_checkpoint(), before[1])
+    assert refused > 100
+
+
+# ---- sessions ----
+
+
+def session(path: str, samples: int, **options: Any) -> list[int]:
+    """Where a training began and ended; *stop* kills it after so many samples."""
+    stop = options.pop("stop", None)
+    x, y = C.input_variable(1), C.input_variable(1)
+    loss = C.squared_error(C.layers.Dense(1)(x), y)
+    trainer = C.Trainer(None, loss, C.sgd(loss.parameters, 0.01))
+    seen: list[int] = []
+
+    class Session(C.train.TrainingSession):
+        def on_minibatch_start(self) -> None:
+            seen.append(trainer.total_number_of_samples_seen)
+            if seen[-1] == stop:
+                raise KeyboardInterrupt
+
+    config = C.CheckpointConfig(path, frequency=100, **options)
+    X = np.ones((1000, 1), np.float32)
+    made = Session(trainer, (X, X), 50, None, samples, None, config, None, None)
+    if stop is None:
+        made.train()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            made.train()
+    return [seen[0] if seen else trainer.total_number_of_samples_seen, trainer.total_number_of_samples_seen]
+
+
+def test_a_session_goes_on_from_what_has_come_furthest(path: str) -> None:
+    assert session(path, 300, preserve_all=True) == [0, 300]
+    assert session(path, 900, preserve_all=True, stop=850) == [300, 850]
+    assert session(path, 900, preserve_all=True) == [800, 900]
+    assert session(path, 900, preserve_all=True) == [900, 900]
+
+
+def test_a_session_that_began_anew_goes_on_from_its_own(path: str) -> None:
+    session(path, 600, preserve_all=True)
+    assert session(path, 600, preserve_all=True, restore=False, stop=250) == [0, 250]
+    assert session(path, 600, preserve_all=True, stop=450) == [200, 450]
+    assert session(path, 600, preserve_all=True) == [400, 600]
+
+
+def test_a_damaged_one_of_several_is_passed_over(path: str) -> None:
+    session(path, 600, preserve_all=True, stop=450)
+    Path(path + "3.ckp").write_bytes(b"damaged")
+    with pytest.warns(RuntimeWarning, match="a checkpoint is passed over: .*model3.ckp"):
+        assert session(path, 600, preserve_all=True)[0] == 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import cntk as C
 from cntk.io import FULL_DATA_SWEEP, CTFDeserializer, MinibatchData, MinibatchSource, StreamDef, StreamDefs, StreamInformation
+from cntk.readers.data_identity import identity_of
 
 Make = Callable[..., MinibatchSource]
 
@@ -200,7 +202,8 @@ def test_a_restored_source_goes_on_as_if_never_stopped(make: Make, randomize: bo
     source = make(RAGGED, chunk=chunk, randomize=randomize, max_sweeps=9)
     total = sum(len(found) for found, _ in served(source, 4, count))
     state = source.get_checkpoint_state()
-    assert state == source.current_position == {"minibatchSourcePosition": total}
+    assert state == source.current_position
+    assert {key: held for key, held in state.items() if key != "data"} == {"minibatchSourcePosition": total}
     expected = served(source, 3)
     other = make(RAGGED, chunk=chunk, randomize=randomize, max_sweeps=9)
     other.next_minibatch(5)
@@ -210,10 +213,87 @@ def test_a_restored_source_goes_on_as_if_never_stopped(make: Make, randomize: bo
     assert served(other, 3) == expected
 
 
-@pytest.mark.parametrize("state", [{}, {"minibatchSourcePosition": -1}, {"minibatchSourcePosition": "3"}, {"minibatchSourcePosition": 1}])
-def test_states_that_are_none(make: Make, state: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"expected {'minibatchSourcePosition': samples}|the checkpoint is of other data"):
-        make(RAGGED).restore_from_checkpoint(state)
+@pytest.mark.parametrize(
+    "state",
+    [
+        *({}, None, 5, "state", [1], {"minibatchSourcePosition": -1}, {"minibatchSourcePosition": "3"}, {"minibatchSourcePosition": 1}),
+        *({"minibatchSourcePosition": value} for value in (2**70, True, 1.0, None)),
+        *({"minibatchSourcePosition": 0, "partition": value} for value in ([2], [2, 2], [0, 0], 1, ["a", 0])),
+        *({"minibatchSourcePosition": 0, "sweepChunkSequence": value} for value in ([0, 99, 0, 0], [0, -1, 0, 0], "none", 4, [0, 0, 0])),
+        *({"minibatchSourcePosition": 0, "truncatedSlots": value} for value in (1, [[0, 1]], [[0, 0, 99, 0, 1]], [["a"]])),
+        *({"minibatchSourcePosition": 0, "workers": value} for value in (None, [], [1], [{}])),
+        {"minibatchSourcePosition": 0, "earlierWorkers": [[1]]},
+        {"minibatchSourcePosition": 0, "data": [1]},
+    ],
+)
+def test_states_that_are_none(make: Make, state: Any) -> None:
+    source = make(RAGGED)
+    source.next_minibatch(4)
+    before = source.get_checkpoint_state()
+    with pytest.raises(ValueError, match=r"restore_from_checkpoint|the checkpoint is of other data"):
+        source.restore_from_checkpoint(state)
+    assert source.get_checkpoint_state() == before
+
+
+def test_a_state_as_cntk_has_it(make: Make) -> None:
+    source = make(RAGGED, max_sweeps=2)
+    source.next_minibatch(4)
+    position, expected = source.get_checkpoint_state()["minibatchSourcePosition"], served(source, 3)
+    other = make(RAGGED, max_sweeps=2)
+    other.restore_from_checkpoint({"minibatchSourcePosition": position})
+    assert served(other, 3) == expected
+
+
+def reader_of(file: Path) -> MinibatchSource:
+    return MinibatchSource(CTFDeserializer(str(file), StreamDefs(x=StreamDef("x", 1))))
+
+
+def numbered(first: int, count: int) -> str:
+    return "".join(f"|x {first + i:05}\n" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (numbered(0, 500), "1000 sequences, now 500"),
+        (numbered(0, 2000), "1000 samples, now 2000"),
+        (numbered(1, 1000), "another content of 'data.ctf'"),
+    ],
+    ids=["fewer", "more", "others"],
+)
+def test_other_data_than_the_checkpoint_had(tmp_path: Path, lines: str, message: str) -> None:
+    file = tmp_path / "data.ctf"
+    file.write_text(numbered(0, 1000))
+    source = reader_of(file)
+    for _ in range(5):
+        source.next_minibatch(70)
+    state = source.get_checkpoint_state()
+    file.write_text(lines)
+    with pytest.warns(UserWarning, match=f"the data are not those of the checkpoint.*{message}"):
+        reader_of(file).restore_from_checkpoint(state)
+
+
+def test_data_that_have_moved_are_the_same(tmp_path: Path) -> None:
+    file, moved = tmp_path / "data.ctf", tmp_path / "folder" / "other name.ctf"
+    file.write_text(numbered(0, 1000))
+    source = reader_of(file)
+    source.next_minibatch(70)
+    moved.parent.mkdir()
+    moved.write_text(file.read_text())
+    again = reader_of(moved)
+    again.restore_from_checkpoint(source.get_checkpoint_state())
+    minibatches = [one.next_minibatch(70)[one.streams.x].asarray() for one in (source, again)]
+    assert np.array_equal(*minibatches)
+
+
+def test_a_large_file_is_told_by_parts_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    file.write_bytes(bytes(range(256)) * 20_000)
+    before = identity_of({}, [str(file)])
+    with open(file, "r+b") as opened:
+        opened.seek(-1, os.SEEK_END)
+        opened.write(b"!")
+    assert identity_of({}, [str(file)]) != before
 
 
 # ---- parts ----

@@ -1,0 +1,49 @@
+"""What tells the data of a source from other data, without reading it again: counts, and sizes and samples of the files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.source import warn_user
+
+PARTS, BYTES = 64, 1 << 14
+"""So many parts of so many bytes of a file are compared, from its beginning to its end; a file that has no more is compared as a whole."""
+
+
+def identity_of(counts: Mapping[str, int], paths: Sequence[str]) -> dict[str, Any]:
+    """What a checkpoint keeps of data: counts, and of each file its name, size and a digest of what it holds."""
+    files = [[os.path.basename(path), *_size_and_digest(path)] for path in paths]
+    return {**counts, **({"files": files} if files else {})}
+
+
+def warn_of_other_data(then: Any, now: Mapping[str, Any]) -> None:
+    """Warn if what a checkpoint has kept of the data is something else than what is there now; files may have moved.
+
+    Raises:
+        ValueError: the checkpoint has kept something else of them.
+    """
+    if not isinstance(then, Mapping) or not isinstance(then.get("files", []), list):
+        raise ValueError(f"restore_from_checkpoint: expected what tells the data from others, a dictionary, got {then!r:.80}")
+    differences = [f"{then[what]} {what}, now {now[what]}" for what in now if what != "files" and what in then and then[what] != now[what]]
+    old, new = then.get("files", []), now.get("files", [])
+    if old and len(old) != len(new):
+        differences.append(f"{len(old)} files, now {len(new)}")
+    differences += [f"another content of '{is_now[0]}'" for was, is_now in zip(old, new, strict=False) if list(was)[1:] != is_now[1:]]
+    if differences:
+        warn_user(
+            f"the data are not those of the checkpoint, which had {'; '.join(differences)}. What is served next is not what would have been"
+        )
+
+
+def _size_and_digest(path: str) -> tuple[int, str]:
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        step = max((size - BYTES) / (PARTS - 1), BYTES)
+        for part in range(PARTS):
+            file.seek(round(part * step))
+            digest.update(file.read(BYTES))
+    return size, digest.hexdigest()
