@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,7 +49,8 @@ class Pending:
 class Transport:
     """Carries arrays between workers; this one knows a single worker.
 
-    All workers call the same methods in the same order.  Arrays are NumPy arrays, contiguous in memory.
+    All workers call the same methods in the same order, with the same names, by which traces and errors show what is exchanged.  Arrays are
+    NumPy arrays, contiguous in memory.
 
     Attributes:
         rank, size: number of this worker, and how many there are.
@@ -67,26 +68,26 @@ class Transport:
         """Name of each worker's machine."""
         return [platform.node()]
 
-    def sum(self, array: Any) -> None:
+    def sum(self, array: Any, name: str = "sum") -> None:
         """Replace an array by its sum over the workers, the same bits everywhere."""
 
     def start_sum(self, array: Any, name: str = "sum") -> Pending:
-        """Begin to :meth:`sum` an array that is left alone until the sum is there; a trace shows it by its *name*."""
-        self.sum(array)
+        """Begin to :meth:`sum` an array that is left alone until the sum is there."""
+        self.sum(array, name)
         return Pending()
 
-    def gather(self, array: Any) -> list[Any]:
+    def gather(self, array: Any, name: str = "gather") -> list[Any]:
         """The one-dimensional arrays that the workers hand over, of one type and any length, on every worker."""
         return [array]
 
-    def exchange(self, arrays: Sequence[Any]) -> list[Any]:
+    def exchange(self, arrays: Sequence[Any], name: str = "exchange") -> list[Any]:
         """Send the first of these one-dimensional arrays to the first worker, …; what each worker has sent to this one."""
         return list(arrays)
 
-    def broadcast(self, array: Any, root: int = 0) -> None:
+    def broadcast(self, array: Any, root: int = 0, name: str = "broadcast") -> None:
         """Overwrite an array with that of the worker *root*."""
 
-    def barrier(self) -> None:
+    def barrier(self, name: str = "barrier") -> None:
         """Wait until every worker is here."""
 
     def finalize(self) -> None:
@@ -113,11 +114,32 @@ class Minibatch:
         """Samples, loss and metric."""
         return self.samples, self.loss, self.metric
 
-    def sum_over(self, transport: Transport) -> None:
-        """Make it that of all workers."""
-        sums = np.array([self.samples, self.loss, self.metric, self.ends_sweep and transport.rank == 0], np.float64)
-        transport.sum(sums)
-        self.samples, self.loss, self.metric, self.ends_sweep = int(sums[0]), float(sums[1]), float(sums[2]), sums[3] > 0
+    def sum_over(self, transport: Transport, digest: int = 0) -> bool:
+        """Make it that of all workers.
+
+        Args:
+            transport: what connects them.
+            digest: 32 bits that stand for what should be the same on every worker.
+
+        Returns:
+            Whether the digest is; every worker is told the same.
+        """
+        high, low = divmod(digest, 2**16)
+        ends_sweep = self.ends_sweep and transport.rank == 0
+        sums = np.array([self.samples, self.loss, self.metric, ends_sweep, high, high * high, low, low * low], np.float64)
+        transport.sum(sums, "sums of a minibatch")
+        samples, self.loss, self.metric, ends, high, high_squares, low, low_squares = sums.tolist()
+        self.samples, self.ends_sweep = int(samples), ends > 0
+        # p numbers are equal where p times the sum of their squares is the square of their sum
+        return transport.size * high_squares == high * high and transport.size * low_squares == low * low
+
+
+def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:
+    """Overwrite parameters with those of the first worker."""
+    for parameter in parameters:
+        values = parameter.backend.to_numpy(parameter.array)
+        transport.broadcast(values, name="initial values")
+        parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
 
 
 class Strategy:
@@ -141,10 +163,11 @@ class Strategy:
 
     def begin(self) -> None:
         """Called once, before the first minibatch that the workers learn from together: all start from the first one's parameters."""
-        for parameter in self.learner.updated_parameters:
-            values = parameter.backend.to_numpy(parameter.array)
-            self.transport.broadcast(values)
-            parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
+        hand_out(self.transport, self.learner.updated_parameters)
+
+    def settings(self) -> dict[str, Any]:
+        """Its options, by name: numbers, strings and the like, which must be the same on every worker."""
+        return {}
 
     def gradient_is_final(self, index: int, gradient: Any) -> None:
         """The gradient of parameter *index* is there, others are being computed.  Without samples this is not called."""
