@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,6 +64,11 @@ class Transport:
 
     def __init__(self) -> None:
         self.messages = self.bytes_sent = 0
+        self._numbers = count()
+
+    def next_number(self) -> int:
+        """A number for what all workers make in the same order, such as trainers, from 0."""
+        return next(self._numbers)
 
     def hosts(self) -> list[str]:
         """Name of each worker's machine."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from cntk.core.distributed import Minibatch, Strategy
+from cntk.core.block import combine
+from cntk.core.distributed import Minibatch, Strategy, hand_out
 from cntk.core.program import Program
 from cntk.core.slots import ROWS
 from cntk.core.sparse import RowSparse
-from cntk.core.variable import Parameter
+from cntk.core.variable import Parameter, Variable
 from cntk.core.workspace import Run
+from cntk.train.agreement import agree, description
 from cntk.train.checkpoint import from_bytes, to_bytes
 from cntk.train.distributed import DistributedLearner
 
@@ -20,17 +23,25 @@ from cntk.train.distributed import DistributedLearner
 class Team:
     """What a trainer does with distributed learners in place of updating parameters itself.
 
-    First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.
+    First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.  That all
+    train one model in one way is compared when a team is made, when its learning begins, and where their learners have come apart.
 
     Args:
         learners: the learners, all of them distributed.
+        loss: what they are to make small.
+
+    Raises:
+        ValueError: the workers differ in what they train, or how; it is raised on all, and names in what.
     """
 
-    def __init__(self, learners: Sequence[DistributedLearner]) -> None:
-        self._learners = list(learners)
+    def __init__(self, learners: Sequence[DistributedLearner], loss: Variable) -> None:
+        self._learners, self._loss = list(learners), loss
         self.transport = learners[0].strategy.transport
         self.averages_models = any(learner.strategy.averages_models for learner in learners)
         self._metric = 0.0
+        self._number = self.transport.next_number()
+        self._to_begin = list(learners)
+        self._compare()
 
     @property
     def is_distributed(self) -> bool:
@@ -41,6 +52,15 @@ class Team:
     def partition(self) -> tuple[int, int]:
         """How many workers deal out each minibatch between them, and which of them this is."""
         return self.transport.size, self.transport.rank
+
+    def begin(self) -> None:
+        """Called before each minibatch: before the first that the workers learn from together all start from the main worker's values."""
+        if self._to_begin and self.is_distributed:
+            self._compare()
+            hand_out(self.transport, self._without_learner() if len(self._to_begin) == len(self._learners) else ())
+            for learner in [learner for learner in self._to_begin if learner.is_distributed]:
+                learner.begin()
+                self._to_begin.remove(learner)
 
     def learn(self, run: Run, minibatch: Minibatch) -> bool:
         """Compute gradients, and update the parameters; *minibatch* becomes that of all workers."""
@@ -59,6 +79,14 @@ class Team:
         """Make the workers' models equal; all call it."""
         for learner in self._learners:
             learner.synchronize()
+
+    def agree(self, settings: Mapping[str, Any]) -> None:
+        """Compare settings with the other workers, who all call this.
+
+        Raises:
+            ValueError: they differ; it is raised on all, and names in what.
+        """
+        agree(self.transport, settings)
 
     def sum_up(self, *numbers: float) -> list[float]:
         """Sums of numbers over the workers."""
@@ -95,8 +123,20 @@ class Team:
         return samples, metric
 
     def _share(self, minibatch: Minibatch) -> None:
-        if self.is_distributed:
-            minibatch.sum_over(self.transport)
+        if self.is_distributed and self.transport.size > 1 and not minibatch.sum_over(self.transport, self._digest()):
+            self._compare()
+
+    def _digest(self) -> int:
+        """What stands for how far the learners have come, and of which trainer."""
+        return reduce(lambda digest, learner: learner.digest(digest), self._learners, self._number)
+
+    def _compare(self) -> None:
+        if self.transport.size > 1:
+            self.agree({"trainer": f"number {self._number}", **description(self._learners, self._loss)})
+
+    def _without_learner(self) -> list[Parameter]:
+        learnt = {parameter for learner in self._learners for parameter in learner.updated_parameters}
+        return [parameter for parameter in combine([self._loss]).parameters if parameter not in learnt]
 
     def _update(self, gradients: Sequence[Sequence[Any]], minibatch: Minibatch) -> bool:
         updated = False
@@ -128,11 +168,11 @@ def _zero(program: Program, parameter: Parameter) -> Any:
     return zero
 
 
-def team_of(learners: Sequence[Any]) -> Team | None:
+def team_of(learners: Sequence[Any], loss: Variable) -> Team | None:
     """The team of distributed learners, None where they are not.
 
     Raises:
-        ValueError: some are distributed and some are not.
+        ValueError: some are distributed and some are not, or the workers differ.
     """
     distributed = [learner for learner in learners if isinstance(learner, DistributedLearner)]
     if not distributed:
@@ -142,4 +182,4 @@ def team_of(learners: Sequence[Any]) -> Team | None:
             "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
             "such as by data_parallel_distributed_learner"
         )
-    return Team(distributed)
+    return Team(distributed, loss)

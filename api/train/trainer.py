@@ -46,7 +46,7 @@ class Trainer:
 
     Raises:
         ValueError: a criterion of more than two parts, no learner, a learner's parameter that the loss does not contain, or a
-            parameter that two learners update.
+            parameter that two learners update; or workers differ in what they train.
         TypeError: a part of the criterion, a learner or a progress writer is something else.
 
     >>> x, y = C.input_variable(2), C.input_variable(1)
@@ -80,7 +80,7 @@ class Trainer:
         self._wrt = (*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient))
         self._gradient_roots = (self._loss,)
         self._plan: TrainingPlan | None = None
-        self._team = team_of(self._learners)
+        self._team = team_of(self._learners, self._loss)
         seen = self._learners[0].total_number_of_samples_seen
         self._seen: int = seen if self._team is not None else seen()
         self._last: tuple[int, float, float] | None = None
@@ -119,6 +119,8 @@ class Trainer:
             updated = self._team is not None and self._train_without_data(self._team, extra, device)
             return updated if outputs is None else (updated, {})
         plan = self._plan_for(extra, device)
+        if self._team is not None:
+            self._team.begin()
         run = plan.program.start(feeds_for(plan.program, arguments, self._function))
         try:
             with run.guard():
@@ -356,6 +358,7 @@ class Trainer:
     def _train_without_data(self, team: Team, extra: Mapping[Any, Variable], device: Any) -> bool:
         """Take part in a minibatch of the other workers; whether there was one."""
         minibatch = Minibatch(0, 0.0, 0.0)
+        team.begin()
         updated = team.learn_from_others(self._plan_for(extra, device).program, minibatch)
         if minibatch.samples:
             self._report(minibatch)

@@ -72,4 +72,3 @@ def unlike_exchanges(places: list[str]) -> str:
     """The message that workers are in different exchanges, each at its place."""
     lines = [f"\n  worker {worker}: {place}" for worker, place in enumerate(places)]
     return "the workers do different things, and none can go on; all must call the same in the same order:" + "".join(lines)
-

@@ -13,14 +13,12 @@ class Position(NamedTuple):
         begun: how many exchanges it has begun on each channel.
         waits: those in which it waits now: channel, and number of the exchange on it.
         computes: whether a thread that takes part in exchanges does something else than waiting.
-        has_left: whether it has come to its end and begins no more exchanges.
         place: where in its program it waits.
     """
 
     begun: list[int]
     waits: list[list[int]]
     computes: bool
-    has_left: bool
     place: str
 
 
@@ -29,6 +27,6 @@ def cannot_go_on(positions: Sequence[Position]) -> bool:
 
     def is_stuck(position: Position) -> bool:
         lacking = [any(other.begun[channel] < number for other in positions) for channel, number in position.waits]
-        return position.has_left or (bool(lacking) and all(lacking) and not position.computes)
+        return bool(lacking) and all(lacking) and not position.computes
 
-    return all(map(is_stuck, positions)) and not all(position.has_left for position in positions)
+    return all(map(is_stuck, positions))

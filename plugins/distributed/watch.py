@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,21 @@ ASK_SECONDS = 1.0
 
 _PERIOD = 0.2
 _STALLED, _LEFT, _WHERE, _HERE = 1, 2, 3, 4
+
+
+class _Wait(NamedTuple):
+    """A thread's waiting in an exchange, for the program on the thread *caller*."""
+
+    began: float
+    what: str
+    channel: Channel
+    number: int
+    caller: int
+
+    @property
+    def place(self) -> str:
+        """Where in the program it is."""
+        return f"{whereabouts(self.caller)} ({self.what})"
 
 
 class Watch:
@@ -54,12 +69,11 @@ class Watch:
         self._mpi, self._comm, self._channels = mpi, comm, channels
         self._name = f"worker {comm.rank} of {comm.size} on {mpi.Get_processor_name()}"
         self._limit = number_in(STALL_SECONDS, 300.0) or float("inf")
-        self._waits: dict[int, tuple[float, str, Channel, int]] = {}
+        self._waits: dict[int, _Wait] = {}
         self._callers: set[int] = set()
         self._resting: set[int] = set()
         self._told: dict[int, float] = {}
         self._left: dict[int, int] = {}
-        self._has_left = False
         self._positions: dict[int, Position] = {}
         self._before: list[Position] = []
         self._asks_at: float | None = 0.0
@@ -79,7 +93,7 @@ class Watch:
         with self._changing:
             channel.begun += 1
             self._callers.add(caller)
-            self._waits[thread] = time.monotonic(), what, channel, channel.begun
+            self._waits[thread] = _Wait(time.monotonic(), what, channel, channel.begun, caller)
         try:
             yield
         finally:
@@ -102,7 +116,6 @@ class Watch:
         if self._mpi.Is_finalized():
             return
         if self._thread.is_alive():
-            self._has_left = True
             self._tell_others(_LEFT, self._begun())
             together = self._comm.Ibarrier()
             while not together.Test():
@@ -138,14 +151,16 @@ class Watch:
     def _run(self) -> None:
         while not self._stop.wait(_PERIOD):
             self._receive()
-            for began, what, *_ in list(self._waits.values()):
-                waited = time.monotonic() - began
+            for wait in list(self._waits.values()):
+                waited = time.monotonic() - wait.began
                 missed = [worker for worker, exchanges in self._left.items() if exchanges < self._begun()]
                 if missed and waited > LEFT_SECONDS:
-                    self._abort(f"{self._name} waits in {what} for workers that have ended: {sorted(missed)}; this ends the job")
-                if waited > self._limit and self._told.get(-1) != began:
-                    self._told[-1] = began
-                    self._report(f"has waited for the others in {what} for {waited:.0f} s")
+                    self._abort(
+                        f"{self._name} waits for workers that have ended: {sorted(missed)}; this ends the job. It is here: {wait.place}"
+                    )
+                if waited > self._limit and self._told.get(-1) != wait.began:
+                    self._told[-1] = wait.began
+                    self._report(f"has waited for the others in {wait.what} for {waited:.0f} s")
                     self._tell_others(_STALLED)
             if self._comm.rank == 0:
                 self._ask()
@@ -187,14 +202,14 @@ class Watch:
             waits = list(self._waits.values())
             busy = (self._callers & alive) - self._waits.keys() - self._resting
             begun = [channel.begun for channel in self._channels]
-        places = [f"{whereabouts(thread)} ({', '.join(what for _, what, *_ in waits)})" for thread in sorted(self._callers & alive)]
-        place = "has ended" if self._has_left else "; ".join(places)
-        return Position(begun, [[channel.number, number] for *_, channel, number in waits], bool(busy), self._has_left, place)
+        place = "; ".join(wait.place for wait in waits)
+        return Position(begun, [[wait.channel.number, wait.number] for wait in waits], bool(busy), place)
 
     def _ask(self) -> None:
         """Ask all where they are, if this worker has waited for long, and no answer is outstanding."""
         now = time.monotonic()
-        if self._asks_at is not None and now >= self._asks_at and any(now - began > ASK_SECONDS for began, *_ in self._waits.values()):
+        has_waited = any(now - wait.began > ASK_SECONDS for wait in list(self._waits.values()))
+        if has_waited and self._asks_at is not None and now >= self._asks_at:
             self._asks_at, self._positions = None, {}
             self._tell_others(_WHERE)
             self._hear(0, self._position())
