@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .environment import whole_in
+
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 """Variables in which launchers of MPI programs say how many workers they have started."""
 STEP_SIZE = "SLURM_STEP_NUM_TASKS"
@@ -20,24 +22,28 @@ RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
 
 def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether environment variables say that several workers were started: by ``mpiexec``, or by ``srun``."""
-    sizes = [environment[name] for name in SIZES if name in environment]
+    sizes = _found(SIZES, environment)
     if sizes:
-        return any(size != "1" for size in sizes)
-    return "PMIX_RANK" in environment or environment.get(STEP_SIZE, "1") != "1"
+        return any(size != 1 for size in sizes)
+    return bool(environment.get("PMIX_RANK")) or whole_in(STEP_SIZE, environment) not in (None, 1)
 
 
 def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
     """Number of this worker as the launcher says it, which needs no MPI; 0 where there is one."""
-    found = [environment[name] for name in RANKS if name in environment]
-    return int(found[0]) if found and is_launched(environment) else 0
+    found = _found(RANKS, environment)
+    return found[0] if found and is_launched(environment) else 0
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
     """How many workers there are as the launcher says it; a number above that where it numbers them only, and 1 without one."""
     if not is_launched(environment):
         return 1
-    found = [environment[name] for name in (*SIZES, STEP_SIZE) if name in environment]
-    return max(map(int, found)) if found else 2**16
+    return max(_found((*SIZES, STEP_SIZE), environment), default=2**16)
+
+
+def _found(names: Iterable[str], environment: Mapping[str, str]) -> list[int]:
+    """The numbers that some variables hold, of those that are set."""
+    return [number for name in names if (number := whole_in(name, environment)) is not None]
 
 
 class Pending:

@@ -23,6 +23,18 @@ def number_in(name: str, default: float, environment: Mapping[str, str] = os.env
     return number
 
 
+def whole_in(name: str, environment: Mapping[str, str] = os.environ) -> int | None:
+    """The whole number, 0 or more, that a variable holds; None where it is not set.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    text = environment.get(name, "").strip()
+    if text and not (text.isascii() and text.isdigit()):
+        raise ValueError(f"the environment variable {name} must hold a whole number, 0 or more, got {text!r}; correct or unset it")
+    return int(text) if text else None
+
+
 def switch_in(name: str, default: bool, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether a variable is 1, and not 0.
 

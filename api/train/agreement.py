@@ -16,6 +16,9 @@ from cntk.core.variable import Parameter, Variable
 from cntk.learners.schedules import TrainingParameterSchedule
 from cntk.train.distributed import DistributedLearner
 
+TOLERANCE = 1e-3
+"""By so large a part may the workers' sums of squares of a parameter differ."""
+
 SHOWN = 8
 """So many differences are told, and so many workers named in each."""
 
@@ -37,6 +40,25 @@ def agree(transport: Transport, own: Mapping[str, Any]) -> None:
     if any(bytes(digest) != bytes(digests[0]) for digest in digests):
         texts = transport.gather(np.frombuffer(text, np.uint8), "how the workers differ")
         raise ValueError(difference([json.loads(bytes(text)) for text in texts]))
+
+
+def agree_on_values(transport: Transport, parameters: Sequence[Parameter]) -> None:
+    """Compare the sizes of parameters that should have the same values with those of the other workers, who all call this.
+
+    Raises:
+        ValueError: the workers' values have come apart by more than the rounding of unlike processors; it is raised on all.
+    """
+    if transport.size == 1:
+        return
+    workers = transport.gather(np.array([_square(parameter) for parameter in parameters]), "sizes of the parameters")
+    near = np.isclose(workers, workers[0], rtol=TOLERANCE, atol=0, equal_nan=True).all(0)
+    if not near.all():
+        index = int(np.argmin(near))
+        norms = _by_worker([f"norm {np.sqrt(worker[index]):.6g}" for worker in workers])
+        raise ValueError(
+            f"the workers' models have come apart: {_parameter(parameters[index])} has {norms}. "
+            "Values that a program sets while it trains must be set on all workers alike"
+        )
 
 
 def description(learners: Sequence[DistributedLearner], loss: Variable) -> dict[str, Any]:
@@ -77,6 +99,13 @@ def _workers(numbers: Sequence[int]) -> str:
         return f"worker {numbers[0]}"
     more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
     return f"workers {', '.join(map(str, numbers[:SHOWN]))}{more}"
+
+
+def _square(parameter: Parameter) -> float:
+    """Sum of the squares of its values."""
+    values = parameter.backend.to_numpy(parameter.array).reshape(-1)
+    wide = values.astype(np.float32) if values.dtype == np.float16 else values
+    return float(np.vdot(wide, wide))
 
 
 def _parameter(parameter: Parameter) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from cntk.core.slots import ROWS
 from cntk.core.sparse import RowSparse
 from cntk.core.variable import Parameter, Variable
 from cntk.core.workspace import Run
-from cntk.train.agreement import agree, description
+from cntk.train.agreement import agree, agree_on_values, description
 from cntk.train.checkpoint import from_bytes, to_bytes
 from cntk.train.distributed import DistributedLearner
 
@@ -39,9 +38,10 @@ class Team:
         self.transport = learners[0].strategy.transport
         self.averages_models = any(learner.strategy.averages_models for learner in learners)
         self._metric = 0.0
-        self._number = self.transport.next_number()
         self._to_begin = list(learners)
+        self._number = -1
         self._compare()
+        self._number = self.transport.next_number()
 
     @property
     def is_distributed(self) -> bool:
@@ -76,9 +76,15 @@ class Team:
         return self._update([[_zero(program, p) for p in learner.updated_parameters] for learner in self._learners], minibatch)
 
     def synchronize(self) -> None:
-        """Make the workers' models equal; all call it."""
+        """Make the workers' models equal; all call it.
+
+        Raises:
+            ValueError: they are not, because a program has set values on some workers only; it is raised on all.
+        """
         for learner in self._learners:
             learner.synchronize()
+        if not self._to_begin:
+            agree_on_values(self.transport, [parameter for learner in self._learners for parameter in learner.updated_parameters])
 
     def agree(self, settings: Mapping[str, Any]) -> None:
         """Compare settings with the other workers, who all call this.
@@ -128,7 +134,10 @@ class Team:
 
     def _digest(self) -> int:
         """What stands for how far the learners have come, and of which trainer."""
-        return reduce(lambda digest, learner: learner.digest(digest), self._learners, self._number)
+        digest = self._number
+        for learner in self._learners:
+            digest = learner.digest(digest)
+        return digest
 
     def _compare(self) -> None:
         if self.transport.size > 1:

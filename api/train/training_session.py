@@ -52,6 +52,11 @@ class Timer:
         self._every, self._unit = frequency
         self.index = self.reached = 0
 
+    @property
+    def frequency(self) -> Frequency:
+        """How often."""
+        return Frequency(self._every, self._unit)
+
     def is_due(self, counts: Counts) -> bool:
         """Whether it is time."""
         return self._every > 0 and counts[self._unit] // self._every > self.index
@@ -146,6 +151,8 @@ class TrainingSession:
             TypeError: a callback of cross validation returns something else than True or False.
         """
         self._device = device
+        if self._trainer.team is not None:
+            self._trainer.team.agree(self._settings())
         for timer in self._timers.values():
             timer.set(self._counts())
         self._restore()
@@ -161,6 +168,19 @@ class TrainingSession:
             self._trainer.team.synchronize()
         if self._test_data is not None:
             self._evaluate(self._test_data, self._test.sizes, UNLIMITED)
+
+    def _settings(self) -> dict[str, Any]:
+        """What workers that train together must have in common."""
+        checkpoints, validation, test = self._checkpoints, self._validation, self._test
+        return {
+            "minibatch size": self._sizes,
+            "max_samples": self._max_samples,
+            "checkpoints": (*checkpoints.frequency, checkpoints.filename is not None, checkpoints.restore, checkpoints.preserve_all),
+            "cross validation": (*self._timers["cross_validation"].frequency, self._validation_data is not None, validation.max_samples),
+            "cross validation's minibatch size": validation.sizes,
+            "test": self._test_data is not None,
+            "test's minibatch size": test.sizes,
+        }
 
     def restore_from_checkpoint(self, filename: Any) -> None:
         """Go on from a checkpoint that a training session has written.
