@@ -56,25 +56,28 @@ def agree_on_values(transport: Transport, parameters: Sequence[Parameter]) -> No
         index = int(np.argmin(near))
         norms = _by_worker([f"norm {np.sqrt(worker[index]):.6g}" for worker in workers])
         raise ValueError(
-            f"the workers' models have come apart: {_parameter(parameters[index])} has {norms}. "
+            f"the workers' models have come apart: {_shaped(parameters[index])} has {norms}. "
             "Values that a program sets while it trains must be set on all workers alike"
         )
 
 
 def description(learners: Sequence[DistributedLearner], loss: Variable) -> dict[str, Any]:
     """What a trainer trains, and how."""
-    known = combine([loss]).parameters
+    graph = combine([loss])
+    known = graph.parameters
     places = {parameter: place for place, parameter in enumerate(known)}
     found: dict[str, Any] = {}
     for number, learner in enumerate(learners):
         of = f" of learner {number}" if len(learners) > 1 else ""
         for index, parameter in enumerate(learner.updated_parameters):
-            found[f"parameter {index}{of}"] = f"{_parameter(parameter)}, number {places[parameter]} of the loss"
+            found[f"parameter {index}{of}"] = f"{_shaped(parameter)}, number {places[parameter]} of the loss"
         found.update((f"{name}{of}", value) for name, value in learner.settings().items())
     learnt = {parameter for learner in learners for parameter in learner.updated_parameters}
     for parameter in known:
         if parameter not in learnt:
-            found[f"parameter {places[parameter]} of the loss, without a learner"] = _parameter(parameter)
+            found[f"parameter {places[parameter]} of the loss, without a learner"] = _shaped(parameter)
+    for index, variable in enumerate(graph.arguments):
+        found[f"input {index} of the loss"] = f"{_shaped(variable)}{', sparse' if variable.is_sparse else ''}"
     for index, operator in enumerate(depth_first_search(loss, lambda node: not isinstance(node, Variable), -1)):
         found[f"operator {index} of the loss"] = _operator(operator)
     return found
@@ -108,8 +111,8 @@ def _square(parameter: Parameter) -> float:
     return float(np.vdot(wide, wide))
 
 
-def _parameter(parameter: Parameter) -> str:
-    return f"{parameter.name!r} of shape {tuple(parameter.shape)}, {np.dtype(parameter.dtype)}"
+def _shaped(variable: Variable) -> str:
+    return f"{variable.name!r} of shape {tuple(variable.shape)}, {np.dtype(variable.dtype)}"
 
 
 def _operator(operator: Any) -> str:

@@ -97,12 +97,12 @@ class Team:
     def sum_up(self, *numbers: float) -> list[float]:
         """Sums of numbers over the workers."""
         sums = np.array(numbers, np.float64)
-        self.transport.sum(sums)
+        self.transport.sum(sums, "sums of all workers")
         return [float(number) for number in sums]
 
     def first_says(self, text: str) -> str:
         """What the main worker hands over, on every worker."""
-        texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8))
+        texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8), "what the main worker says")
         return bytes(texts[0]).decode()
 
     def gather_states(self, state: Mapping[str, Any]) -> list[Any]:
@@ -111,7 +111,7 @@ class Team:
         nothing = np.zeros(0, np.uint8)
         pieces = [nothing] * self.transport.size
         pieces[0] = np.frombuffer(to_bytes(own), np.uint8)
-        states = self.transport.exchange(pieces)
+        states = self.transport.exchange(pieces, "states for a checkpoint")
         return [from_bytes(bytes(received)) for received in states] if self.transport.rank == 0 else []
 
     def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:

@@ -228,7 +228,7 @@ class Trainer:
         if team is None or team.transport.rank == 0:
             write_checkpoint(filename, self._saved, state)
         if team is not None:
-            team.transport.barrier()
+            team.transport.barrier("end of a checkpoint")
 
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
@@ -404,7 +404,7 @@ def measure(
     total, samples = (0.0, 0) if is_empty else _sum_of(function, metric, arguments, device)
     if transport is not None:
         sums = np.array([total, samples], np.float64)
-        transport.sum(sums)
+        transport.sum(sums, "sums of a test")
         total, samples = float(sums[0]), int(sums[1])
     return total / samples if samples else 0.0, samples
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 from typing import Any
 
@@ -28,10 +29,12 @@ class Channel:
 
     Attributes:
         begun: how many exchanges this worker has begun on it.
+        lock: held during an exchange, of which there is one at a time.
     """
 
     def __init__(self, number: int, comm: Any) -> None:
         self.number, self.comm, self.begun = number, comm, 0
+        self.lock = threading.Lock()
         self._own = np.zeros(1 + _WORDS, np.int64)
         self._all = np.zeros((comm.size, 1 + _WORDS), np.int64)
         self._payload, self._payloads = self._own[1:].view(np.uint8), self._all[:, 1:]

@@ -127,7 +127,8 @@ class MpiTransport(Transport):
     def _sum(self, channel: Channel, array: Any, name: str, thread: int) -> None:
         if array.dtype.kind not in NUMBERS:
             raise TypeError(f"{name}: numbers can be summed over the workers, got an array of {array.dtype}")
-        total = array.astype(np.float32) if array.dtype == np.float16 else array
+        dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
+        total = array if array.dtype == dtype else array.astype(dtype)
 
         def work(channel: Channel, thread: int) -> None:
             what = f"{name}, sum of {_described(array)}"
@@ -148,7 +149,7 @@ class MpiTransport(Transport):
             raise RuntimeError(f"{name}: Communicator.finalize() was called; nothing can be exchanged after that")
         begin = perf_counter()
         caller = threading.get_ident() if thread is None else thread
-        with self._watch.waiting(channel, name, caller):
+        with channel.lock, self._watch.waiting(channel, name, caller):
             result = work(channel, caller)
         profiling.note_event(name, "exchange", begin, perf_counter(), bytes=nbytes)
         self.messages += 1
