@@ -128,7 +128,7 @@ class MpiTransport(Transport):
         if array.dtype.kind not in NUMBERS:
             raise TypeError(f"{name}: numbers can be summed over the workers, got an array of {array.dtype}")
         dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
-        total = array if array.dtype == dtype else array.astype(dtype)
+        total = array.astype(dtype, order="C", copy=False)
 
         def work(channel: Channel, thread: int) -> None:
             what = f"{name}, sum of {_described(array)}"
