@@ -64,7 +64,7 @@ class Channel:
 
     def _told(self, text: str) -> list[str]:
         """What every worker says."""
-        own, sizes = np.frombuffer(text.encode(), np.uint8), np.zeros(self.comm.size, np.int64)
+        own, sizes = np.frombuffer(text.encode(errors="replace"), np.uint8), np.zeros(self.comm.size, np.int64)
         self.comm.Allgather(np.array([own.size], np.int64), sizes)
         texts = np.empty(int(sizes.sum()), np.uint8)
         self.comm.Allgatherv(own, [texts, sizes])
