@@ -61,7 +61,7 @@ UNLIKE, APART, ON = "ValueError on all", "RuntimeError on all", "training goes o
 
 FAULTS = {
     "raises an exception": Fault(
-        "the job ends, with its traceback", r"ValueError: lost the thread\nworker {last} of {size}", 3, alone=True
+        "the job ends, with its traceback", r"ValueError: lost the thread\nworker {last} of {size}", 8, alone=True
     ),
     "comes to its end early": Fault("the job ends: others wait for it", r"workers that have ended: \[{last}\]", 10, alone=True),
     "`sys.exit(1)`": Fault("the job ends: others wait for it", r"workers that have ended: \[{last}\]", 10, alone=True),
