@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import warnings
+
+from .environment import switch_in
 
 SWITCH = "CNTK_FUSED"
 """The environment variable that turns all compiled code off where it is 0."""
@@ -22,10 +23,7 @@ def is_wanted() -> bool:
     Raises:
         ValueError: the environment variable is neither 0 nor 1.
     """
-    said = os.environ.get(SWITCH, "1")
-    if said not in ("0", "1"):
-        raise ValueError(f"{SWITCH} turns compiled loops off by 0 and on by 1, got {said!r}")
-    return said == "1"
+    return switch_in(SWITCH, True)
 
 
 def switch_off(part: str, why: str) -> None:

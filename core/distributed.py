@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
+
+from .environment import whole_in
 
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 """Variables in which launchers of MPI programs say how many workers they have started."""
@@ -19,24 +22,28 @@ RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
 
 def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether environment variables say that several workers were started: by ``mpiexec``, or by ``srun``."""
-    sizes = [environment[name] for name in SIZES if name in environment]
+    sizes = _found(SIZES, environment)
     if sizes:
-        return any(size != "1" for size in sizes)
-    return "PMIX_RANK" in environment or environment.get(STEP_SIZE, "1") != "1"
+        return any(size != 1 for size in sizes)
+    return bool(environment.get("PMIX_RANK")) or whole_in(STEP_SIZE, environment) not in (None, 1)
 
 
 def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
     """Number of this worker as the launcher says it, which needs no MPI; 0 where there is one."""
-    found = [environment[name] for name in RANKS if name in environment]
-    return int(found[0]) if found and is_launched(environment) else 0
+    found = _found(RANKS, environment)
+    return found[0] if found and is_launched(environment) else 0
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
     """How many workers there are as the launcher says it; a number above that where it numbers them only, and 1 without one."""
     if not is_launched(environment):
         return 1
-    found = [environment[name] for name in (*SIZES, STEP_SIZE) if name in environment]
-    return max(map(int, found)) if found else 2**16
+    return max(_found((*SIZES, STEP_SIZE), environment), default=2**16)
+
+
+def _found(names: Iterable[str], environment: Mapping[str, str]) -> list[int]:
+    """The numbers that some variables hold, of those that are set."""
+    return [number for name in names if (number := whole_in(name, environment)) is not None]
 
 
 class Pending:
@@ -49,7 +56,8 @@ class Pending:
 class Transport:
     """Carries arrays between workers; this one knows a single worker.
 
-    All workers call the same methods in the same order.  Arrays are NumPy arrays, contiguous in memory.
+    All workers call the same methods in the same order, with the same names, by which traces and errors show what is exchanged.  Arrays are
+    NumPy arrays, contiguous in memory.
 
     Attributes:
         rank, size: number of this worker, and how many there are.
@@ -62,31 +70,36 @@ class Transport:
 
     def __init__(self) -> None:
         self.messages = self.bytes_sent = 0
+        self._numbers = count()
+
+    def next_number(self) -> int:
+        """A number for what all workers make in the same order, such as trainers, from 0."""
+        return next(self._numbers)
 
     def hosts(self) -> list[str]:
         """Name of each worker's machine."""
         return [platform.node()]
 
-    def sum(self, array: Any) -> None:
+    def sum(self, array: Any, name: str = "sum") -> None:
         """Replace an array by its sum over the workers, the same bits everywhere."""
 
     def start_sum(self, array: Any, name: str = "sum") -> Pending:
-        """Begin to :meth:`sum` an array that is left alone until the sum is there; a trace shows it by its *name*."""
-        self.sum(array)
+        """Begin to :meth:`sum` an array that is left alone until the sum is there."""
+        self.sum(array, name)
         return Pending()
 
-    def gather(self, array: Any) -> list[Any]:
+    def gather(self, array: Any, name: str = "gather") -> list[Any]:
         """The one-dimensional arrays that the workers hand over, of one type and any length, on every worker."""
         return [array]
 
-    def exchange(self, arrays: Sequence[Any]) -> list[Any]:
+    def exchange(self, arrays: Sequence[Any], name: str = "exchange") -> list[Any]:
         """Send the first of these one-dimensional arrays to the first worker, …; what each worker has sent to this one."""
         return list(arrays)
 
-    def broadcast(self, array: Any, root: int = 0) -> None:
+    def broadcast(self, array: Any, root: int = 0, name: str = "broadcast") -> None:
         """Overwrite an array with that of the worker *root*."""
 
-    def barrier(self) -> None:
+    def barrier(self, name: str = "barrier") -> None:
         """Wait until every worker is here."""
 
     def finalize(self) -> None:
@@ -113,11 +126,32 @@ class Minibatch:
         """Samples, loss and metric."""
         return self.samples, self.loss, self.metric
 
-    def sum_over(self, transport: Transport) -> None:
-        """Make it that of all workers."""
-        sums = np.array([self.samples, self.loss, self.metric, self.ends_sweep and transport.rank == 0], np.float64)
-        transport.sum(sums)
-        self.samples, self.loss, self.metric, self.ends_sweep = int(sums[0]), float(sums[1]), float(sums[2]), sums[3] > 0
+    def sum_over(self, transport: Transport, digest: int = 0) -> bool:
+        """Make it that of all workers.
+
+        Args:
+            transport: what connects them.
+            digest: 32 bits that stand for what should be the same on every worker.
+
+        Returns:
+            Whether the digest is; every worker is told the same.
+        """
+        high, low = divmod(digest, 2**16)
+        ends_sweep = self.ends_sweep and transport.rank == 0
+        sums = np.array([self.samples, self.loss, self.metric, ends_sweep, high, high * high, low, low * low], np.float64)
+        transport.sum(sums, "sums of a minibatch")
+        samples, self.loss, self.metric, ends, high, high_squares, low, low_squares = sums.tolist()
+        self.samples, self.ends_sweep = int(samples), ends > 0
+        # p numbers are equal where p times the sum of their squares is the square of their sum
+        return transport.size * high_squares == high * high and transport.size * low_squares == low * low
+
+
+def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:
+    """Overwrite parameters with those of the first worker."""
+    for parameter in parameters:
+        values = parameter.backend.to_numpy(parameter.array)
+        transport.broadcast(values, name="initial values")
+        parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
 
 
 class Strategy:
@@ -141,10 +175,11 @@ class Strategy:
 
     def begin(self) -> None:
         """Called once, before the first minibatch that the workers learn from together: all start from the first one's parameters."""
-        for parameter in self.learner.updated_parameters:
-            values = parameter.backend.to_numpy(parameter.array)
-            self.transport.broadcast(values)
-            parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
+        hand_out(self.transport, self.learner.updated_parameters)
+
+    def settings(self) -> dict[str, Any]:
+        """Its options, by name: numbers, strings and the like, which must be the same on every worker."""
+        return {}
 
     def gradient_is_final(self, index: int, gradient: Any) -> None:
         """The gradient of parameter *index* is there, others are being computed.  Without samples this is not called."""

@@ -26,7 +26,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 def _frame_of_user() -> tuple[FrameType, int]:
     """The innermost frame that is not ours, and its number as the caller counts levels of the stack."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
     return frame, level
 
@@ -37,5 +37,6 @@ def warn_at(message: str, line: str) -> None:
     warnings.warn_explicit(message, UserWarning, file, int(number), registry=_warned)
 
 
-def _is_ours(module: str) -> bool:
+def is_ours(module: str) -> bool:
+    """Whether a module of this name is a part of the package."""
     return (module == "cntk" or module.startswith("cntk.")) and ".tests." not in module

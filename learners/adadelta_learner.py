@@ -23,6 +23,7 @@ class AdaDelta(Learner):
 
     state_names = ("mean_square", "mean_square_step")
     work_arrays = 1
+    setting_names = ("_rho", "_epsilon")
 
     def __init__(self, parameters: Iterable[Parameter], lr: ScheduleLike, rho: float, epsilon: float, options: LearnerOptions) -> None:
         super().__init__(parameters, lr, options)

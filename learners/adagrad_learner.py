@@ -26,6 +26,7 @@ class AdaGrad(Learner):
     state_names = ("sum_of_squares",)
     work_arrays = 1
     lazy = True
+    setting_names = ("_need_ave_multiplier",)
 
     def __init__(self, parameters: Iterable[Parameter], lr: ScheduleLike, need_ave_multiplier: bool, options: LearnerOptions) -> None:
         super().__init__(parameters, lr, options)

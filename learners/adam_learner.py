@@ -23,6 +23,7 @@ class Adam(Learner):
     work_arrays = 1
     counter_names = ("updates",)
     updates: int
+    setting_names = ("_momentum_schedule", "_variance_momentum_schedule", "_unit_gain", "_epsilon")
 
     def __init__(
         self,

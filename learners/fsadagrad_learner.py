@@ -25,6 +25,7 @@ class FSAdaGrad(Learner):
     work_arrays = 1
     counter_names = ("smoothed_count",)
     smoothed_count: float
+    setting_names = ("_momentum_schedule", "_variance_momentum_schedule", "_unit_gain")
 
     def __init__(
         self,

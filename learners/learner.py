@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core import random
@@ -45,6 +46,7 @@ class Learner:
         state_names: names of the arrays kept per parameter from update to update; they start at 0.
         work_arrays: number of temporary arrays :meth:`step` needs.
         counter_names: names of numbers kept per learner; they start at 0 and are attributes.
+        setting_names: names of the attributes that say how it learns, beside the learning rate and the options that all learners have.
         lazy: whether a row-sparse gradient touches only its rows; if not, the rows without gradient are updated too.
         announcements: hyper-parameters whose value has changed: what the progress writers have still to be told.
 
@@ -63,6 +65,7 @@ class Learner:
     state_names: ClassVar[tuple[str, ...]] = ()
     work_arrays: ClassVar[int] = 0
     counter_names: ClassVar[tuple[str, ...]] = ()
+    setting_names: ClassVar[tuple[str, ...]] = ()
     lazy: ClassVar[bool] = False
 
     def __init__(self, parameters: Iterable[Parameter], lr: ScheduleLike, options: LearnerOptions) -> None:
@@ -220,6 +223,22 @@ class Learner:
     def total_number_of_sweeps_seen(self) -> int:
         """Number of updates that ended a sweep through the data."""
         return self._sweeps
+
+    def settings(self) -> dict[str, Any]:
+        """How it learns, by name: what must be the same on all workers that learn together."""
+        own = {name.strip("_"): getattr(self, name) for name in self.setting_names}
+        noise = {"noise_seed": self._noise_seed} if self._options.has_noise else {}
+        options = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
+        return {"learning rate": self._learning_rate_schedule, **own, **options, "minibatch_size": self._minibatch_size, **noise}
+
+    def standing(self) -> dict[str, float]:
+        """How far it has come: what must be the same before each update on all workers whose updates are."""
+        counts = {"samples": self._samples, "updates": self._minibatches, "sweeps": self._sweeps}
+        return {"learning rate of the next update": self.learning_rate(), **counts}
+
+    def rule(self) -> int:
+        """What stands for the settings that may change while it learns."""
+        return hash((self._learning_rate_schedule, self._minibatch_size))
 
     def reset_smoothed_gradients(self) -> None:
         """Forget all gradients seen; the counts of samples, minibatches and sweeps stay."""

@@ -20,6 +20,7 @@ class MomentumSGD(Learner):
 
     state_names = ("velocity",)
     lazy = True
+    setting_names = ("_momentum_schedule", "_unit_gain")
 
     def __init__(
         self, parameters: Iterable[Parameter], lr: ScheduleLike, momentum: ScheduleLike, unit_gain: bool, options: LearnerOptions

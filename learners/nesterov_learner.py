@@ -21,6 +21,7 @@ class Nesterov(Learner):
     state_names = ("velocity",)
     work_arrays = 1
     lazy = True
+    setting_names = ("_momentum_schedule", "_unit_gain")
 
     def __init__(
         self, parameters: Iterable[Parameter], lr: ScheduleLike, momentum: ScheduleLike, unit_gain: bool, options: LearnerOptions

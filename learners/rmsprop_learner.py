@@ -29,6 +29,7 @@ class RMSProp(Learner):
     work_arrays = 1
     counter_names = ("updates",)
     updates: int
+    setting_names = ("_gamma", "_inc", "_dec", "_max", "_min", "_need_ave_multiplier")
 
     def __init__(
         self,

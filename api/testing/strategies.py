@@ -32,24 +32,24 @@ class ThreadTransport(Transport):
     def hosts(self) -> list[str]:
         return super().hosts() * self.size
 
-    def sum(self, array: Any) -> None:
+    def sum(self, array: Any, name: str = "sum") -> None:
         terms = self._show(array)
-        array[...] = sum(terms[1:], start=terms[0])
+        array[...] = np.sum(terms, axis=0, dtype=np.float32 if array.dtype == np.float16 else array.dtype)
         self._count(2 * array.nbytes * (self.size - 1) // self.size)
 
-    def gather(self, array: Any) -> list[Any]:
+    def gather(self, array: Any, name: str = "gather") -> list[Any]:
         self._count(array.nbytes * (self.size - 1))
         return self._show(array)
 
-    def exchange(self, arrays: Sequence[Any]) -> list[Any]:
+    def exchange(self, arrays: Sequence[Any], name: str = "exchange") -> list[Any]:
         self._count(sum(array.nbytes for worker, array in enumerate(arrays) if worker != self.rank))
         return [sent[self.rank] for sent in self._show(list(arrays))]
 
-    def broadcast(self, array: Any, root: int = 0) -> None:
+    def broadcast(self, array: Any, root: int = 0, name: str = "broadcast") -> None:
         self._count(array.nbytes if self.rank == root else 0)
         array[...] = self._show(array)[root]
 
-    def barrier(self) -> None:
+    def barrier(self, name: str = "barrier") -> None:
         self._barrier.wait()
 
     def _show(self, item: Any) -> list[Any]:

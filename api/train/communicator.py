@@ -102,19 +102,19 @@ class Communicator:
     def aggregate(self, array: Any) -> Any:
         """The sum of the workers' arrays of one shape and type, on every worker: a new array."""
         total = np.array(array, order="C")
-        self.transport.sum(total)
+        self.transport.sum(total, f"sum of arrays of shape {total.shape}")
         return total
 
     def gather(self, array: Any) -> list[Any]:
         """The workers' arrays, which may be of different lengths along their first axis, in the order of their numbers, on every worker."""
         own = np.asarray(array, order="C")
-        found = self.transport.gather(own.reshape(-1))
+        found = self.transport.gather(own.reshape(-1), f"arrays of {own.ndim} axes, {own.shape[1:]} behind the first")
         return [part.reshape(-1, *own.shape[1:]) if own.ndim else part.reshape(()) for part in found]
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
         """The array of the worker *root*, on every worker, where the others hand over arrays of its shape and type: a new array."""
         found = np.array(array, order="C")
-        self.transport.broadcast(found, root)
+        self.transport.broadcast(found, root, f"array of shape {found.shape}")
         return found
 
 

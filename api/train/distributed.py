@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -90,6 +92,22 @@ class DistributedLearner:
         """The parameters that it updates."""
         return self.learner.updated_parameters
 
+    def settings(self) -> dict[str, Any]:
+        """In what the workers' learners must be alike, by name: rules and options, and how far they have come."""
+        rules = {"learner": type(self.learner).__name__, **self.learner.settings()}
+        strategy = {"strategy": type(self.strategy).__name__, **self.strategy.settings(), "distributed_after": self.distributed_after}
+        return {**rules, **strategy, **self._standing()}
+
+    def digest(self, start: int) -> int:
+        """32 bits that stand for what of that may change while they learn, begun with those of what comes before."""
+        numbers = self.learner.rule(), *self._standing().values()
+        return zlib.crc32(struct.pack(f"{len(numbers)}d", *numbers), start)
+
+    def _standing(self) -> dict[str, float]:
+        """How far they have come together; with strategies that average models each worker's learner goes its own way."""
+        own = {} if self.strategy.averages_models else self.learner.standing()
+        return {"samples of all workers": self._samples, **own}
+
     @property
     def is_distributed(self) -> bool:
         """Whether the next minibatch is learnt from together with the other workers."""
@@ -98,12 +116,18 @@ class DistributedLearner:
     def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
         """Learn from a minibatch, whose sums are those of all workers where :attr:`is_distributed`."""
         if self.is_distributed:
-            self._begin()
+            self.begin()
             updated = self.strategy.update(gradients, minibatch)
         else:
             updated = self.learner.update_arrays(gradients, minibatch.own[0], minibatch.ends_sweep)
         self._samples += minibatch.samples
         return updated
+
+    def begin(self) -> None:
+        """Start from the main worker's parameters, once."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.strategy.begin()
 
     def synchronize(self) -> None:
         """Make the workers' models equal."""
@@ -145,11 +169,6 @@ class DistributedLearner:
         self.learner.restore_from_checkpoint(checkpoint["learner"])
         self._samples = checkpoint["samples"]
         self.strategy.restore_from_checkpoint(checkpoint["strategy"], own)
-
-    def _begin(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self.strategy.begin()
 
 
 def distributed_learner(strategy: Any, learner: Learner, distributed_after: int = 0, **options: Any) -> DistributedLearner:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.distributed import Minibatch, Strategy
+from cntk.core.block import combine
+from cntk.core.distributed import Minibatch, Strategy, hand_out
 from cntk.core.program import Program
 from cntk.core.slots import ROWS
 from cntk.core.sparse import RowSparse
-from cntk.core.variable import Parameter
+from cntk.core.variable import Parameter, Variable
 from cntk.core.workspace import Run
+from cntk.train.agreement import agree, agree_on_values, description
 from cntk.train.checkpoint import from_bytes, to_bytes
 from cntk.train.distributed import DistributedLearner
 
@@ -21,17 +23,26 @@ from cntk.train.distributed import DistributedLearner
 class Team:
     """What a trainer does with distributed learners in place of updating parameters itself.
 
-    First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.
+    First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.  That all
+    train one model in one way is compared when a team is made, when its learning begins, and where their learners have come apart.
 
     Args:
         learners: the learners, all of them distributed.
+        loss: what they are to make small.
+
+    Raises:
+        ValueError: the workers differ in what they train, or how; it is raised on all, and names in what.
     """
 
-    def __init__(self, learners: Sequence[DistributedLearner]) -> None:
-        self._learners = list(learners)
+    def __init__(self, learners: Sequence[DistributedLearner], loss: Variable) -> None:
+        self._learners, self._loss = list(learners), loss
         self.transport = learners[0].strategy.transport
         self.averages_models = any(learner.strategy.averages_models for learner in learners)
         self._metric = 0.0
+        self._to_begin = list(learners)
+        self._number = -1
+        self._compare()
+        self._number = self.transport.next_number()
 
     @property
     def is_distributed(self) -> bool:
@@ -42,6 +53,15 @@ class Team:
     def partition(self) -> tuple[int, int]:
         """How many workers deal out each minibatch between them, and which of them this is."""
         return self.transport.size, self.transport.rank
+
+    def begin(self) -> None:
+        """Called before each minibatch: before the first that the workers learn from together all start from the main worker's values."""
+        if self._to_begin and self.is_distributed:
+            self._compare()
+            hand_out(self.transport, self._without_learner() if len(self._to_begin) == len(self._learners) else ())
+            for learner in [learner for learner in self._to_begin if learner.is_distributed]:
+                learner.begin()
+                self._to_begin.remove(learner)
 
     def learn(self, run: Run, minibatch: Minibatch) -> bool:
         """Compute gradients, and update the parameters; *minibatch* becomes that of all workers."""
@@ -57,19 +77,33 @@ class Team:
         return self._update([[_zero(program, p) for p in learner.updated_parameters] for learner in self._learners], minibatch)
 
     def synchronize(self) -> None:
-        """Make the workers' models equal; all call it."""
+        """Make the workers' models equal; all call it.
+
+        Raises:
+            ValueError: they are not, because a program has set values on some workers only; it is raised on all.
+        """
         for learner in self._learners:
             learner.synchronize()
+        if not self._to_begin:
+            agree_on_values(self.transport, [parameter for learner in self._learners for parameter in learner.updated_parameters])
+
+    def agree(self, settings: Mapping[str, Any]) -> None:
+        """Compare settings with the other workers, who all call this.
+
+        Raises:
+            ValueError: they differ; it is raised on all, and names in what.
+        """
+        agree(self.transport, settings)
 
     def sum_up(self, *numbers: float) -> list[float]:
         """Sums of numbers over the workers."""
         sums = np.array(numbers, np.float64)
-        self.transport.sum(sums)
+        self.transport.sum(sums, "sums of all workers")
         return [float(number) for number in sums]
 
     def first_says(self, text: str) -> str:
         """What the main worker hands over, on every worker."""
-        texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8))
+        texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8), "what the main worker says")
         return bytes(texts[0]).decode()
 
     def on_main_worker(self, write: Callable[[], None]) -> None:
@@ -97,7 +131,7 @@ class Team:
         nothing = np.zeros(0, np.uint8)
         pieces = [nothing] * self.transport.size
         pieces[0] = np.frombuffer(to_bytes(own), np.uint8)
-        states = self.transport.exchange(pieces)
+        states = self.transport.exchange(pieces, "states for a checkpoint")
         return [from_bytes(bytes(received)) for received in states] if self.transport.rank == 0 else []
 
     def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
@@ -115,8 +149,23 @@ class Team:
         return samples, metric
 
     def _share(self, minibatch: Minibatch) -> None:
-        if self.is_distributed:
-            minibatch.sum_over(self.transport)
+        if self.is_distributed and self.transport.size > 1 and not minibatch.sum_over(self.transport, self._digest()):
+            self._compare()
+
+    def _digest(self) -> int:
+        """What stands for how far the learners have come, and of which trainer."""
+        digest = self._number
+        for learner in self._learners:
+            digest = learner.digest(digest)
+        return digest
+
+    def _compare(self) -> None:
+        if self.transport.size > 1:
+            self.agree({"trainer": f"number {self._number}", **description(self._learners, self._loss)})
+
+    def _without_learner(self) -> list[Parameter]:
+        learnt = {parameter for learner in self._learners for parameter in learner.updated_parameters}
+        return [parameter for parameter in combine([self._loss]).parameters if parameter not in learnt]
 
     def _update(self, gradients: Sequence[Sequence[Any]], minibatch: Minibatch) -> bool:
         updated = False
@@ -148,11 +197,11 @@ def _zero(program: Program, parameter: Parameter) -> Any:
     return zero
 
 
-def team_of(learners: Sequence[Any]) -> Team | None:
+def team_of(learners: Sequence[Any], loss: Variable) -> Team | None:
     """The team of distributed learners, None where they are not.
 
     Raises:
-        ValueError: some are distributed and some are not.
+        ValueError: some are distributed and some are not, or the workers differ.
     """
     distributed = [learner for learner in learners if isinstance(learner, DistributedLearner)]
     if not distributed:
@@ -162,4 +211,4 @@ def team_of(learners: Sequence[Any]) -> Team | None:
             "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
             "such as by data_parallel_distributed_learner"
         )
-    return Team(distributed)
+    return Team(distributed, loss)

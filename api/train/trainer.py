@@ -49,7 +49,7 @@ class Trainer:
 
     Raises:
         ValueError: a criterion of more than two parts, no learner, a learner's parameter that the loss does not contain, or a
-            parameter that two learners update.
+            parameter that two learners update; or workers differ in what they train.
         TypeError: a part of the criterion, a learner or a progress writer is something else.
 
     >>> x, y = C.input_variable(2), C.input_variable(1)
@@ -84,7 +84,7 @@ class Trainer:
         self._wrt = (*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient))
         self._gradient_roots = (self._loss,)
         self._plan: TrainingPlan | None = None
-        self._team = team_of(self._learners)
+        self._team = team_of(self._learners, self._loss)
         seen = self._learners[0].total_number_of_samples_seen
         self._seen: int = seen if self._team is not None else seen()
         self._last: tuple[int, float, float] | None = None
@@ -123,6 +123,8 @@ class Trainer:
             updated = self._team is not None and self._train_without_data(self._team, extra, device)
             return updated if outputs is None else (updated, {})
         plan = self._plan_for(extra, device)
+        if self._team is not None:
+            self._team.begin()
         run = plan.program.start(feeds_for(plan.program, arguments, self._function))
         try:
             with run.guard():
@@ -388,6 +390,7 @@ class Trainer:
     def _train_without_data(self, team: Team, extra: Mapping[Any, Variable], device: Any) -> bool:
         """Take part in a minibatch of the other workers; whether there was one."""
         minibatch = Minibatch(0, 0.0, 0.0)
+        team.begin()
         updated = team.learn_from_others(self._plan_for(extra, device).program, minibatch)
         if minibatch.samples:
             self._report(minibatch)
@@ -433,7 +436,7 @@ def measure(
     total, samples = (0.0, 0) if is_empty else _sum_of(function, metric, arguments, device)
     if transport is not None:
         sums = np.array([total, samples], np.float64)
-        transport.sum(sums)
+        transport.sum(sums, "sums of a test")
         total, samples = float(sums[0]), int(sums[1])
     return total / samples if samples else 0.0, samples
 

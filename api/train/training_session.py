@@ -46,37 +46,38 @@ class Timer:
         frequency: how often; every 0 means never.
 
     Attributes:
+        every, unit: how often.
         index: how many frequencies had passed when it was done last.
         reached: the count when it was done last.
     """
 
     def __init__(self, frequency: Frequency) -> None:
-        self._every, self._unit = frequency
+        self.every, self.unit = frequency
         self.index = self.reached = 0
 
     def is_due(self, counts: Counts) -> bool:
         """Whether it is time."""
-        return self._every > 0 and counts[self._unit] // self._every > self.index
+        return self.every > 0 and counts[self.unit] // self.every > self.index
 
     def remains(self, counts: Counts) -> bool:
         """Whether it is to be done at the end; what counts sweeps is not."""
-        return self._every > 0 and self._unit is not DataUnit.sweep and counts[self._unit] > self.reached
+        return self.every > 0 and self.unit is not DataUnit.sweep and counts[self.unit] > self.reached
 
     def set(self, counts: Counts) -> int:
         """Take it for done now; the index until now."""
         index = self.index
-        self.reached = counts[self._unit]
-        self.index = self.reached // self._every if self._every else 0
+        self.reached = counts[self.unit]
+        self.index = self.reached // self.every if self.every else 0
         return index
 
     def create_checkpoint(self) -> dict[str, Any]:
         """Frequency, index and count."""
-        return {"every": self._every, "unit": int(self._unit), "index": self.index, "reached": self.reached}
+        return {"every": self.every, "unit": int(self.unit), "index": self.index, "reached": self.reached}
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any], counts: Counts) -> None:
         """Go on from :meth:`create_checkpoint`, where the frequency is the same: what was due then is due again."""
         self.set(counts)
-        if (checkpoint["every"], checkpoint["unit"]) == (self._every, int(self._unit)):
+        if (checkpoint["every"], checkpoint["unit"]) == (self.every, int(self.unit)):
             self.index, self.reached = checkpoint["index"], checkpoint["reached"]
 
 
@@ -148,6 +149,8 @@ class TrainingSession:
             TypeError: a callback of cross validation returns something else than True or False.
         """
         self._device = device
+        if self._trainer.team is not None:
+            self._trainer.team.agree(self._settings())
         for timer in self._timers.values():
             timer.set(self._counts())
         self._restore()
@@ -163,6 +166,23 @@ class TrainingSession:
             self._trainer.team.synchronize()
         if self._test_data is not None:
             self._evaluate(self._test_data, self._test.sizes, UNLIMITED)
+
+    def _settings(self) -> dict[str, Any]:
+        """What workers that train together must have in common."""
+        checkpoints, validation = self._checkpoints, self._validation
+        return {
+            "minibatch size": self._sizes,
+            "max_samples": self._max_samples,
+            "checkpoints": checkpoints.filename is not None,
+            "restore": checkpoints.restore,
+            "preserve_all": checkpoints.preserve_all,
+            **{f"frequency of {name}": f"{timer.every} ({timer.unit.name})" for name, timer in self._timers.items() if name != "progress"},
+            "cross validation on data": self._validation_data is not None,
+            "cross validation's minibatch size": validation.sizes,
+            "cross validation's max_samples": validation.max_samples,
+            "test": self._test_data is not None,
+            "test's minibatch size": self._test.sizes,
+        }
 
     def restore_from_checkpoint(self, filename: Any) -> None:
         """Go on from a checkpoint that a training session has written.

@@ -74,6 +74,15 @@ class BlockMomentum(Strategy):
             self._before = [self._model(parameter) for parameter in self.learner.updated_parameters]
             self._velocity = [np.zeros_like(before) for before in self._before]
 
+    def settings(self) -> dict[str, Any]:
+        return {
+            "block_size": self._block_size,
+            "block_momentum_as_time_constant": self.time_constant,
+            "use_nesterov_momentum": self._nesterov,
+            "reset_sgd_momentum_after_aggregation": self._resets,
+            "block_learning_rate": self._rate,
+        }
+
     def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
         own = minibatch.own[0]
         if own:
@@ -89,7 +98,7 @@ class BlockMomentum(Strategy):
         momentum = math.exp(-self._samples / self.time_constant) if self.time_constant else 0.0
         for parameter, before, velocity in zip(self.learner.updated_parameters, self._before, self._velocity, strict=True):
             step = before - self._model(parameter)
-            self.transport.sum(step)
+            self.transport.sum(step, "sum of what a block has changed")
             velocity *= momentum
             velocity += (1 - momentum) * self._rate * step
             before -= velocity

@@ -73,5 +73,5 @@ class DataParallel(Strategy):
         dense = [index for index, gradient in enumerate(gradients) if not isinstance(gradient, RowSparse)]
         found = dict.fromkeys(index for index in self._seen_order if index in dense)
         order = np.array([*found, *(index for index in reversed(dense) if index not in found)], np.int64)
-        self.transport.broadcast(order)
+        self.transport.broadcast(order, name=f"order of the dense gradients {dense}")
         return divide(self._parameters, order.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -14,19 +15,24 @@ import numpy as np
 
 from ...core import profiling
 from ...core.distributed import Pending, Transport
+from .channel import ROOM, Channel
 from .watch import Watch
 
 mpi4py.rc.finalize = False  # the watch does it, so that no worker waits for one that has failed
 
 from mpi4py import MPI  # noqa: E402
 
+NUMBERS = "iufc"
+"""Kinds of the element types that can be summed."""
+
 
 class _OnThread(Pending):
-    def __init__(self, done: Future[None]) -> None:
-        self._done = done
+    def __init__(self, done: Future[None], watch: Watch) -> None:
+        self._done, self._watch = done, watch
 
     def wait(self) -> None:
-        self._done.result()
+        with self._watch.resting():
+            self._done.result()
 
 
 class MpiTransport(Transport):
@@ -43,47 +49,66 @@ class MpiTransport(Transport):
                 "several workers were started, but MPI knows of one only: the launcher belongs to another MPI than mpi4py does "
                 f"({MPI.Get_library_version().splitlines()[0]}). Use this MPI's mpiexec, or with Slurm srun --mpi=pmix"
             )
-        self._comm, self._early_comm = MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()
-        self.rank, self.size = self._comm.rank, self._comm.size
-        self._watch = Watch(MPI, MPI.COMM_WORLD.Dup())
+        self._main, self._early = (Channel(number, MPI.COMM_WORLD.Dup()) for number in range(2))
+        self.rank, self.size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
+        self._watch = Watch(MPI, MPI.COMM_WORLD.Dup(), (self._main, self._early))
 
     def hosts(self) -> list[str]:
         return list(self._hosts)
 
-    def sum(self, array: Any) -> None:
-        self._sum(self._comm, array)
+    def sum(self, array: Any, name: str = "sum") -> None:
+        self._sum(self._main, array, name, threading.get_ident())
 
     def start_sum(self, array: Any, name: str = "sum") -> Pending:
         if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
-            self._sum(self._comm, array, name)
+            self.sum(array, name)
             return Pending()
-        return _OnThread(self._thread.submit(self._sum, self._early_comm, array, name))
+        return _OnThread(self._thread.submit(self._sum, self._early, array, name, threading.get_ident()), self._watch)
 
-    def gather(self, array: Any) -> list[Any]:
+    def gather(self, array: Any, name: str = "gather") -> list[Any]:
         own = np.ascontiguousarray(array)
-        counts = np.zeros(self.size, np.int64)
         data = own.view(np.uint8)
-        self._call("gather", self._comm.Allgather, np.array([data.nbytes], np.int64), counts)
-        found = np.empty(int(counts.sum()), np.uint8)
-        self._exchange("gather", data.nbytes * (self.size - 1), self._comm.Allgatherv, data, [found, counts, _starts(counts), MPI.BYTE])
+
+        def work(channel: Channel, thread: int) -> tuple[Any, Any]:
+            sizes = channel.meet(f"{name}, gather of {own.dtype.str}", thread, np.array([data.nbytes]).view(np.uint8))
+            counts = sizes[:, 0].copy()
+            found = np.empty(int(counts.sum()), np.uint8)
+            channel.comm.Allgatherv(data, [found, counts, _starts(counts), MPI.BYTE])
+            return found, counts
+
+        found, counts = self._exchange(self._main, name, data.nbytes * (self.size - 1), work)
         return [part.view(own.dtype) for part in _split(found, counts, own.dtype)]
 
-    def exchange(self, arrays: Sequence[Any]) -> list[Any]:
+    def exchange(self, arrays: Sequence[Any], name: str = "exchange") -> list[Any]:
+        dtype = arrays[0].dtype
         pieces = [np.ascontiguousarray(array).view(np.uint8) for array in arrays]
-        counts, incoming = np.array([piece.nbytes for piece in pieces], np.int64), np.zeros(self.size, np.int64)
-        self._call("exchange", self._comm.Alltoall, counts, incoming)
-        found = np.empty(int(incoming.sum()), np.uint8)
-        sent = [np.concatenate(pieces), counts, _starts(counts), MPI.BYTE]
-        nbytes = int(counts.sum() - counts[self.rank])
-        self._exchange("exchange", nbytes, self._comm.Alltoallv, sent, [found, incoming, _starts(incoming), MPI.BYTE])
-        return [part.view(arrays[0].dtype) for part in _split(found, incoming, arrays[0].dtype)]
+        counts = np.array([piece.nbytes for piece in pieces], np.int64)
 
-    def broadcast(self, array: Any, root: int = 0) -> None:
-        nbytes = array.nbytes if self.rank == root else 0
-        self._exchange("broadcast", nbytes, self._comm.Bcast, array.reshape(-1).view(np.uint8), root)
+        def work(channel: Channel, thread: int) -> tuple[Any, Any]:
+            fits = counts.nbytes <= ROOM
+            sizes = channel.meet(f"{name}, exchange of {dtype.str}", thread, counts.view(np.uint8) if fits else None)
+            incoming = sizes[:, self.rank].copy() if fits else np.empty_like(counts)
+            if not fits:
+                channel.comm.Alltoall(counts, incoming)
+            found = np.empty(int(incoming.sum()), np.uint8)
+            sent = [np.concatenate(pieces), counts, _starts(counts), MPI.BYTE]
+            channel.comm.Alltoallv(sent, [found, incoming, _starts(incoming), MPI.BYTE])
+            return found, incoming
 
-    def barrier(self) -> None:
-        self._call("barrier", self._comm.Barrier)
+        found, incoming = self._exchange(self._main, name, int(counts.sum() - counts[self.rank]), work)
+        return [part.view(dtype) for part in _split(found, incoming, dtype)]
+
+    def broadcast(self, array: Any, root: int = 0, name: str = "broadcast") -> None:
+        data = array.reshape(-1).view(np.uint8)
+
+        def work(channel: Channel, thread: int) -> None:
+            channel.meet(f"{name}, {_described(array)} from worker {root}", thread)
+            channel.comm.Bcast(data, root)
+
+        self._exchange(self._main, name, data.nbytes if self.rank == root else 0, work)
+
+    def barrier(self, name: str = "barrier") -> None:
+        self._exchange(self._main, name, 0, lambda channel, thread: channel.meet(name, thread))
 
     def finalize(self) -> None:
         """End MPI, together with the others; while an exception passes by this does nothing, so that it ends the job."""
@@ -93,31 +118,47 @@ class MpiTransport(Transport):
     @cached_property
     def _hosts(self) -> list[str]:
         own = np.frombuffer(MPI.Get_processor_name().encode(), np.uint8)
-        return [bytes(name).decode() for name in self.gather(own)]
+        return [bytes(name).decode() for name in self.gather(own, "names of machines")]
 
     @cached_property
     def _thread(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(1, "cntk-sums")
 
-    def _sum(self, comm: Any, array: Any, name: str = "sum") -> None:
-        total = array.astype(np.float32) if array.dtype == np.float16 else array
-        self._exchange(name, 2 * total.nbytes * (self.size - 1) // self.size, comm.Allreduce, MPI.IN_PLACE, total)
+    def _sum(self, channel: Channel, array: Any, name: str, thread: int) -> None:
+        if array.dtype.kind not in NUMBERS:
+            raise TypeError(f"{name}: numbers can be summed over the workers, got an array of {array.dtype}")
+        dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
+        total = array.astype(dtype, order="C", copy=False)
+
+        def work(channel: Channel, thread: int) -> None:
+            what = f"{name}, sum of {_described(array)}"
+            if total.nbytes <= ROOM:
+                terms = channel.meet(what, thread, total.reshape(-1).view(np.uint8)).view(total.dtype)
+                np.add.reduce(terms[:, : total.size], 0, out=total.reshape(-1))
+            else:
+                channel.meet(what, thread)
+                channel.comm.Allreduce(MPI.IN_PLACE, total)
+
+        self._exchange(channel, name, 2 * total.nbytes * (self.size - 1) // self.size, work, thread)
         if total is not array:
             array[...] = total
 
-    def _exchange(self, what: str, nbytes: int, method: Callable[..., Any], *arguments: Any) -> None:
-        """Call a method that sends so many bytes to others at the least, and count them."""
+    def _exchange(self, channel: Channel, name: str, nbytes: int, work: Callable[[Channel, int], Any], thread: int | None = None) -> Any:
+        """Do work that sends so many bytes to others at the least, and count them."""
+        if MPI.Is_finalized():
+            raise RuntimeError(f"{name}: Communicator.finalize() was called; nothing can be exchanged after that")
         begin = perf_counter()
-        self._call(what, method, *arguments)
-        profiling.note_event(what, "exchange", begin, perf_counter(), bytes=nbytes)
+        caller = threading.get_ident() if thread is None else thread
+        with channel.lock, self._watch.waiting(channel, name, caller):
+            result = work(channel, caller)
+        profiling.note_event(name, "exchange", begin, perf_counter(), bytes=nbytes)
         self.messages += 1
         self.bytes_sent += nbytes
+        return result
 
-    def _call(self, what: str, method: Callable[..., Any], *arguments: Any) -> None:
-        if MPI.Is_finalized():
-            raise RuntimeError(f"{what}: Communicator.finalize() was called; nothing can be exchanged after that")
-        with self._watch.waiting(what):
-            method(*arguments)
+
+def _described(array: Any) -> str:
+    return f"{array.size} of {array.dtype.str}"
 
 
 def _starts(counts: Any) -> Any:

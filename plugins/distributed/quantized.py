@@ -80,7 +80,11 @@ class QuantizedDataParallel(Strategy):
         super().__init__(learner, transport)
         if bits not in BITS:
             raise ValueError(f"quantised gradients have {BITS[0]} to {BITS[-1]} bits, got {bits}; 32 stands for gradients as they are")
+        self._bits = int(bits)
         self._tables = [_Table(parameter, bits, transport) for parameter in learner.updated_parameters] if transport.size > 1 else []
+
+    def settings(self) -> dict[str, Any]:
+        return {"bits": self._bits}
 
     def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
         if self._tables:

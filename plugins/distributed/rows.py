@@ -34,7 +34,7 @@ def sum_rows(transport: Transport, gradients: Sequence[RowSparse], backends: Seq
             part, starts[worker] = _read(message, starts[worker], (count, *gradient.shape[1:]), np.dtype(gradient.dtype))
             values.append(part)
         present, places = np.unique(np.concatenate(rows), return_inverse=True)
-        total = np.zeros((len(present), *gradient.shape[1:]), gradient.dtype)
+        total = np.zeros((len(present), *gradient.shape[1:]), np.float32 if gradient.dtype == np.float16 else gradient.dtype)
         first = 0
         for part in values:  # the rows of a worker are distinct
             total[places[first : first + len(part)]] += part

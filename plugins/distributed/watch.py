@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
-import os
+import json
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from ...core.environment import number_in
+from .channel import Channel, unlike_exchanges
+from .deadlock import Position, cannot_go_on
+from .whereabouts import whereabouts
 
 STALL_SECONDS = "CNTK_STALL_SECONDS"
 """Environment variable: after so many seconds of waiting for others every worker says where it is; 0 for never, by default 300."""
@@ -21,8 +26,26 @@ STALL_SECONDS = "CNTK_STALL_SECONDS"
 LEFT_SECONDS = 2.0
 """So long may a worker wait for others one of which has ended without having taken part."""
 
+ASK_SECONDS = 1.0
+"""After so long a wait the main worker asks the others where they are, and again after as long."""
+
 _PERIOD = 0.2
-_STALLED, _LEFT = 1, 2
+_STALLED, _LEFT, _WHERE, _HERE = 1, 2, 3, 4
+
+
+class _Wait(NamedTuple):
+    """A thread's waiting in an exchange, for the program on the thread *caller*."""
+
+    began: float
+    what: str
+    channel: Channel
+    number: int
+    caller: int
+
+    @property
+    def place(self) -> str:
+        """Where in the program it is."""
+        return f"{whereabouts(self.caller)} ({self.what})"
 
 
 class Watch:
@@ -31,21 +54,30 @@ class Watch:
     * An exception that nobody catches, on any thread, is printed with the worker's number and ends all workers.
     * While a worker waits for others longer than :data:`STALL_SECONDS`, all print where they are.
     * A worker that waits for one that has ended with fewer exchanges than this one has begun, ends all workers.
+    * Where all workers wait, and for one another, the main worker ends all.
 
     Args:
         mpi: the module ``mpi4py.MPI``.
         comm: a communicator that nothing else uses.
+        channels: those on which workers wait for one another, by number.
+
+    Raises:
+        ValueError: the environment variable holds no number of seconds.
     """
 
-    def __init__(self, mpi: Any, comm: Any) -> None:
-        self._mpi, self._comm = mpi, comm
+    def __init__(self, mpi: Any, comm: Any, channels: Sequence[Channel]) -> None:
+        self._mpi, self._comm, self._channels = mpi, comm, channels
         self._name = f"worker {comm.rank} of {comm.size} on {mpi.Get_processor_name()}"
-        self._limit = float(os.environ.get(STALL_SECONDS, "300")) or float("inf")
-        self._waits: dict[int, tuple[float, str]] = {}
+        self._limit = number_in(STALL_SECONDS, 300.0) or float("inf")
+        self._waits: dict[int, _Wait] = {}
+        self._callers: set[int] = set()
+        self._resting: set[int] = set()
         self._told: dict[int, float] = {}
         self._left: dict[int, int] = {}
-        self._exchanges = 0
-        self._counting = threading.Lock()
+        self._positions: dict[int, Position] = {}
+        self._before: list[Position] = []
+        self._asks_at: float | None = 0.0
+        self._changing = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cntk-watch", daemon=True)
         if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
@@ -55,16 +87,28 @@ class Watch:
         atexit.register(self.leave)
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """While this worker waits for others."""
+    def waiting(self, channel: Channel, what: str, caller: int) -> Iterator[None]:
+        """While this thread waits for others in an exchange on a channel, for the program on the thread *caller*."""
         thread = threading.get_ident()
-        with self._counting:
-            self._exchanges += 1
-        self._waits[thread] = time.monotonic(), what
+        with self._changing:
+            channel.begun += 1
+            self._callers.add(caller)
+            self._waits[thread] = _Wait(time.monotonic(), what, channel, channel.begun, caller)
         try:
             yield
         finally:
-            del self._waits[thread]
+            with self._changing:
+                del self._waits[thread]
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """While this thread waits for another one that exchanges something for it."""
+        thread = threading.get_ident()
+        self._resting.add(thread)
+        try:
+            yield
+        finally:
+            self._resting.discard(thread)
 
     def leave(self) -> None:
         """Tell the others that this worker has come to its end, wait until they have, too, and end MPI."""
@@ -72,7 +116,7 @@ class Watch:
         if self._mpi.Is_finalized():
             return
         if self._thread.is_alive():
-            self._tell_others(_LEFT, self._exchanges)
+            self._tell_others(_LEFT, self._begun())
             together = self._comm.Ibarrier()
             while not together.Test():
                 time.sleep(0.01)
@@ -80,6 +124,10 @@ class Watch:
             self._thread.join()
         sys.excepthook, threading.excepthook = self._excepthook, self._thread_excepthook
         self._mpi.Finalize()
+
+    def _begun(self) -> int:
+        """How many exchanges this worker has begun."""
+        return sum(channel.begun for channel in self._channels)
 
     # ---- failures ----
 
@@ -103,23 +151,33 @@ class Watch:
     def _run(self) -> None:
         while not self._stop.wait(_PERIOD):
             self._receive()
-            for began, what in list(self._waits.values()):
-                waited = time.monotonic() - began
-                missed = [worker for worker, exchanges in self._left.items() if exchanges < self._exchanges]
+            for wait in list(self._waits.values()):
+                waited = time.monotonic() - wait.began
+                missed = [worker for worker, exchanges in self._left.items() if exchanges < self._begun()]
                 if missed and waited > LEFT_SECONDS:
-                    self._abort(f"{self._name} waits in {what} for workers that have ended: {sorted(missed)}; this ends the job")
-                if waited > self._limit and self._told.get(-1) != began:
-                    self._told[-1] = began
-                    self._report(f"has waited for the others in {what} for {waited:.0f} s")
+                    self._abort(
+                        f"{self._name} waits for workers that have ended: {sorted(missed)}; this ends the job. It is here: {wait.place}"
+                    )
+                if waited > self._limit and self._told.get(-1) != wait.began:
+                    self._told[-1] = wait.began
+                    self._report(f"has waited for the others in {wait.what} for {waited:.0f} s")
                     self._tell_others(_STALLED)
+            if self._comm.rank == 0:
+                self._ask()
 
     def _receive(self) -> None:
-        status, exchanges = self._mpi.Status(), np.zeros(1, np.int64)
+        status = self._mpi.Status()
         while self._comm.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
-            source = status.Get_source()
-            self._comm.Recv(exchanges, source, status.Get_tag())
-            if status.Get_tag() == _LEFT:
-                self._left[source] = int(exchanges[0])
+            source, tag = status.Get_source(), status.Get_tag()
+            data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+            self._comm.Recv(data, source, tag)
+            said = json.loads(bytes(data))
+            if tag == _LEFT:
+                self._left[source] = said
+            elif tag == _WHERE:
+                self._tell(source, _HERE, self._position())
+            elif tag == _HERE:
+                self._hear(source, Position(*said))
             elif not self._waits and time.monotonic() - self._told.get(-2, -self._limit) >= self._limit:
                 self._told[-2] = time.monotonic()
                 self._report(f"is what worker {source} waits for")
@@ -128,7 +186,42 @@ class Watch:
         self._say(f"{self._name} {why}; it is here:")
         faulthandler.dump_traceback(all_threads=True)
 
-    def _tell_others(self, tag: int, exchanges: int = 0) -> None:
+    def _tell_others(self, tag: int, what: Any = None) -> None:
         for worker in range(self._comm.size):
             if worker != self._comm.rank:
-                self._comm.Send(np.array([exchanges], np.int64), worker, tag)
+                self._tell(worker, tag, what)
+
+    def _tell(self, worker: int, tag: int, what: Any) -> None:
+        self._comm.Send(np.frombuffer(json.dumps(what).encode(), np.uint8), worker, tag)
+
+    # ---- workers that wait for one another ----
+
+    def _position(self) -> Position:
+        alive = {thread.ident for thread in threading.enumerate()}
+        with self._changing:
+            waits = list(self._waits.values())
+            busy = (self._callers & alive) - self._waits.keys() - self._resting
+            begun = [channel.begun for channel in self._channels]
+        place = "; ".join(wait.place for wait in waits)
+        return Position(begun, [[wait.channel.number, wait.number] for wait in waits], bool(busy), place)
+
+    def _ask(self) -> None:
+        """Ask all where they are, if this worker has waited for long, and no answer is outstanding."""
+        now = time.monotonic()
+        has_waited = any(now - wait.began > ASK_SECONDS for wait in list(self._waits.values()))
+        if has_waited and self._asks_at is not None and now >= self._asks_at:
+            self._asks_at, self._positions = None, {}
+            self._tell_others(_WHERE)
+            self._hear(0, self._position())
+
+    def _hear(self, worker: int, position: Position) -> None:
+        """Take a worker's answer; two rounds of the same answers mean that between them all were there at one instant."""
+        self._positions[worker] = position
+        if len(self._positions) < self._comm.size:
+            return
+        found = [self._positions[worker] for worker in range(self._comm.size)]
+        is_stuck = cannot_go_on(found)
+        if is_stuck and found == self._before:
+            self._abort(f"{self._name}: {unlike_exchanges([position.place for position in found])}")
+        self._before = found if is_stuck else []
+        self._asks_at = 0.0 if is_stuck else time.monotonic() + ASK_SECONDS

@@ -25,6 +25,8 @@ if C.Communicator.rank() == C.Communicator.num_workers() - 1:
         sys.exit()
     if how == "sleeps":
         time.sleep(2.5)
+    if how == "waits elsewhere":
+        communicator.transport.start_sum(np.ones(100), "a sum of its own").wait()
 if how == "fills the disk":
     x, w = C.input_variable(1), C.parameter(1000)
     trainer = C.Trainer(None, C.reduce_sum(w * x), C.data_parallel_distributed_learner(C.sgd([w], 0.5)))
@@ -49,6 +51,15 @@ if how == "is killed while it trains":
                 os.kill(os.getpid(), 9)
 
     Session(trainer, data, 10, None, 300, None, C.CheckpointConfig(path, frequency=40), None, None).train()
+if how == "computes while a sum waits":
+    values = np.ones(100)
+    pending = None
+    if C.Communicator.rank() == 1:
+        pending = communicator.transport.start_sum(values)
+        time.sleep(4)
+    communicator.barrier()
+    (pending or communicator.transport.start_sum(values)).wait()
+    assert (values == 2).all()
 if how == "comes late":
     if C.Communicator.rank() in (1, 2):
         time.sleep(3)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+import distributed_faults
 import numpy as np
 import pytest
 
@@ -270,6 +271,35 @@ def test_workers_that_wait_say_where() -> None:
     assert "waited for the others in barrier" in done.stderr
     assert "what worker 0 waits for" in done.stderr
     assert f'mpi_failure.py", line {line_of("time.sleep")}' in done.stderr
+
+
+def test_workers_that_wait_for_one_another_end_the_job_and_say_where() -> None:
+    done = launch(3, "mpi_failure.py", "waits elsewhere")
+    assert done.returncode != 0
+    assert "the workers do different things" in done.stderr
+    for worker, what in (("worker 0", "Communicator.barrier (barrier)"), ("worker 2", "(a sum of its own)")):
+        assert re.search(rf"{worker}: .*mpi_failure.py, line \d+.*{re.escape(what)}", done.stderr)
+
+
+def test_a_worker_that_computes_is_not_ended_though_others_wait_and_a_sum_of_its_own_does() -> None:
+    done = launch(2, "mpi_failure.py", "computes while a sum waits")
+    assert done.returncode == 0, done.stderr
+
+
+def test_workers_that_are_not_alike_and_exchanges_that_do_not_meet_are_told_of_on_all_workers() -> None:
+    """Some of what ``make test-workers`` tries."""
+    outcomes = distributed_faults.run_together(
+        2, ["another shape", "another learning rate", "the learning rate reset, while training", "a checkpoint alone", "another seed"]
+    )
+    assert len(outcomes) == 15
+    wrong = {cell: outcome.complaint for cell, outcome in outcomes.items() if outcome.complaint and "took" not in outcome.complaint}
+    assert not wrong
+
+
+def test_a_variable_that_is_no_number_is_named() -> None:
+    done = launch(2, "mpi_failure.py", "raises", CNTK_STALL_SECONDS="abc")
+    assert done.returncode != 0
+    assert "the environment variable CNTK_STALL_SECONDS must hold a number, 0 or more, got 'abc'" in done.stderr
 
 
 def line_of(text: str) -> int:

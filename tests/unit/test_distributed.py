@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -18,10 +19,12 @@ from hypothesis import strategies as st
 import cntk as C
 from cntk.core import profiling
 from cntk.core.distributed import Minibatch, Strategy, is_launched, launched_rank, launched_size
+from cntk.core.environment import number_in, switch_in, whole_in
 from cntk.core.sparse import RowSparse
 from cntk.plugins.distributed.bits import column_size, pack, unpack
 from cntk.plugins.distributed.block_momentum import BlockMomentum
 from cntk.plugins.distributed.data_parallel import DataParallel
+from cntk.plugins.distributed.deadlock import Position, cannot_go_on
 from cntk.plugins.distributed.quantized import QuantizedDataParallel
 from cntk.plugins.distributed.quantizer import Quantizer
 from cntk.plugins.distributed.rows import sum_rows
@@ -335,3 +338,195 @@ def test_failing_workers_do_not_leave_threads() -> None:
     with pytest.raises(ValueError, match="no"):
         run_workers(2, work)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("worker")]
+
+
+# ---- workers that are not alike ----
+
+
+def trainers(*make: Any, after: Any = None) -> list[Any]:
+    """Make a trainer on each worker, and do something with it; what each returned, or raised."""
+
+    def work(transport: Any) -> Any:
+        try:
+            made = make[transport.rank](transport)
+            return made if after is None else after(transport, made)
+        except (ValueError, RuntimeError) as error:
+            return error
+
+    return run_workers(len(make), work)
+
+
+def linear(
+    transport: Any,
+    shape: tuple[int, int] = (3, 2),
+    dtype: Any = np.float32,
+    rule: Any = per_sample_sgd,
+    strategy: Any = DataParallel,
+    **options: Any,
+) -> Any:
+    with C.default_options(dtype=dtype):
+        x, w = C.input_variable(shape[0]), C.parameter(shape, init=1, name="W")
+        loss = C.reduce_sum(C.times(x, w))
+        learner = rule([w])
+        return C.Trainer(None, loss, DistributedLearner(learner, strategy(learner, transport, **options)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": (2, 3)}, r"parameter 0: 'W' of shape \(3, 2\), float32, .* on worker 0, 'W' of shape \(2, 3\), float32, .* on worker 1"),
+        ({"dtype": np.float64}, "float32.* on worker 0.* float64.* on worker 1"),
+        ({"rule": lambda parameters: C.adam(parameters, 1.0, 0.9)}, "learner: SGD on worker 0, Adam on worker 1"),
+        (
+            {"rule": lambda parameters: C.sgd(parameters, 0.02)},
+            "learning rate: 1.0 per 1 samples on worker 0, 0.02 per minibatch on worker 1",
+        ),
+        (
+            {"rule": lambda p: C.sgd(p, C.learning_parameter_schedule_per_sample(1.0), 0.5)},
+            "l1_regularization_weight: 0.0 on worker 0, 0.5 on",
+        ),
+        ({"strategy": QuantizedDataParallel}, "strategy: DataParallel on worker 0, QuantizedDataParallel on worker 1"),
+    ],
+)
+def test_workers_that_are_not_alike_are_told_in_what_when_a_trainer_is_made(options: dict[str, Any], message: str) -> None:
+    errors = trainers(linear, lambda transport: linear(transport, **options))
+    assert len({str(error) for error in errors}) == 1
+    with pytest.raises(ValueError, match=message):
+        raise errors[0]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "own", "other", "message"),
+    [
+        (QuantizedDataParallel, {"bits": 1}, {"bits": 2}, "bits: 1 on worker 0, 2 on worker 1"),
+        (BlockMomentum, {"block_size": 8}, {"block_size": 9}, "block_size: 8 on worker 0, 9 on worker 1"),
+        (
+            BlockMomentum,
+            {"block_size": 8},
+            {"block_size": 8, "block_learning_rate": 0.5},
+            "block_learning_rate: 1.0 on worker 0, 0.5 on worker 1",
+        ),
+    ],
+)
+def test_options_of_strategies_are_compared(strategy: Any, own: dict[str, Any], other: dict[str, Any], message: str) -> None:
+    errors = trainers(*[lambda transport, options=options: linear(transport, strategy=strategy, **options) for options in (own, other)])
+    with pytest.raises(ValueError, match=message):
+        raise errors[1]
+
+
+def test_all_learners_name_the_options_that_they_have() -> None:
+    """Whatever else the constructor of a built-in learner takes is in the settings that workers compare."""
+    w = C.parameter(2)
+    for learner in (
+        C.sgd([w], 0.1),
+        C.momentum_sgd([w], 0.1, 0.9),
+        C.nesterov([w], 0.1, 0.9),
+        C.adam([w], 0.1, 0.9),
+        C.adam([w], 0.1, 0.9, adamax=True),
+        C.fsadagrad([w], 0.1, 0.9),
+        C.adagrad([w], 0.1),
+        C.adadelta([w], 0.1),
+        C.rmsprop([w], 0.1, 0.95, 1.2, 0.7, 10, 1e-8),
+    ):
+        taken = [
+            name for name in inspect.signature(type(learner).__init__).parameters if name not in ("self", "parameters", "lr", "options")
+        ]
+        named = [name.removesuffix("_schedule") for name in learner.settings()]
+        assert set(taken) <= set(named), type(learner).__name__
+
+
+def test_a_learner_that_goes_another_way_is_noticed_at_the_next_minibatch() -> None:
+    def reset(transport: Any, trainer: Any) -> None:
+        for number in range(3):
+            if number == 2 and transport.rank == 2:
+                trainer.parameter_learners[0].reset_learning_rate(C.learning_parameter_schedule(0.5))
+            trainer.train_minibatch({trainer.loss_function.arguments[0]: np.ones((2, 3), np.float32)})
+
+    errors = trainers(linear, linear, linear, after=reset)
+    with pytest.raises(ValueError, match=r"learning rate: 1\.0 per 1 samples on workers 0, 1, 0\.5 per 1 samples on worker 2"):
+        raise errors[0]
+
+
+def test_a_parameter_that_one_worker_sets_is_noticed_when_models_are_to_be_equal() -> None:
+    def change(transport: Any, trainer: Any) -> None:
+        data = {trainer.loss_function.arguments[0]: np.ones((2, 3), np.float32)}
+        trainer.train_minibatch(data)
+        trainer.team.synchronize()
+        if transport.rank:
+            trainer.loss_function.parameters[0].value = np.full((3, 2), 7, np.float32)
+        trainer.train_minibatch(data)
+        trainer.team.synchronize()
+
+    errors = trainers(linear, linear, after=change)
+    with pytest.raises(ValueError, match=r"come apart: 'W' of shape \(3, 2\), float32 has norm .* on worker 0, norm .* on worker 1"):
+        raise errors[1]
+
+
+def test_all_parameters_start_from_those_of_the_main_worker_before_the_first_gradient() -> None:
+    """Those without a learner, too; so the first gradients are those of one model."""
+
+    def make(transport: Any) -> Any:
+        x = C.input_variable(1)
+        w, frozen = C.parameter(1, init=transport.rank + 1), C.parameter(1, init=10 * (transport.rank + 1))
+        learner = per_sample_sgd([w])
+        return C.Trainer(None, C.reduce_sum(x * w * w * frozen), DistributedLearner(learner, DataParallel(learner, transport))), w, frozen
+
+    def train(transport: Any, made: Any) -> tuple[float, float]:
+        trainer, w, frozen = made
+        trainer.train_minibatch({trainer.loss_function.arguments[0]: np.ones((1, 1), np.float32)})
+        return float(w.value[0]), float(frozen.value[0])
+
+    assert trainers(make, make, after=train) == [(1 - 2 * 2 * 10, 10)] * 2
+
+
+def test_a_digest_is_the_same_on_all_workers_or_not() -> None:
+    def work(transport: Any) -> list[bool]:
+        digests = [(7, 7), (0, 2**32 - 1), (2**32 - 1, 2**32 - 2), (5 << 16, 6 << 16), (2**32 - 1, 2**32 - 1)]
+        return [Minibatch(1, 0.0, 0.0).sum_over(transport, digest[transport.rank == 3]) for digest in digests]
+
+    assert run_workers(5, work) == [[True, False, False, False, True]] * 5
+
+
+def test_float16_is_summed_in_float32() -> None:
+    def work(transport: Any) -> tuple[float, float]:
+        gradient = RowSparse((3, 1), np.float16)
+        gradient.set(np.array([1]), np.array([[2048 if transport.rank == 0 else 1]], np.float16))
+        sum_rows(transport, [gradient], [C.parameter(1).backend])
+        dense = np.array([2048 if transport.rank == 0 else 1], np.float16)
+        transport.sum(dense)
+        return float(gradient.values[0, 0]), float(dense[0])
+
+    assert run_workers(9, work) == [(2056.0, 2056.0)] * 9
+
+
+def at(begun: list[int], *waits: list[int], computes: bool = False) -> Position:
+    return Position(begun, list(waits), computes, "somewhere")
+
+
+def test_workers_cannot_go_on_where_each_waits_for_what_another_has_not_begun() -> None:
+    assert cannot_go_on([at([5, 2], [0, 5]), at([4, 3], [1, 3])])
+    assert cannot_go_on([at([5, 2], [0, 5]), at([4, 3], [1, 3]), at([5, 2], [0, 5])])
+    assert not cannot_go_on([at([5, 2], [0, 5]), at([5, 2], [0, 5])]), "all are in the same one"
+    assert not cannot_go_on([at([5, 2], [0, 5]), at([4, 2])]), "the second computes"
+    assert not cannot_go_on([at([5, 2], [0, 5]), at([4, 3], [1, 3], computes=True)]), "a thread of the second computes"
+    assert not cannot_go_on([at([6, 2], [0, 6]), at([5, 2], [0, 5])]), "what the second waits for has been begun by all"
+    assert not cannot_go_on([at([5, 2], [0, 5]), at([4, 3], [1, 3]), at([5, 3])]), "the third may begin what the first waits for"
+
+
+def test_variables_are_checked_with_their_names() -> None:
+    assert number_in("N", 300.0, {}) == number_in("N", 300.0, {"N": " "}) == 300
+    assert number_in("N", 300.0, {"N": "0.5"}) == 0.5
+    for text in ("abc", "-1", "nan", "5s"):
+        with pytest.raises(ValueError, match=f"environment variable N must hold a number, 0 or more, got '{text}'"):
+            number_in("N", 1.0, {"N": text})
+    assert whole_in("N", {"N": ""}) is None
+    for text in ("abc", "-1", "1.5", "²"):
+        with pytest.raises(ValueError, match="environment variable N must hold a whole number"):
+            whole_in("N", {"N": text})
+    assert switch_in("N", True, {"N": ""})
+    assert not switch_in("N", True, {"N": "0"})
+    with pytest.raises(ValueError, match="environment variable N switches by 0 or 1, got 'yes'"):
+        switch_in("N", True, {"N": "yes"})
+    assert not is_launched({"OMPI_COMM_WORLD_SIZE": "", "PMIX_RANK": "", "SLURM_STEP_NUM_TASKS": ""})
+    with pytest.raises(ValueError, match="OMPI_COMM_WORLD_RANK"):
+        launched_rank({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "x"})

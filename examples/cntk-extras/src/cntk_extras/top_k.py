@@ -27,6 +27,9 @@ class TopK(Strategy):
         self.share = share
         self._waiting = [np.zeros(p.shape, p.dtype) for p in learner.updated_parameters]
 
+    def settings(self) -> dict[str, Any]:
+        return {"share": self.share}
+
     def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
         sums = [self._sum(*pair) for pair in zip(self.learner.updated_parameters, self._waiting, gradients, strict=True)]
         return bool(self.learner.update_arrays(sums, minibatch.samples, minibatch.ends_sweep))

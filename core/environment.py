@@ -1,0 +1,47 @@
+"""Environment variables that steer the package: what they hold is checked, and one that is empty counts as unset."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+
+
+def number_in(name: str, default: float, environment: Mapping[str, str] = os.environ) -> float:
+    """The number that a variable holds, 0 or more.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    text = environment.get(name, "").strip()
+    try:
+        number = float(text) if text else default
+    except ValueError:
+        number = math.nan
+    if not number >= 0:
+        raise ValueError(f"the environment variable {name} must hold a number, 0 or more, got {text!r}; correct or unset it")
+    return number
+
+
+def whole_in(name: str, environment: Mapping[str, str] = os.environ) -> int | None:
+    """The whole number, 0 or more, that a variable holds; None where it is not set.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    text = environment.get(name, "").strip()
+    if text and not (text.isascii() and text.isdigit()):
+        raise ValueError(f"the environment variable {name} must hold a whole number, 0 or more, got {text!r}; correct or unset it")
+    return int(text) if text else None
+
+
+def switch_in(name: str, default: bool, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a variable is 1, and not 0.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    text = environment.get(name, "").strip()
+    if text not in ("", "0", "1"):
+        raise ValueError(f"the environment variable {name} switches by 0 or 1, got {text!r}; correct or unset it")
+    return text == "1" if text else default

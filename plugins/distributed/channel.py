@@ -1,0 +1,77 @@
+"""What workers tell one another at the beginning of each exchange, so that unlike exchanges never meet in MPI."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from typing import Any
+
+import numpy as np
+
+from .whereabouts import whereabouts
+
+ROOM = 64
+"""Bytes of its own that each worker sends along."""
+
+_WORDS = ROOM // 8
+
+
+class Channel:
+    """A communicator on which every exchange begins alike: all workers send all others what they are about to do, and a few bytes.
+
+    MPI does not compare what it is called with: workers that call it differently are ended by a signal, read one another's messages as
+    something else or wait for ever.  What is sent here is of one size always, and the few bytes make a second message unnecessary for
+    small sums and for sizes.
+
+    Args:
+        number: which of the worker's channels this is.
+        comm: an MPI communicator that nothing else uses.
+
+    Attributes:
+        begun: how many exchanges this worker has begun on it.
+        lock: held during an exchange, of which there is one at a time.
+    """
+
+    def __init__(self, number: int, comm: Any) -> None:
+        self.number, self.comm, self.begun = number, comm, 0
+        self.lock = threading.Lock()
+        self._own = np.zeros(1 + _WORDS, np.int64)
+        self._all = np.zeros((comm.size, 1 + _WORDS), np.int64)
+        self._payload, self._payloads = self._own[1:].view(np.uint8), self._all[:, 1:]
+
+    def meet(self, what: str, thread: int, payload: Any = None) -> Any:
+        """Begin an exchange.
+
+        Args:
+            what: names the exchange and everything about it in which the workers must agree.
+            thread: the thread whose program this is part of.
+            payload: at most :data:`ROOM` bytes, as an array.
+
+        Returns:
+            All workers' bytes, as a matrix of integers of 64 bits with a row for each; good until the next exchange.
+
+        Raises:
+            RuntimeError: the workers are in different exchanges; raised on all of them.
+        """
+        self._own[0] = zlib.crc32(what.encode())
+        if payload is not None:
+            self._payload[: len(payload)] = payload
+        self.comm.Allgather(self._own, self._all)
+        kinds = self._all[:, 0].tolist()
+        if kinds.count(kinds[0]) != len(kinds):
+            raise RuntimeError(unlike_exchanges(self._told(f"{whereabouts(thread)} ({what})")))
+        return self._payloads
+
+    def _told(self, text: str) -> list[str]:
+        """What every worker says."""
+        own, sizes = np.frombuffer(text.encode(errors="replace"), np.uint8), np.zeros(self.comm.size, np.int64)
+        self.comm.Allgather(np.array([own.size], np.int64), sizes)
+        texts = np.empty(int(sizes.sum()), np.uint8)
+        self.comm.Allgatherv(own, [texts, sizes])
+        return [bytes(part).decode() for part in np.split(texts, np.cumsum(sizes)[:-1])]
+
+
+def unlike_exchanges(places: list[str]) -> str:
+    """The message that workers are in different exchanges, each at its place."""
+    lines = [f"\n  worker {worker}: {place}" for worker, place in enumerate(places)]
+    return "the workers do different things, and none can go on; all must call the same in the same order:" + "".join(lines)
