@@ -14,7 +14,7 @@ from .index import Settings
 from .index_file import index_of
 from .samples import Part, part_of_sequence
 from .scan import scan
-from .text import TextFile
+from .text import NEWLINE, TextFile
 
 SCAN_SIZE = 1 << 18
 """Bytes of text that NumPy reads in bulk: what it makes of them stays in the processor's cache."""
@@ -68,6 +68,8 @@ class Document:
         """
         starts, lines = self.index.starts(first, last), self.index.lines(first, last)
         text = self._text.read(int(starts[0]), int(starts[-1]))
+        if (text[starts[1:-1] - starts[0] - 1] != NEWLINE).any():
+            raise RuntimeError(f"{self.path}: the file has changed since it was indexed; make a new deserializer")
         starts = np.append(starts[:-1] - starts[0], len(text))
         read = self._compiled if is_compiled else self._in_bulk
         return read(text, starts, lines, errors)
@@ -125,7 +127,7 @@ class Document:
         found: list[list[tuple[int, Sample]]] = [[] for _ in self._streams]
         for number, row in enumerate(rows, first_line):
             try:
-                for sample in read_line(row.removesuffix(b"\r"), self._streams):
+                for sample in read_line(row.removesuffix(b"\r"), self._streams, self._dtype):
                     found[sample.stream].append((number, sample))
             except Malformed as error:
                 raise ValueError(f"{self.path}, line {number}, column {error.column}: {error}") from None
