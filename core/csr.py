@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 _UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
-_WHOLE_NUMBERS = {np.dtype(kind) for kind in "bBhHiIlLqQ"}
+
+_USUAL = (np.dtype(np.int32), np.dtype(np.int64))
 
 TERMS_AT_ONCE = 2**22
 """Elements of the terms of a product that are in memory together."""
@@ -161,35 +162,58 @@ def fault_of(matrix: Any) -> str:
     why = fault_of_ends(matrix)
     if why:
         return why
-    starts, width = matrix.indptr, matrix.shape[1]
-    falls = starts[1:] < starts[:-1]
-    if falls.any():
-        row = int(falls.argmax())
-        return _damaged(f"indptr falls from {starts[row]} to {starts[row + 1]} behind row {row}; expected numbers that do not decrease")
-    indices = matrix.indices[: starts[-1]]
-    if is_within(indices, width):
+    starts, indices, width = matrix.indptr, matrix.indices, matrix.shape[1]
+    if not has_one_each(indices, starts):
+        falls = starts[1:] < starts[:-1]
+        row = falls.argmax() if falls.size else None  # sooner found than whether there are any
+        if row is not None and falls[row]:
+            return _damaged(f"indptr falls from {starts[row]} to {starts[row + 1]} behind row {row}; expected numbers that do not decrease")
+    if is_within(indices, width) or is_within(indices[: starts[-1]], width):
         return ""
     return f"the indices of a CSR matrix must lie in 0 … {width - 1}, got {indices.min()} … {indices.max()}"
 
 
 def fault_of_ends(matrix: Any) -> str:
     """What is wrong with the sizes and types of a CSR matrix' arrays, and with where its first row begins and its last one ends."""
-    data, indices, starts = (getattr(matrix, name, None) for name in ("data", "indices", "indptr"))
+    data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
+    if (
+        type(data) is type(indices) is type(starts) is np.ndarray
+        and starts.shape == (shape[0] + 1,)
+        and data.shape == indices.shape
+        and indices.ndim == 1
+        and indices.dtype in _USUAL
+        and starts.dtype in _USUAL
+        and starts.item(0) == 0
+        and indices.size >= starts.item(-1) >= 0
+        and len(shape) == 2
+    ):
+        return ""
     for name, array in (("data", data), ("indices", indices), ("indptr", starts)):
         if not (isinstance(array, np.ndarray) and array.ndim == 1):
             return _damaged(f"{name} is {type(array).__name__} {array!r:.60}; expected a NumPy array of one axis")
-    assert data is not None and indices is not None and starts is not None
-    if indices.dtype not in _WHOLE_NUMBERS or starts.dtype not in _WHOLE_NUMBERS:
-        return _damaged(f"indices are {indices.dtype} and indptr is {starts.dtype}; expected int32 or int64")
-    if len(matrix.shape) != 2:
-        return f"expected CSR rows, which have two axes, got the shape {tuple(matrix.shape)}; say .reshape(1, -1) for one row"
-    if len(starts) != matrix.shape[0] + 1:
-        return _damaged(f"indptr has {len(starts)} numbers; expected {matrix.shape[0] + 1} for {matrix.shape[0]} rows")
+    for name, array in (("indices", indices), ("indptr", starts)):
+        if array.dtype.kind not in "iu" or not array.dtype.isnative:
+            return _damaged(f"{name} is {array.dtype}; expected int32 or int64")
+    if len(shape) != 2:
+        return f"expected CSR rows, which have two axes, got the shape {tuple(shape)}; say .reshape(1, -1) for one row"
+    if len(starts) != shape[0] + 1:
+        return _damaged(f"indptr has {len(starts)} numbers; expected {shape[0] + 1} for {shape[0]} rows")
     if starts[0] != 0:
         return _damaged(f"indptr begins with {starts[0]}; expected 0")
     if not len(data) == len(indices) >= starts[-1] >= 0:
         return _damaged(f"indptr ends with {starts[-1]}; expected so many numbers in data and indices, got {len(data)} and {len(indices)}")
     return ""
+
+
+def has_one_each(indices: Any, starts: Any) -> bool:
+    """Whether every matrix row holds exactly one value."""
+    return starts.size - 1 == indices.size and starts.tobytes() == _starts_of_one_each(starts.size, starts.dtype)
+
+
+@lru_cache(maxsize=16)
+def _starts_of_one_each(count: int, dtype: Any) -> bytes:
+    """Where matrix rows of one value each start, as bytes, which are compared in a tenth of the time that a few numbers take."""
+    return np.arange(count, dtype=dtype).tobytes()
 
 
 def pruned(matrix: Any) -> Any:

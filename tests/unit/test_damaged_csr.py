@@ -85,8 +85,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "index too large": (index(WIDTH), r"the indices of a CSR matrix must lie in 0 … 49, got \d+ … 50"),
     "index negative": (index(-1), "must lie in 0 … 49, got -1"),
     "index far away": (index(2**31 - 1), "must lie in 0 … 49"),
-    "indices of another type": (replaced("indices", lambda indices: indices.astype(np.float32)), "indices are float32"),
-    "indices of another order": (replaced("indices", lambda indices: indices.astype(">i4")), "indices are >i4"),
+    "indices of another type": (replaced("indices", lambda indices: indices.astype(np.float32)), "indices is float32"),
+    "indices of another order": (replaced("indices", lambda indices: indices.astype(">i4")), "indices is >i4"),
 }
 DAMAGED = pytest.mark.parametrize(("damage", "why"), DAMAGES.values(), ids=DAMAGES)
 
