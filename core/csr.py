@@ -159,35 +159,45 @@ def require_whole(owner: Any, matrix: Any) -> None:
 
 def fault_of(matrix: Any) -> str:
     """What is wrong with a CSR matrix; empty where nothing is."""
+    if is_usual(matrix):
+        return ""
     why = fault_of_ends(matrix)
     if why:
         return why
-    starts, indices, width = matrix.indptr, matrix.indices, matrix.shape[1]
-    if not has_one_each(indices, starts):
-        falls = starts[1:] < starts[:-1]
-        row = falls.argmax() if falls.size else None  # sooner found than whether there are any
-        if row is not None and falls[row]:
-            return _damaged(f"indptr falls from {starts[row]} to {starts[row + 1]} behind row {row}; expected numbers that do not decrease")
-    if is_within(indices, width) or is_within(indices[: starts[-1]], width):
+    starts, width = matrix.indptr, matrix.shape[1]
+    falls = np.flatnonzero(starts[1:] < starts[:-1])
+    if len(falls):
+        row = falls[0]
+        return _damaged(f"indptr falls from {starts[row]} to {starts[row + 1]} behind row {row}; expected numbers that do not decrease")
+    indices = matrix.indices[: starts[-1]]
+    if is_within(indices, width):
         return ""
     return f"the indices of a CSR matrix must lie in 0 … {width - 1}, got {indices.min()} … {indices.max()}"
+
+
+def is_usual(matrix: Any) -> bool:
+    """Whether nothing is wrong with a CSR matrix, and its arrays are as SciPy makes them; every minibatch is asked, so it takes no time."""
+    data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
+    count = shape[0]
+    if not (
+        type(data) is type(indices) is type(starts) is np.ndarray
+        and starts.shape == (count + 1,)
+        and data.shape == indices.shape
+        and starts.dtype in _USUAL
+        and indices.dtype in _USUAL
+        and len(shape) == 2
+    ):
+        return False
+    if indices.shape == (count,) and starts.tobytes() == _starts_of_one_each(count + 1, starts.dtype):
+        return is_within(indices, shape[1])
+    if starts.item(0) != 0 or (starts.item(-1),) != indices.shape or b"\1" in (starts[1:] < starts[:-1]).tobytes():
+        return False
+    return is_within(indices, shape[1])
 
 
 def fault_of_ends(matrix: Any) -> str:
     """What is wrong with the sizes and types of a CSR matrix' arrays, and with where its first row begins and its last one ends."""
     data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
-    if (
-        type(data) is type(indices) is type(starts) is np.ndarray
-        and starts.shape == (shape[0] + 1,)
-        and data.shape == indices.shape
-        and indices.ndim == 1
-        and indices.dtype in _USUAL
-        and starts.dtype in _USUAL
-        and starts.item(0) == 0
-        and indices.size >= starts.item(-1) >= 0
-        and len(shape) == 2
-    ):
-        return ""
     for name, array in (("data", data), ("indices", indices), ("indptr", starts)):
         if not (isinstance(array, np.ndarray) and array.ndim == 1):
             return _damaged(f"{name} is {type(array).__name__} {array!r:.60}; expected a NumPy array of one axis")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .csr import fault_of
+from .csr import is_usual
 from .feed import Feed
 from .layout import Layout
 from .spec import BATCH
@@ -69,7 +69,7 @@ class PlainInputs:
             rows = shape[:1]
             if shape[1:] != wanted or (samples is not None and rows != samples):
                 return None
-            if sparse and (fault_of(data) or len(data.data) > data.indptr[-1]):
+            if sparse and not is_usual(data):
                 return None
             if (data.data if sparse else data).dtype != dtype:
                 return None
