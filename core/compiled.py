@@ -22,7 +22,7 @@ def is_wanted() -> bool:
     Raises:
         ValueError: the environment variable is neither 0 nor 1.
     """
-    said = os.environ.get(SWITCH, "1")
+    said = os.environ.get(SWITCH) or "1"
     if said not in ("0", "1"):
         raise ValueError(f"{SWITCH} turns compiled loops off by 0 and on by 1, got {said!r}")
     return said == "1"

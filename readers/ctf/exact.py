@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,35 @@ import numpy as np
 CUT = 29
 """Bits of a float64's mantissa that a float32 does not have."""
 
+SMALLEST, TOO_LARGE = 2.0**-126, 2.0**128 - 2.0**103
+"""The smallest float32 of full precision, and the middle between the largest and the power of two behind it."""
 
-def rounded(text: bytes, dtype: Any) -> Any:
-    """The number of *dtype* that is nearest to a decimal text, which is not always that which is nearest to the nearest float64.
+_NUMBER, _BITS = Struct("<d"), Struct("<Q")
+
+
+def rounded(text: bytes, dtype: Any) -> float:
+    """The number of *dtype* that is nearest to a decimal text, or another that rounds to it: the nearest float64 does not always.
 
     What is too large is infinite.
     """
     number = float(text)
     if dtype != np.float32:
         return number
+    if not _may_be_halfway(number):
+        return number if abs(number) < TOO_LARGE else math.copysign(math.inf, number)
     with np.errstate(over="ignore"):
         near = np.float32(number)
-    if not is_halfway(np.array([number]))[0]:
-        return near
     other = np.nextafter(near, np.float32(np.copysign(np.inf, number - _finite(near))))
     exact = Decimal(text.decode())
     if number != (_finite(near) + _finite(other)) / 2 or exact == Decimal(number):
-        return near  # of two that are equally far, the even one
-    return max(near, other) if exact > Decimal(number) else min(near, other)
+        return float(near)  # of two that are equally far, the even one
+    return float(max(near, other) if exact > Decimal(number) else min(near, other))
+
+
+def _may_be_halfway(number: float) -> bool:
+    """The same as :func:`is_halfway`, of one number."""
+    (bits,) = _BITS.unpack(_NUMBER.pack(number))
+    return bits & (2**CUT - 1) == 1 << (CUT - 1) or 0 < abs(number) < SMALLEST
 
 
 def is_halfway(numbers: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +37,19 @@ class Sample(NamedTuple):
     indices: list[int]
 
 
-def read_line(line: bytes, streams: Sequence[StreamConfiguration], dtype: Any) -> Iterator[Sample]:
-    """The samples of a line, which comes without its end; their numbers are rounded to those of *dtype*.
+def names_of(streams: Sequence[StreamConfiguration]) -> dict[bytes, int]:
+    """The number of each stream, by the name of its field."""
+    return {stream.stream_alias.encode(): number for number, stream in enumerate(streams)}
+
+
+def read_line(line: bytes, streams: Sequence[StreamConfiguration], names: Mapping[bytes, int], dtype: Any) -> Iterator[Sample]:
+    """The samples of a line, which comes without its end, one after another.
+
+    Args:
+        line: the line.
+        streams: what is looked for.
+        names: as :func:`names_of` gives them.
+        dtype: type of the numbers.
 
     Raises:
         Malformed: the line does not follow the grammar; the message says what was expected.
@@ -44,7 +57,6 @@ def read_line(line: bytes, streams: Sequence[StreamConfiguration], dtype: Any) -
     start = LINE.match(line)
     if start is None:
         raise Malformed(1, f"expected a sequence id or nothing, then fields such as |name 1 2; the line is {_shown(line)}")
-    names = {stream.stream_alias.encode(): number for number, stream in enumerate(streams)}
     found = False
     for field in FIELD.finditer(line, start.end()):
         if field[1].startswith(b"#"):
@@ -55,19 +67,22 @@ def read_line(line: bytes, streams: Sequence[StreamConfiguration], dtype: Any) -
         if name[0] in names:
             found = True
             number = names[name[0]]
-            yield _sample(number, streams[number], list(WORD.finditer(line, name.end(), field.end(1))), dtype)
+            yield _sample(number, streams[number], WORD.finditer(line, name.end(), field.end(1)), dtype)
     if not found:
         fields = ", ".join(f"|{stream.stream_alias}" for stream in streams)
         raise Malformed(1, f"expected at least one of the fields {fields}; the line is {_shown(line)}")
 
 
-def _sample(number: int, stream: StreamConfiguration, words: list[re.Match[bytes]], dtype: Any) -> Sample:
-    read = _pair if stream.is_sparse else _number
-    pairs = [read(stream, word, dtype) for word in words]
-    if not stream.is_sparse and len(words) > stream.dim:
-        column = words[stream.dim].start() + 1
-        raise Malformed(column, f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {len(words)}")
-    return Sample(number, [value for _, value in pairs], [index for index, _ in pairs] if stream.is_sparse else [])
+def _sample(number: int, stream: StreamConfiguration, words: Iterator[re.Match[bytes]], dtype: Any) -> Sample:
+    if stream.is_sparse:
+        pairs = [_pair(stream, word, dtype) for word in words]
+        return Sample(number, [value for _, value in pairs], [index for index, _ in pairs])
+    values = [_number(stream, word, dtype) for word in islice(words, stream.dim)]
+    behind = next(words, None)
+    if behind is not None:
+        count = stream.dim + 1 + sum(1 for _ in words)
+        raise Malformed(behind.start() + 1, f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {count}")
+    return Sample(number, values, [])
 
 
 def _pair(stream: StreamConfiguration, word: re.Match[bytes], dtype: Any) -> tuple[int, float]:
@@ -83,19 +98,19 @@ def _pair(stream: StreamConfiguration, word: re.Match[bytes], dtype: Any) -> tup
     return int(pair[1]), _finite(stream, word.start() + pair.start(2), pair[2], dtype)
 
 
-def _number(stream: StreamConfiguration, word: re.Match[bytes], dtype: Any) -> tuple[int, float]:
+def _number(stream: StreamConfiguration, word: re.Match[bytes], dtype: Any) -> float:
     if NUMBER.fullmatch(word[0]) is None:
         hint = ", or is_sparse=True for index:value" if b":" in word[0] else ""
         raise Malformed(
             word.start() + 1, f"field |{stream.stream_alias}: expected a number such as -1.5 or 2e-3{hint}, got {_shown(word[0])}"
         )
-    return 0, _finite(stream, word.start(), word[0], dtype)
+    return _finite(stream, word.start(), word[0], dtype)
 
 
 def _finite(stream: StreamConfiguration, start: int, text: bytes, dtype: Any) -> float:
     """The nearest number of *dtype* to a text that begins at *start* of its line."""
-    value: float = rounded(text, dtype)
-    if not np.isfinite(value):
+    value = rounded(text, dtype)
+    if math.isinf(value):
         raise Malformed(
             start + 1,
             f"field |{stream.stream_alias}: expected a number such as -1.5 or 2e-3, no larger than {dtype_name(dtype)} holds "
