@@ -241,7 +241,7 @@ def is_within(indices: Any, width: int) -> bool:
     if not len(indices):
         return True
     unsigned = indices.view(_UNSIGNED[indices.itemsize])
-    return bool(unsigned[unsigned.argmax()] < width)  # a few numbers have their largest sooner found than reduced
+    return bool(unsigned.item(unsigned.argmax()) < width)  # a few numbers have their largest sooner found than reduced
 
 
 def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:
