@@ -21,7 +21,7 @@ NEWLINE = ord("\n")
 UNPACKED = 1 << 20
 """Bytes that are unpacked in one go."""
 
-MOST_UNPACKED, MOST_TIMES = 1 << 30, 250
+MOST_UNPACKED, MOST_TIMES = 1 << 30, 100
 """A text may be so large, or so many times as large as the file that it is unpacked from; real ones are 3 to 30 times as large."""
 
 
