@@ -79,4 +79,3 @@ def _content(path: str) -> bytes:
 
 def _opened(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # does not wait for what writes to a pipe
-
