@@ -142,9 +142,7 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
         if array.size == 0:
             raise ValueError(f"{op_name}: an empty list is no operand")
         return array
-    raise TypeError(
-        f"{op_name}: expected a variable, function, number, list or array as operand, got {shown(operand)}"
-    )
+    raise TypeError(f"{op_name}: expected a variable, function, number, list or array as operand, got {shown(operand)}")
 
 
 _BEYOND_INTEGERS = 2**63

@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+_UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
+
+_USUAL = (np.dtype(np.int32), np.dtype(np.int64))
+
 TERMS_AT_ONCE = 2**22
 """Elements of the terms of a product that are in memory together."""
 
@@ -130,6 +134,114 @@ class CsrMatrix:
 
     def _row_numbers(self) -> Any:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
+
+def require_whole(owner: Any, matrix: Any) -> None:
+    """Let pass CSR matrices whose rows lie within their arrays, and columns within their width; SciPy checks neither later on.
+
+    Args:
+        owner: what the matrix is for, which errors name.
+        matrix: the matrix.
+
+    Raises:
+        ValueError: it is another one; the message says what is wrong.
+
+    >>> from cntk.core.csr import CsrMatrix, require_whole
+    >>> require_whole('x', CsrMatrix(np.ones(2), np.array([0, 1]), np.array([0, 7, 2]), 2))
+    Traceback (most recent call last):
+        ...
+    ValueError: x: the CSR matrix is damaged: indptr falls from 7 to 2 behind row 1; expected numbers that do not decrease
+    """
+    why = fault_of(matrix)
+    if why:
+        raise ValueError(f"{owner}: {why}")
+
+
+def fault_of(matrix: Any) -> str:
+    """What is wrong with a CSR matrix; empty where nothing is."""
+    if is_usual(matrix):
+        return ""
+    why = fault_of_ends(matrix)
+    if why:
+        return why
+    starts, width = matrix.indptr, matrix.shape[1]
+    falls = np.flatnonzero(starts[1:] < starts[:-1])
+    if len(falls):
+        row = falls[0]
+        return _damaged(f"indptr falls from {starts[row]} to {starts[row + 1]} behind row {row}; expected numbers that do not decrease")
+    indices = matrix.indices[: starts[-1]]
+    if is_within(indices, width):
+        return ""
+    return f"the indices of a CSR matrix must lie in 0 … {width - 1}, got {indices.min()} … {indices.max()}"
+
+
+def is_usual(matrix: Any) -> bool:
+    """Whether nothing is wrong with a CSR matrix, and its arrays are as SciPy makes them; every minibatch is asked, so it takes no time."""
+    data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
+    count = shape[0]
+    if not (
+        type(data) is type(indices) is type(starts) is np.ndarray
+        and starts.shape == (count + 1,)
+        and data.shape == indices.shape
+        and starts.dtype in _USUAL
+        and indices.dtype in _USUAL
+        and len(shape) == 2
+    ):
+        return False
+    if indices.shape == (count,) and starts.tobytes() == _starts_of_one_each(count + 1, starts.dtype):
+        return is_within(indices, shape[1])
+    if starts.item(0) != 0 or (starts.item(-1),) != indices.shape or b"\1" in (starts[1:] < starts[:-1]).tobytes():
+        return False
+    return is_within(indices, shape[1])
+
+
+def fault_of_ends(matrix: Any) -> str:
+    """What is wrong with the sizes and types of a CSR matrix' arrays, and with where its first row begins and its last one ends."""
+    data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
+    for name, array in (("data", data), ("indices", indices), ("indptr", starts)):
+        if not (isinstance(array, np.ndarray) and array.ndim == 1):
+            return _damaged(f"{name} is {type(array).__name__} {array!r:.60}; expected a NumPy array of one axis")
+    for name, array in (("indices", indices), ("indptr", starts)):
+        if array.dtype.kind not in "iu" or not array.dtype.isnative:
+            return _damaged(f"{name} is {array.dtype}; expected int32 or int64")
+    if len(shape) != 2:
+        return f"expected CSR rows, which have two axes, got the shape {tuple(shape)}; say .reshape(1, -1) for one row"
+    if len(starts) != shape[0] + 1:
+        return _damaged(f"indptr has {len(starts)} numbers; expected {shape[0] + 1} for {shape[0]} rows")
+    if starts[0] != 0:
+        return _damaged(f"indptr begins with {starts[0]}; expected 0")
+    if not len(data) == len(indices) >= starts[-1] >= 0:
+        return _damaged(f"indptr ends with {starts[-1]}; expected so many numbers in data and indices, got {len(data)} and {len(indices)}")
+    return ""
+
+
+def has_one_each(indices: Any, starts: Any) -> bool:
+    """Whether every matrix row holds exactly one value."""
+    return starts.size - 1 == indices.size and starts.tobytes() == _starts_of_one_each(starts.size, starts.dtype)
+
+
+@lru_cache(maxsize=16)
+def _starts_of_one_each(count: int, dtype: Any) -> bytes:
+    """Where matrix rows of one value each start, as bytes, which are compared in a tenth of the time that a few numbers take."""
+    return np.arange(count, dtype=dtype).tobytes()
+
+
+def pruned(matrix: Any) -> Any:
+    """A CSR matrix without what its arrays hold behind the last row."""
+    end = matrix.indptr[-1]
+    return matrix if len(matrix.data) == end else csr_matrix_of(matrix.data[:end], matrix.indices[:end], matrix.indptr, matrix.shape[1])
+
+
+def _damaged(why: str) -> str:
+    return f"the CSR matrix is damaged: {why}"
+
+
+def is_within(indices: Any, width: int) -> bool:
+    """Whether all column indices lie inside a matrix, which SciPy does not check; a negative one is large as an unsigned number."""
+    if not len(indices):
+        return True
+    unsigned = indices.view(_UNSIGNED[indices.itemsize])
+    return bool(unsigned.item(unsigned.argmax()) < width)  # a few numbers have their largest sooner found than reduced
 
 
 def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .csr import csr_matrix_of
+from .csr import csr_matrix_of, fault_of, fault_of_ends, pruned
 from .dtypes import dtype_name
 from .foreign import as_data
 from .layout import Layout
@@ -16,8 +16,6 @@ from .source import warn_user
 from .sparse import SparseRows, join, parts_of, rows_of_steps
 from .value import NDArrayView, Value, is_csr
 from .variable import Variable
-
-_UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
 
 class Feed(NamedTuple):
@@ -219,7 +217,7 @@ def _feed_batch(variable: Variable, data: Any, dims: Shape) -> Feed:
     if isinstance(data, (list, tuple)):
         return _feed_batch_list(variable, data)
     if is_csr(data):
-        return _feed_csr(variable, data, dims)
+        return _feed_csr(variable, _whole(variable, data), dims)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
     array = _array(variable, data)
@@ -275,7 +273,6 @@ def _feed_csr(variable: Variable, matrix: Any, dims: Shape) -> Feed:
     if not wanted or (wanted[-1] >= 0 and matrix.shape[1] != wanted[-1]):
         raise ValueError(f"{variable!r} takes CSR rows {wanted[-1] if wanted else 0} wide, got a matrix of shape {matrix.shape}")
     shape = _shape_of_rows(variable, matrix, dims)
-    _require_within(variable, matrix)
     per_sample = size_of(shape[:-1])
     rows, rest = divmod(matrix.shape[0], per_sample)
     if not matrix.shape[0]:
@@ -313,11 +310,16 @@ def _typed(variable: Variable, matrix: Any) -> Any:
 
 
 def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
-    """CSR matrices as one, below each other; SciPy takes twice as long for some tens of them."""
+    """CSR matrices as one that has been checked, below each other; SciPy takes twice as long for some tens of them."""
     width = _width_of(variable, parts)
     if len(parts) == 1:
-        return parts[0]
-    return csr_matrix_of(*join([parts_of(part) for part in parts]), width)
+        return _whole(variable, parts[0])
+    joined = csr_matrix_of(*join([parts_of(part) for part in parts]), width)
+    if fault_of(joined):
+        for i, part in enumerate(parts):
+            if why := fault_of(part):
+                raise ValueError(f"{variable!r}, position {i}: {why}")
+    return joined
 
 
 def _width_of(variable: Variable, parts: Sequence[Any]) -> int:
@@ -326,23 +328,18 @@ def _width_of(variable: Variable, parts: Sequence[Any]) -> int:
     for i, part in enumerate(parts):
         if not is_csr(part):
             raise ValueError(f"{variable!r} takes a list of CSR matrices, got {type(part).__name__} at position {i}")
+        if why := fault_of_ends(part):
+            raise ValueError(f"{variable!r}, position {i}: {why}")
         if part.shape[1] != (wanted if wanted >= 0 else parts[0].shape[1]):
             raise ValueError(f"{variable!r} takes CSR rows {wanted} wide, got a matrix of shape {part.shape} at position {i}")
     return int(parts[0].shape[1])
 
 
-def is_within(indices: Any, width: int) -> bool:
-    """Whether all column indices lie inside a matrix, which SciPy does not check; a negative one is large as an unsigned number."""
-    if not len(indices):
-        return True
-    unsigned = indices.view(_UNSIGNED[indices.itemsize])
-    return bool(unsigned[unsigned.argmax()] < width)  # a few numbers have their largest sooner found than reduced
-
-
-def _require_within(variable: Variable, matrix: Any) -> None:
-    if not is_within(matrix.indices, matrix.shape[1]):
-        found = f"{matrix.indices.min()} … {matrix.indices.max()}"
-        raise ValueError(f"{variable!r}: the indices of a CSR matrix must lie in 0 … {matrix.shape[1] - 1}, got {found}")
+def _whole(variable: Variable, matrix: Any) -> Any:
+    """A CSR matrix that has been checked, without what lies behind its last row."""
+    if why := fault_of(matrix):
+        raise ValueError(f"{variable!r}: {why}")
+    return pruned(matrix)
 
 
 # ---- with a sequence axis ----
@@ -384,7 +381,6 @@ def _feed_packed(variable: Variable, rows: Any, lengths: Any, dims: Shape) -> Fe
     layout = Layout(len(lengths), lengths)
     if is_csr(rows):
         rows = _stacked(variable, [rows])
-        _require_within(variable, rows)
         return _feed_csr_steps(variable, rows, layout, _shape_of_rows(variable, rows, dims))
     if variable.is_sparse:
         raise _needs_csr(variable, rows)
@@ -397,7 +393,6 @@ def _feed_packed(variable: Variable, rows: Any, lengths: Any, dims: Shape) -> Fe
 def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], dims: Shape) -> Feed:
     """Sequences of CSR rows; each step takes as many rows as its static shape has without the last axis."""
     joined = _stacked(variable, sequences)
-    _require_within(variable, joined)
     shape = _shape_of_rows(variable, joined, dims)
     per_step = size_of(shape[:-1])
     lengths = []
@@ -498,7 +493,10 @@ def value_for(variable: Variable, data: Any, seq_starts: Sequence[bool] | None, 
     data = as_data(variable, data)
     if isinstance(data, (list, tuple)) and variable.dynamic_axes:
         return _value_of_sequences(variable, data, seq_starts, device, read_only)
-    array = data if is_csr(data) else _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)
+    if is_csr(data):
+        array = _whole(variable, data)
+    else:
+        array = _dense(variable, data) if isinstance(data, (list, tuple)) else _array(variable, data)
     wanted = variable.spec.dims
     if not _fits(array.shape[-1:] if is_csr(array) else array.shape[array.ndim - len(wanted) :], wanted[-1:] if is_csr(array) else wanted):
         raise ValueError(f"{variable!r} has the static shape {wanted}, with which data of shape {array.shape} does not end")
@@ -529,7 +527,7 @@ def _sequence(variable: Variable, item: Any, position: int) -> Any:
         steps, rest = divmod(part.shape[0], size_of(wanted[:-1]))
         if rest or not steps:
             raise ValueError(f"{variable!r}: {part.shape[0]} CSR rows are no sequence of steps of shape {wanted} (position {position})")
-        return _plain(variable, part)
+        return _plain(variable, _whole(variable, part))
     array = _dense(variable, part)
     if not array.flags.c_contiguous:
         warn_user(f"{variable!r}: the array at position {position} is not C-contiguous and is copied", RuntimeWarning)

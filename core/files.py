@@ -22,7 +22,7 @@ NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 """What file systems say that have no way to sync a folder."""
 
 
-def write_file(filename: Any, pieces: Iterable[Any]) -> None:
+def write_file(filename: Any, pieces: Iterable[Any], mode: int = 0o666) -> None:
     """Write a file so that there is either all of it or what was there before, whatever happens; it is on the disk afterwards.
 
     Folders are made, links followed; the file that is replaced keeps its mode and, where that is permitted, its owner.
@@ -30,11 +30,12 @@ def write_file(filename: Any, pieces: Iterable[Any]) -> None:
     Args:
         filename: its path: a string, bytes or ``os.PathLike``.
         pieces: bytes, one after another.
+        mode: that of a file where there was none, from which the user's mask takes what it does.
 
     Raises:
         OSError: it cannot be written, or there is something else than a file in its place.
     """
-    new = NewFile(filename)
+    new = NewFile(filename, mode=mode)
     try:
         new.write(pieces)
         new.take_place()
@@ -50,15 +51,16 @@ class NewFile:
         filename: path of the file: a string, bytes or ``os.PathLike``.
         like: path of the file whose mode and owner it is to have, if there is one; that which it replaces where None.
         given: what errors call it; its path where None.
+        mode: that of a file that is like none.
 
     Raises:
         OSError: there is something else than a file in its place.
     """
 
-    def __init__(self, filename: Any, like: str | None = None, given: str | None = None) -> None:
+    def __init__(self, filename: Any, like: str | None = None, given: str | None = None, mode: int = 0o666) -> None:
         self._given = given or os.fsdecode(filename)
         self._path = os.path.realpath(os.fsdecode(filename))
-        self._temporary = ""
+        self._mode, self._temporary = mode, ""
         self._file: Any = None
         replaced = status_of(self._path, self._given)
         self._like = replaced if like is None else status_of(like, self._given)
@@ -122,7 +124,7 @@ class NewFile:
             file.close()
 
     def _opened(self, name: str, flags: int) -> int:
-        return os.open(name, flags, 0o666 if self._like is None else 0o600)
+        return os.open(name, flags, self._mode if self._like is None else 0o600)
 
     def _take_over(self, descriptor: int) -> None:
         """Give the new file mode and owner of the old one, as far as that is permitted."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .feed import Feed, is_within
+from .csr import is_usual
+from .feed import Feed
 from .layout import Layout
 from .spec import BATCH
 from .value import is_csr
@@ -66,9 +67,11 @@ class PlainInputs:
                 return None
             shape = data.shape
             rows = shape[:1]
-            if shape[1:] != wanted or (samples is not None and rows != samples) or (data.data if sparse else data).dtype != dtype:
+            if shape[1:] != wanted or (samples is not None and rows != samples):
                 return None
-            if sparse and not is_within(data.indices, shape[1]):
+            if sparse and not is_usual(data):
+                return None
+            if (data.data if sparse else data).dtype != dtype:
                 return None
             samples = rows
             found.append(data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arguments import checked
-from .csr import csr_matrix_of
+from .csr import csr_matrix_of, require_whole
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, data_type_of
 from .foreign import as_data
@@ -78,10 +78,11 @@ class NDArrayView(SharedArrayMixin):
 
         Raises:
             TypeError: it is no CSR matrix.
-            ValueError: *shape* does not go with it.
+            ValueError: *shape* does not go with it, or it is damaged.
         """
         if not is_csr(csr_array):
             raise TypeError(f"NDArrayView.from_csr: expected a scipy.sparse CSR matrix, got {type(csr_array).__name__}")
+        require_whole("NDArrayView.from_csr", csr_array)
         full = tuple(csr_array.shape) if shape is None else as_shape(shape)
         if full[-1] != csr_array.shape[1] or size_of(full) != csr_array.shape[0] * csr_array.shape[1]:
             raise ValueError(f"NDArrayView.from_csr: a CSR matrix of shape {csr_array.shape} cannot have the shape {full}")

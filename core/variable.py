@@ -10,6 +10,7 @@ import numpy as np
 
 from .arguments import checked
 from .axis import Axes, Axis, format_axes
+from .csr import pruned, require_whole
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
 from .foreign import as_data
@@ -463,7 +464,11 @@ class Constant(_Holder):
 def _held(value: Any) -> Any:
     """What a Value or NDArrayView holds, an array or CSR matrix; what another library holds, as an array; anything else as it is."""
     view = value.data if isinstance(value, Value) else value
-    return view._data if isinstance(view, NDArrayView) else as_data("value", view)
+    held = view._data if isinstance(view, NDArrayView) else as_data("value", view)
+    if not is_csr(held):
+        return held
+    require_whole("value", held)
+    return pruned(held)
 
 
 def _dense(value: Any) -> Any:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from ..core.cache_folder import home_folder
 from ..core.compiled import is_wanted, switch_off
+from ..core.trusted import Untrusted, open_trusted, require_trusted, warn_of
+
+WITHOUT = "Loops of readers that are there are passed over, and compiled anew"
+"""What becomes of what Numba has kept in a folder that is not trusted."""
 
 
 @cache
@@ -26,3 +35,69 @@ def loops(module: str) -> Any:
         switch_off(f"compiled loops of readers ({module})", f"{type(error).__name__}: {' '.join(str(error).split()):.200}")
         return None
     return found
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator: Numba compiles the function, and keeps what it makes where nobody else can write, if there is such a place.
+
+    Numba loads whatever is in its folder, pickles among it.
+
+    Args:
+        options: Numba's.
+    """
+    from numba import njit
+    from numba.core.caching import NullCache
+
+    def compile_lazily(function: Callable[..., Any]) -> Any:
+        made = njit(nogil=True, **options)(function)
+        if os.environ.get("NUMBA_CACHE_DIR") or home_folder() is not None:
+            with suppress(RuntimeError):  # there is no folder that can be written to
+                made.enable_caching()
+                made._cache = _Kept(made._cache) if _is_trusted(made.stats.cache_path) else NullCache()
+        return made
+
+    return compile_lazily
+
+
+class _Kept:
+    """What Numba has kept of a function; where that is damaged the function is compiled anew.
+
+    Args:
+        kept: Numba's.
+    """
+
+    def __init__(self, kept: Any) -> None:
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kept, name)
+
+    def load_overload(self, *what: Any) -> Any:
+        try:
+            return self._kept.load_overload(*what)
+        except Exception:  # whatever a damaged pickle may lead to
+            with suppress(Exception):
+                self._kept.flush()
+            return None
+
+    def save_overload(self, *what: Any) -> None:
+        with suppress(OSError):
+            self._kept.save_overload(*what)
+
+
+@cache
+def _is_trusted(place: str) -> bool:
+    """Whether nobody else can have written what is in a folder of Numba's; warns where somebody can."""
+    folder, beside = Path(place), Path(__file__)
+    if not (folder.is_absolute() or os.environ.get("NUMBA_CACHE_DIR")):
+        return False  # another folder in each: what is there has come with other files
+    try:
+        require_trusted(folder, beside, alone=True)
+        for file in folder.glob("*.nb[ic]"):
+            open_trusted(file, beside).close()
+    except Untrusted as error:
+        warn_of(error.place, error.why, WITHOUT)
+        return False
+    except OSError:
+        return False
+    return True

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .compiled import compiled
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def swap(order: Any, start: int, others: Any) -> None:
     """Exchange each element from *start* on with another."""
     for i in range(len(others)):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.csr import fault_of, pruned
 from ..core.lock import Lock
 from ..core.shape import size_of
 from ..core.value import is_csr
@@ -125,6 +126,10 @@ def _rows(where: str, info: StreamInformation, given: Any, position: int | None 
     """Samples as an array or CSR matrix of the stream's type; the item at a *position* of a list may be a single one."""
     at = where if position is None else f"{where}, sequence {position}"
     shape: tuple[int, ...] = info.sample_shape
+    if is_csr(given):
+        if why := fault_of(given):
+            raise RuntimeError(f"{at}: {why}")
+        given = pruned(given)
     if info.is_sparse:
         if not is_csr(given) or given.shape[1] != size_of(shape):
             raise RuntimeError(f"{at}: expected CSR rows {size_of(shape)} wide, got {_described(given)}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from cntk.core.arguments import Count, checked, mapping
 from cntk.core.axis import Axis
+from cntk.core.csr import require_whole
 from cntk.core.foreign import as_data
 from cntk.core.types import VariableType, as_type
 from cntk.core.value import NDArrayView, Value, is_csr
@@ -165,6 +166,9 @@ def _type_of(name: str, data: Any, stated: Any) -> VariableType:
     wrong = [part for part in parts if not (isinstance(part, (np.ndarray, Value)) or is_csr(part))]
     if wrong:
         raise TypeError(f"{where}: expected a list of arrays or CSR matrices, got {type(wrong[0]).__name__} in it")
+    for i, part in enumerate(parts):
+        if is_csr(part):
+            require_whole(where if part is data else f"{where}, position {i}", part)
     known = as_type(stated) if stated is not None else VariableType(is_sparse=is_csr(parts[0]) or getattr(parts[0], "is_sparse", False))
     if known is None:
         raise ValueError(f"{where}: expected a type such as Tensor[13] or Sequence[Tensor[13]], got {stated!r:.60}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.csr import require_whole
 from cntk.core.foreign import as_data
 from cntk.core.value import is_csr
 from cntk.core.variable import Variable
@@ -45,6 +46,8 @@ class ArrayData:
                 raise TypeError(f"train and test take NumPy arrays, CSR matrices and lists of samples, got {type(array).__name__}")
             if hasattr(array, "tocsr") and not is_csr(array):
                 raise ValueError(f"train and test take sparse matrices in CSR format, got {type(array).__name__}; convert it with .tocsr()")
+            if is_csr(array):
+                require_whole("train and test", array)
         lengths = [array.shape[0] if hasattr(array, "shape") else len(array) for array in arrays]
         if len(set(lengths)) != 1:
             raise TypeError(f"the arrays must hold the same number of samples; they hold {lengths}")

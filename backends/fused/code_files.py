@@ -1,6 +1,6 @@
 """Files of machine code, each a loop for arguments of some kinds.
 
-What a file was made of and by is noted in it, and it is read only where that is what is asked for.
+What a file was made of and by is noted in it, and it is read only where that is what is asked for, and nobody else can have written it.
 """
 
 from __future__ import annotations
@@ -8,13 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core.trusted import PRIVATE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of, write_whole
+
 HERE = Path(__file__).parent
+
+WITHOUT = "Machine code from there is passed over, and made anew"
+"""What becomes of code that is not trusted."""
 
 Maker = Sequence[str]
 """What made machine code, and for which processor."""
@@ -64,33 +68,47 @@ def _source() -> str:
 
 
 def read(folder: Path, key: Key, maker: Maker) -> Code | None:
-    """Code out of a folder; None if there is none, or it is outdated or damaged."""
+    """Code out of a folder; None if there is none, it is outdated or damaged, or somebody else may have written it, of which it warns."""
     try:
-        head, code = _file(folder, key, maker).read_bytes().split(b"\n", 1)
+        with open_trusted(_file(folder, key, maker), _beside(folder)) as file:
+            head, code = file.read().split(b"\n", 1)
         notes = json.loads(head)
-    except (OSError, ValueError):
+    except Untrusted as error:
+        warn_of(error.place, error.why, WITHOUT)
         return None
-    if not isinstance(notes, dict) or notes != _notes(key, maker, Code(code, notes.get("wanted", []))):
+    except (OSError, ValueError, RecursionError, MemoryError):
         return None
-    return Code(code, notes["wanted"])
+    wanted = notes.get("wanted") if isinstance(notes, dict) else None
+    if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
+        return None
+    found = Code(code, wanted)
+    return found if notes == _notes(key, maker, found) else None
+
+
+def keep(folder: Path, key: Key, maker: Maker, code: Code) -> None:
+    """Write a file for :func:`read`.
+
+    Raises:
+        OSError: the folder cannot be written to, or others may write to it.
+    """
+    beside = _beside(folder)
+    make_folder(folder, SHARED if beside else PRIVATE)
+    require_trusted(folder, beside)
+    write(folder, key, maker, code)
 
 
 def write(folder: Path, key: Key, maker: Maker, code: Code) -> None:
-    """Write a file as a whole.
+    """Write a file as a whole into a folder that is there.
 
     Raises:
-        OSError: the folder cannot be written to.
+        OSError: it cannot be written to.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    number, temporary = tempfile.mkstemp(dir=folder)
-    try:
-        with open(number, "wb") as file:
-            file.write(json.dumps(_notes(key, maker, code)).encode() + b"\n" + code.code)
-        os.chmod(temporary, 0o644)  # others may use what an administrator has installed
-        os.replace(temporary, _file(folder, key, maker))
-    except OSError:
-        os.unlink(temporary)
-        raise
+    write_whole(_file(folder, key, maker), (json.dumps(_notes(key, maker, code)).encode(), b"\n", code.code))
+
+
+def _beside(folder: Path) -> Path | None:
+    """What is believed anyway where a folder is in the package: its source, which runs already."""
+    return Path(__file__) if HERE in folder.parents else None
 
 
 def _file(folder: Path, key: Key, maker: Maker) -> Path:
@@ -99,8 +117,8 @@ def _file(folder: Path, key: Key, maker: Maker) -> Path:
 
 def _notes(key: Key, maker: Maker, code: Code) -> dict[str, Any]:
     """What is noted in a file."""
-    digest = hashlib.sha256(code.code).hexdigest()
-    return {"loop": key.loop, "source": key.source, "maker": list(maker), "wanted": code.wanted, "digest": digest}
+    notes = {"loop": key.loop, "source": key.source, "maker": list(maker), "wanted": code.wanted}
+    return {**notes, "digest": hashlib.sha256(json.dumps(notes).encode() + code.code).hexdigest()}
 
 
 def _digest(what: Any) -> str:

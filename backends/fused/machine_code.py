@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
+from ...core.cache_folder import user_cache
 from ...core.compiled import Unusable
+from ...core.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor
-from .code_files import HERE, Code, Maker, key_of, read, write
+from .code_files import HERE, WITHOUT, Code, Maker, keep, key_of, read, write
 from .numba_version import why_not
 
 ENTRY = "cntk_loop"
@@ -63,7 +65,7 @@ def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
     code = _compiled(function, kinds, _level())
     for folder in _folders():
         with suppress(OSError):
-            write(folder, key, _maker(), code)
+            keep(folder, key, _maker(), code)
             break
     return code
 
@@ -82,6 +84,7 @@ def bring_along(function: Callable[..., None], kinds: Sequence[str], folder: Pat
     of_numba = [name for name in code.wanted if name.startswith(("NRT_", "numba_"))]
     if of_numba:
         raise RuntimeError(f"loop '{function.__qualname__}' wants {', '.join(of_numba)} of Numba: loops must not make arrays")
+    make_folder(folder / level, SHARED)
     write(folder / level, key, _maker_of(level), code)
 
 
@@ -111,12 +114,25 @@ def _places() -> Iterator[tuple[Path, Maker]]:
 
 def _folders() -> Iterator[Path]:
     """Where code is kept, best first."""
-    if "NUMBA_CACHE_DIR" in os.environ:
-        yield Path(os.environ["NUMBA_CACHE_DIR"])
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given and _is_trusted(Path(given)):
+        yield Path(given)
         return
-    yield HERE / "__pycache__"
-    with suppress(RuntimeError):  # nobody's home
-        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opencntk"
+    if not given:
+        yield HERE / "__pycache__"
+    kept = user_cache("opencntk")
+    if kept is not None:
+        yield kept
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Whether nobody else can put files in the place of those of a folder; warns where somebody can."""
+    try:
+        require_trusted(folder)
+    except Untrusted as error:
+        warn_of(error.place, error.why, WITHOUT)
+        return False
+    return True
 
 
 def _level() -> str | None:
@@ -126,7 +142,7 @@ def _level() -> str | None:
 
 @lru_cache(maxsize=1)
 def _settings() -> list[str]:
-    return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_") and name not in IRRELEVANT)
+    return sorted(f"{name}={value}" for name, value in os.environ.items() if value and name.startswith("NUMBA_") and name not in IRRELEVANT)
 
 
 def _maker_of(level: str) -> Maker:

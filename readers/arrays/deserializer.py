@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -115,7 +117,7 @@ def _arrays(files: Any, lengths: Any) -> tuple[dict[str, Any], Any]:
     """Arrays by name, and those of the lengths."""
     if isinstance(files, (str, os.PathLike)):
         with _loaded(files) as held:
-            found = {name: held[name] for name in held.files}
+            found = {name: _member(files, held, name) for name in held.files}
         if isinstance(lengths, str) and lengths in found:
             lengths = found.pop(lengths)
     else:
@@ -131,8 +133,16 @@ def _loaded(path: Any) -> Any:
     """An array by memory map, or the arrays of an ``.npz`` file."""
     try:
         return np.load(path, mmap_mode="r" if Path(path).suffix == ".npy" else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError) as error:
         raise RuntimeError(f"NumpyDeserializer: cannot read arrays from '{path}': {error}") from None
+
+
+def _member(path: Any, held: Any, name: str) -> Any:
+    """An array of an ``.npz`` file."""
+    try:
+        return held[name]
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
+        raise RuntimeError(f"NumpyDeserializer: cannot read the array '{name}' from '{path}': {type(error).__name__}: {error}") from None
 
 
 def _lengths(given: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 from typing import BinaryIO
+
+from ...core.cache_folder import user_cache
 
 FOLDER = "CNTK_CACHE"
 """Environment variable that names the folder, in place of the user's cache folder."""
@@ -15,20 +16,10 @@ ENDS = 1 << 16
 """Bytes at a file's beginning and end that tell it from others."""
 
 
-def cache_folder() -> Path:
-    """The folder for files that can be made again; it need not be there yet."""
+def cache_folder() -> Path | None:
+    """The folder for files that can be made again, which need not be there yet; None where the user has none."""
     given = os.environ.get(FOLDER)
-    return Path(given) if given else _user_folder()
-
-
-def _user_folder() -> Path:
-    """The user's own folder for such files, which others cannot write to."""
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "cntk"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "cntk"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "cntk"
+    return Path(given) if given else user_cache("cntk")
 
 
 def stamp_of(file: BinaryIO) -> tuple[int, int]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..deserializer import Errors
 from ..streams import StreamConfiguration
-from .grammar import Malformed, Sample, read_line
+from .grammar import Malformed, Sample, names_of, read_line
 from .index import Settings
 from .index_file import index_of
 from .samples import Part, part_of_sequence
 from .scan import scan
-from .text import TextFile
+from .text import NEWLINE, TextFile
 
 SCAN_SIZE = 1 << 18
 """Bytes of text that NumPy reads in bulk: what it makes of them stays in the processor's cache."""
@@ -44,7 +44,7 @@ class Document:
         self, path: str, streams: Sequence[StreamConfiguration], dtype: Any, settings: Settings, before: int = 0, keep: bool = True
     ) -> None:
         self._text = TextFile(path, keep)
-        self._streams, self._dtype, self._before = streams, dtype, before
+        self._streams, self._names, self._dtype, self._before = streams, names_of(streams), dtype, before
         self.path, self.plain, self.size = path, self._text.plain, self._text.size
         self.index = index_of(self._text, settings, keep)
 
@@ -69,6 +69,8 @@ class Document:
         """
         starts, lines = self.index.starts(first, last), self.index.lines(first, last)
         text = self._text.read(int(starts[0]), int(starts[-1]))
+        if (text[starts[1:-1] - starts[0] - 1] != NEWLINE).any():
+            raise RuntimeError(f"{self.path}: the file has changed since it was indexed; make a new deserializer")
         starts = np.append(starts[:-1] - starts[0], len(text))
         read = self._compiled if is_compiled else self._in_bulk
         return read(text, starts, lines, errors)
@@ -126,22 +128,28 @@ class Document:
         found: list[list[tuple[int, Sample]]] = [[] for _ in self._streams]
         for number, row in enumerate(rows, first_line):
             try:
-                for sample in read_line(row.removesuffix(b"\r"), self._streams):
+                for sample in read_line(row.removesuffix(b"\r"), self._streams, self._names, self._dtype):
+                    if len(found[sample.stream]) == len(rows):
+                        raise ValueError(self._too_many(self._streams[sample.stream], first_line, len(rows)))
                     found[sample.stream].append((number, sample))
             except Malformed as error:
                 raise ValueError(f"{self.path}, line {number}, column {error.column}: {error}") from None
-        last = first_line + len(rows) - 1
-        where = f"{self.path}, line {first_line}" if last == first_line else f"{self.path}, lines {first_line} to {last}"
-        if last + 1 != end_line:
+        where = self._where(first_line, len(rows))
+        if first_line + len(rows) != end_line:
             raise RuntimeError(f"{where}: the file has changed since it was indexed; make a new deserializer")
         for stream, samples in zip(self._streams, found, strict=True):
             if not samples:
                 raise ValueError(f"{where}: the sequence has no sample of |{stream.stream_alias}; expected at least one of every stream")
-            if len(samples) > len(rows):
-                raise ValueError(f"{where}: {len(samples)} samples of |{stream.stream_alias} in {len(rows)} lines; expected one in a line")
         longest = max(map(len, found))
         if longest < len(rows):
             raise ValueError(
                 f"{where}: {len(rows)} lines, but no stream has more than {longest} samples; expected one with a sample for each line"
             )
         return found
+
+    def _too_many(self, stream: StreamConfiguration, first_line: int, lines: int) -> str:
+        where = self._where(first_line, lines)
+        return f"{where}: more than {lines} samples of |{stream.stream_alias} in {lines} lines; expected one in a line"
+
+    def _where(self, first_line: int, lines: int) -> str:
+        return f"{self.path}, line {first_line}" if lines == 1 else f"{self.path}, lines {first_line} to {first_line + lines - 1}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+import math
+from decimal import Decimal
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,35 @@ import numpy as np
 CUT = 29
 """Bits of a float64's mantissa that a float32 does not have."""
 
+SMALLEST, TOO_LARGE = 2.0**-126, 2.0**128 - 2.0**103
+"""The smallest float32 of full precision, and the middle between the largest and the power of two behind it."""
 
-def rounded(text: bytes, dtype: Any) -> Any:
-    """The number of *dtype* that is nearest to a decimal text, which is not always that which is nearest to the nearest float64."""
+_NUMBER, _BITS = Struct("<d"), Struct("<Q")
+
+
+def rounded(text: bytes, dtype: Any) -> float:
+    """The number of *dtype* that is nearest to a decimal text, or another that rounds to it: the nearest float64 does not always.
+
+    What is too large is infinite.
+    """
     number = float(text)
-    if dtype != np.float32 or not is_halfway(np.array([number]))[0]:
+    if dtype != np.float32:
         return number
-    size = abs(Fraction(text.decode()))
+    if not _may_be_halfway(number):
+        return number if abs(number) < TOO_LARGE else math.copysign(math.inf, number)
     with np.errstate(over="ignore"):
-        near = np.float32(abs(number))
-        nearest = min((np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(np.inf))), key=lambda n: _distance(n, size))
-    return -nearest if text.startswith(b"-") else nearest
+        near = np.float32(number)
+    other = np.nextafter(near, np.float32(np.copysign(np.inf, number - _finite(near))))
+    exact = Decimal(text.decode())
+    if number != (_finite(near) + _finite(other)) / 2 or exact == Decimal(number):
+        return float(near)  # of two that are equally far, the even one
+    return float(max(near, other) if exact > Decimal(number) else min(near, other))
+
+
+def _may_be_halfway(number: float) -> bool:
+    """The same as :func:`is_halfway`, of one number."""
+    (bits,) = _BITS.unpack(_NUMBER.pack(number))
+    return bits & (2**CUT - 1) == 1 << (CUT - 1) or 0 < abs(number) < SMALLEST
 
 
 def is_halfway(numbers: Any) -> Any:
@@ -30,7 +50,6 @@ def is_halfway(numbers: Any) -> Any:
     return ((bits & np.uint64(2**CUT - 1)) == 1 << (CUT - 1)) | tiny
 
 
-def _distance(number: Any, size: Fraction) -> tuple[Fraction, int]:
-    """How far a float32 is from a size; of two that are equally far the even one comes first, infinity as the number behind the last."""
-    value = Fraction(float(number)) if np.isfinite(number) else Fraction(2**128)
-    return abs(value - size), int(number.view(np.uint32) & 1)
+def _finite(number: Any) -> float:
+    """A float32 as float64, where infinity is the number behind the last."""
+    return float(number) if np.isfinite(number) else math.copysign(2.0**128, number)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-COMPILED: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
-"""How functions are compiled: to run beside each other, and without counting references, which would be most of the work."""
+from ..compiled import compiled
+
+COMPILED: dict[str, Any] = {"_nrt": False}
+"""How functions are compiled: without counting references, which would be most of the work."""
 INLINED: dict[str, Any] = {**COMPILED, "inline": "always"}
 
 SMALLEST, LARGEST = -342, 308
@@ -42,7 +43,7 @@ def _powers_of_ten() -> Any:
 POWERS = _powers_of_ten()
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _multiply(left: Any, right: Any) -> Any:
     """The 128 bits of a product, the higher ones first."""
     shift = np.uint64(32)
@@ -52,7 +53,7 @@ def _multiply(left: Any, right: Any) -> Any:
     return a * c + (middle >> shift) + (other >> shift) + (carried >> shift), (carried << shift) | (low & HALF)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _leading_zeros(number: Any) -> Any:
     zeros = 0
     for width in (32, 16, 8, 4, 2, 1):
@@ -62,7 +63,7 @@ def _leading_zeros(number: Any) -> Any:
     return zeros
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def nearest_bits(whole: Any, power: int, explicit: int, bias: int, even_from: int, even_to: int) -> Any:
     """The bits, without sign, of the floating-point number that is nearest to *whole* times ten to the *power*.
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from ...core.dtypes import dtype_name
 from ..streams import StreamConfiguration
+from .exact import rounded
 
 NUMBER = re.compile(rb"[+-]?\d+(\.\d*|(\.\d+)?[eE][+-]?\d+)?")
 PAIR = re.compile(rb"(\d+):([+-]?\d+(?:\.\d*|(?:\.\d+)?[eE][+-]?\d+)?)")
-LINE = re.compile(rb"(?:\d*|[ \t]*)[ \t]*(?=\|)")
+LINE = re.compile(rb"\d*[ \t]*(?=\|)")
 FIELD = re.compile(rb"\|([^|]*)")
 WORD = re.compile(rb"[^ \t]+")
 
@@ -24,15 +30,26 @@ class Malformed(ValueError):
 
 
 class Sample(NamedTuple):
-    """One sample: the stream's number and the texts of its numbers, with their indices where the stream is sparse."""
+    """One sample: the stream's number and its numbers, with their indices where the stream is sparse."""
 
     stream: int
-    texts: list[bytes]
+    values: list[float]
     indices: list[int]
 
 
-def read_line(line: bytes, streams: Sequence[StreamConfiguration]) -> Iterator[Sample]:
-    """The samples of a line, which comes without its end.
+def names_of(streams: Sequence[StreamConfiguration]) -> dict[bytes, int]:
+    """The number of each stream, by the name of its field."""
+    return {stream.stream_alias.encode(): number for number, stream in enumerate(streams)}
+
+
+def read_line(line: bytes, streams: Sequence[StreamConfiguration], names: Mapping[bytes, int], dtype: Any) -> Iterator[Sample]:
+    """The samples of a line, which comes without its end, one after another.
+
+    Args:
+        line: the line.
+        streams: what is looked for.
+        names: as :func:`names_of` gives them.
+        dtype: type of the numbers.
 
     Raises:
         Malformed: the line does not follow the grammar; the message says what was expected.
@@ -40,7 +57,6 @@ def read_line(line: bytes, streams: Sequence[StreamConfiguration]) -> Iterator[S
     start = LINE.match(line)
     if start is None:
         raise Malformed(1, f"expected a sequence id or nothing, then fields such as |name 1 2; the line is {_shown(line)}")
-    names = {stream.stream_alias.encode(): number for number, stream in enumerate(streams)}
     found = False
     for field in FIELD.finditer(line, start.end()):
         if field[1].startswith(b"#"):
@@ -51,22 +67,25 @@ def read_line(line: bytes, streams: Sequence[StreamConfiguration]) -> Iterator[S
         if name[0] in names:
             found = True
             number = names[name[0]]
-            yield _sample(number, streams[number], list(WORD.finditer(line, name.end(), field.end(1))))
+            yield _sample(number, streams[number], WORD.finditer(line, name.end(), field.end(1)), dtype)
     if not found:
         fields = ", ".join(f"|{stream.stream_alias}" for stream in streams)
         raise Malformed(1, f"expected at least one of the fields {fields}; the line is {_shown(line)}")
 
 
-def _sample(number: int, stream: StreamConfiguration, words: list[re.Match[bytes]]) -> Sample:
-    read = _pair if stream.is_sparse else _number
-    pairs = [read(stream, word) for word in words]
-    if not stream.is_sparse and len(words) > stream.dim:
-        column = words[stream.dim].start() + 1
-        raise Malformed(column, f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {len(words)}")
-    return Sample(number, [text for _, text in pairs], [index for index, _ in pairs] if stream.is_sparse else [])
+def _sample(number: int, stream: StreamConfiguration, words: Iterator[re.Match[bytes]], dtype: Any) -> Sample:
+    if stream.is_sparse:
+        pairs = [_pair(stream, word, dtype) for word in words]
+        return Sample(number, [value for _, value in pairs], [index for index, _ in pairs])
+    values = [_number(stream, word, dtype) for word in islice(words, stream.dim)]
+    behind = next(words, None)
+    if behind is not None:
+        count = stream.dim + 1 + sum(1 for _ in words)
+        raise Malformed(behind.start() + 1, f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {count}")
+    return Sample(number, values, [])
 
 
-def _pair(stream: StreamConfiguration, word: re.Match[bytes]) -> tuple[int, bytes]:
+def _pair(stream: StreamConfiguration, word: re.Match[bytes], dtype: Any) -> tuple[int, float]:
     pair = PAIR.fullmatch(word[0])
     if pair is None:
         raise Malformed(word.start() + 1, f"field |{stream.stream_alias} is sparse: expected index:value, got {_shown(word[0])}")
@@ -76,16 +95,28 @@ def _pair(stream: StreamConfiguration, word: re.Match[bytes]) -> tuple[int, byte
             f"field |{stream.stream_alias}: the index {_shown(pair[1])} lies outside 0 … {stream.dim - 1}; "
             "is the shape in its StreamDef right?",
         )
-    return int(pair[1]), pair[2]
+    return int(pair[1]), _finite(stream, word.start() + pair.start(2), pair[2], dtype)
 
 
-def _number(stream: StreamConfiguration, word: re.Match[bytes]) -> tuple[int, bytes]:
+def _number(stream: StreamConfiguration, word: re.Match[bytes], dtype: Any) -> float:
     if NUMBER.fullmatch(word[0]) is None:
         hint = ", or is_sparse=True for index:value" if b":" in word[0] else ""
         raise Malformed(
             word.start() + 1, f"field |{stream.stream_alias}: expected a number such as -1.5 or 2e-3{hint}, got {_shown(word[0])}"
         )
-    return 0, word[0]
+    return _finite(stream, word.start(), word[0], dtype)
+
+
+def _finite(stream: StreamConfiguration, start: int, text: bytes, dtype: Any) -> float:
+    """The nearest number of *dtype* to a text that begins at *start* of its line."""
+    value = rounded(text, dtype)
+    if math.isinf(value):
+        raise Malformed(
+            start + 1,
+            f"field |{stream.stream_alias}: expected a number such as -1.5 or 2e-3, no larger than {dtype_name(dtype)} holds "
+            f"({np.finfo(dtype).max:.7g}), got {_shown(text)}",
+        )
+    return value
 
 
 def _shown(text: bytes) -> str:

@@ -19,6 +19,9 @@ from .text import NEWLINE, TextFile
 BLOCK = 1 << 22
 """Bytes read in one go."""
 
+LONGEST_LINE = 1 << 28
+"""Bytes of a line; one is read as a whole."""
+
 PIPE, RETURN, ZERO = ord("|"), ord("\r"), ord("0")
 ENDS_NAME = np.isin(np.arange(256), list(b" \t|\n"))
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -148,7 +151,7 @@ def beginning_of(text: TextFile) -> Beginning:
                     f"the line begins with {first!r}"
                 )
             return Beginning(start, skipped, first.isdigit())
-        start += size
+        start, size = start + size, 1 << 20
     raise RuntimeError(f"the text file '{text.path}' is empty; expected lines such as: 0 |name 1 2")
 
 
@@ -164,7 +167,7 @@ def rows_of(text: TextFile, beginning: Beginning, settings: Settings) -> Iterato
     every line is a sequence.
 
     Raises:
-        RuntimeError: an id is too large.
+        RuntimeError: an id is too large, or a line too long.
     """
     layout = layout_of(beginning, settings)
     lines = samples = 0
@@ -273,6 +276,11 @@ def _blocks(text: TextFile, start: int) -> Iterator[tuple[int, Any]]:
             if len(lines):
                 block = block[: stop - start - int(lines[0])]
                 break
+            if size >= LONGEST_LINE:
+                raise RuntimeError(
+                    f"{text.path}, byte {start + 1}: the line that begins here has more than {LONGEST_LINE >> 20} MiB; "
+                    "expected a sample of each stream a line"
+                )
             size *= 2  # not one line ends in it
         yield start, block
         start += len(block)

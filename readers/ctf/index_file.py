@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...core.files import write_file
 from ...core.lock import Lock
+from ...core.trusted import Untrusted, open_trusted, warn_of, write_trusted
 from .cache import cache_folder
 from .index import Beginning, Index, Layout, Settings, beginning_of, layout_of, rows_of
 from .text import TextFile
@@ -89,12 +89,13 @@ def _kept(text: TextFile, beginning: Beginning, settings: Settings, fingerprint:
     for place in places:
         try:
             return _opened(place, text, layout, fingerprint)
+        except Untrusted as error:
+            warn_of(error.place, error.why, "The index of the text is made anew")
         except (OSError, NotAnIndex):
             continue  # it is made again
     for place in places:
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_file(place, _pieces(text, beginning, settings, fingerprint))
+            write_trusted(place, _pieces(text, beginning, settings, fingerprint), Path(text.plain))
             return _opened(place, text, layout, fingerprint)
         except OSError:
             continue  # there is no writing here
@@ -102,8 +103,8 @@ def _kept(text: TextFile, beginning: Beginning, settings: Settings, fingerprint:
 
 
 def _places(text: TextFile, fingerprint: bytes) -> list[Path]:
-    beside = Path(f"{text.plain}.index")
-    return [beside, cache_folder() / f"{beside.name}.{fingerprint.hex()[:32]}"]
+    beside, folder = Path(f"{text.plain}.index"), cache_folder()
+    return [beside] if folder is None else [beside, folder / f"{beside.name}.{fingerprint.hex()[:32]}"]
 
 
 def _unnamed(text: TextFile, beginning: Beginning, settings: Settings) -> Rows:
@@ -131,8 +132,10 @@ def _opened(place: Path, text: TextFile, layout: Layout, fingerprint: bytes) -> 
 
     Raises:
         NotAnIndex: it is another file, of another text, or damaged.
+        Untrusted: somebody else may have written it, whom the text itself does not come from.
+        OSError: it cannot be read.
     """
-    file = open(place, "rb")  # noqa: SIM115  (the rows close it)
+    file = open_trusted(place, Path(text.plain))
     size = os.fstat(file.fileno()).st_size
     file.seek(max(size - END.size, 0))
     end = file.read(END.size)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..compiled import compiled
 from .floats import COMPILED, INLINED, ONE, UNDECIDED, nearest_bits
 from .tables import DONE, FAULT, FULL, Buffers, Kind, Streams
 
@@ -26,17 +26,17 @@ STOPPED = -1
 """In place of the position to go on at, when a field cannot be read."""
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _is_blank(text: Any, at: int) -> bool:
     return text[at] in (SPACE, TAB) or (text[at] == RETURN and text[at + 1] == NEWLINE)
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _is_end(text: Any, at: int) -> bool:
     return text[at] == NEWLINE or text[at] == PIPE
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _digits(text: Any, at: int, whole: Any) -> Any:
     """Where the digits from *at* on end, and a whole number with these appended, which overflows where they are too many."""
     digit = np.uint64(text[at]) - np.uint64(ZERO)
@@ -47,7 +47,7 @@ def _digits(text: Any, at: int, whole: Any) -> Any:
     return at, whole
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _leading_digits(text: Any, at: int, end: int) -> Any:
     """The first 19 digits that count of a long number, its power of ten, and whether anything but zeros was cut off."""
     whole: Any = np.uint64(0)
@@ -67,7 +67,7 @@ def _leading_digits(text: Any, at: int, end: int) -> Any:
     return whole, power, is_cut
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _exponent(text: Any, at: int) -> Any:
     """Where an exponent ends, or STOPPED, and what it says."""
     at += 1
@@ -81,7 +81,7 @@ def _exponent(text: Any, at: int) -> Any:
     return STOPPED if at == first else at, -exponent if is_small else exponent
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _any_number(text: Any, first: int, at: int, whole: Any, power: int, kind: Kind) -> Any:
     """Where a number ends of which the digits from *first* to *at* are known, or STOPPED, and the bits of it without sign."""
     is_cut = False
@@ -95,10 +95,11 @@ def _any_number(text: Any, first: int, at: int, whole: Any, power: int, kind: Ki
     bits = nearest_bits(whole, power, kind.explicit, kind.bias, kind.even_from, kind.even_to)
     if is_cut and bits != nearest_bits(whole + ONE, power, kind.explicit, kind.bias, kind.even_from, kind.even_to):
         return STOPPED, UNDECIDED
-    return STOPPED if bits == UNDECIDED else at, bits
+    is_infinite = bits >> np.uint64(kind.explicit) == np.uint64(2 * kind.bias + 1)
+    return STOPPED if is_infinite or bits == UNDECIDED else at, bits
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _number(text: Any, at: int, values: Any, bits: Any, place: int, kind: Kind) -> int:
     """Read a number into a place of *values*, which are *bits*; where it ends, or STOPPED."""
     is_negative = text[at] == MINUS
@@ -125,7 +126,7 @@ def _number(text: Any, at: int, values: Any, bits: Any, place: int, kind: Kind) 
     return at
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _sample(text: Any, at: int, is_sparse: bool, dim: int, values: Any, bits: Any, indices: Any, place: int, full: int, kind: Kind) -> Any:
     """Read a sample: where it ends, or STOPPED, the place behind its numbers, and whether the indices ascend."""
     last: Any = -1
@@ -156,7 +157,7 @@ def _sample(text: Any, at: int, is_sparse: bool, dim: int, values: Any, bits: An
     return at, place, ascend
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _stream_named(text: Any, at: int, names: Any, name_ends: Any) -> Any:
     """Where the name that begins at *at* ends, and its stream, -1 for none."""
     end = at
@@ -174,7 +175,7 @@ def _stream_named(text: Any, at: int, names: Any, name_ends: Any) -> Any:
     return end, found
 
 
-@njit(**INLINED)
+@compiled(**INLINED)
 def _line(text: Any, at: int, line: int, sequence: int, streams: Streams, buffers: Buffers, kind: Kind) -> int:
     """Read a line; where its end is, or STOPPED."""
     names, name_ends, dims, is_sparse = streams
@@ -221,7 +222,7 @@ def _line(text: Any, at: int, line: int, sequence: int, streams: Streams, buffer
     return at if found and text[at] == NEWLINE else STOPPED
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def read(text: Any, starts: Any, lines: Any, first: int, streams: Streams, buffers: Buffers, kind: Kind) -> Any:
     """Read sequences until one cannot be read or does not fit.
 

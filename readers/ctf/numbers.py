@@ -26,7 +26,7 @@ SHORT_TENS = TENS[:11]
 
 
 def numbers(text: Any, starts: Any, ends: Any, dtype: Any) -> Any:
-    """The numbers that lie between *starts* and *ends* in bytes; None if one is not as the grammar has it."""
+    """The numbers that lie between *starts* and *ends* in bytes; None if one is not as the grammar has it, or too large for *dtype*."""
     first = text[starts]
     if (ends - starts == 1).all():  # such as those of one-hot rows
         digits = first - np.uint8(ZERO)
@@ -46,6 +46,8 @@ def numbers(text: Any, starts: Any, ends: Any, dtype: Any) -> Any:
             if NUMBER.fullmatch(word) is None:
                 return None
             values[number] = rounded(word, dtype)
+            if not np.isfinite(values[number]):
+                return None
     return values
 
 

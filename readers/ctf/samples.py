@@ -11,7 +11,6 @@ from ...core.csr import CsrMatrix
 from ..deserializer import StreamData
 from ..rows import join_rows
 from ..streams import StreamConfiguration
-from .exact import rounded
 from .grammar import Sample
 
 
@@ -46,12 +45,11 @@ def index_type(streams: Sequence[StreamConfiguration], size: int) -> Any:
 
 def part_of_sequence(stream: StreamConfiguration, samples: Sequence[tuple[int, Sample]], dtype: Any, size: int) -> Part:
     """One sequence of samples, which come with the numbers of their lines, of a text of this size."""
-    counts = np.array([len(sample.texts) for _, sample in samples], np.int64)
-    with np.errstate(over="ignore"):  # what is too large is infinite
-        values = np.array([rounded(text, dtype) for _, sample in samples for text in sample.texts], dtype)
+    counts = np.array([len(sample.values) for _, sample in samples], np.int64)
+    values = np.array([value for _, sample in samples for value in sample.values], dtype)
     lengths = np.array([len(samples)])
     if not stream.is_sparse:
-        short = next((line for line, sample in samples if len(sample.texts) < stream.dim), None)
+        short = next((line for line, sample in samples if len(sample.values) < stream.dim), None)
         return Part(lengths, filled(values, counts, stream.dim), short)
     type_ = index_type([stream], size)
     indices = np.array([index for _, sample in samples for index in sample.indices], type_)

@@ -8,17 +8,21 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...core.files import write_file
+from ...core.trusted import Untrusted, open_trusted, require_trusted, warn_of, write_trusted
 from .cache import FOLDER, cache_folder, fingerprint, stamp_of
 
 NEWLINE = ord("\n")
 UNPACKED = 1 << 20
 """Bytes that are unpacked in one go."""
+
+MOST_UNPACKED, MOST_TIMES = 1 << 30, 100
+"""A text may be so large, or so many times as large as the file that it is unpacked from; real ones are 3 to 30 times as large."""
 
 
 class TextFile:
@@ -77,34 +81,67 @@ class TextFile:
     def _unpacked(self, keep: bool) -> str:
         with open(self.path, "rb") as file:
             name = f"{Path(self.path).stem}.{fingerprint(file).hex()[:32]}"
-        if not keep:
-            handle, path = tempfile.mkstemp(suffix=f".{name}")
-            os.close(handle)
-            weakref.finalize(self, os.unlink, path)
-            write_file(path, self._contents())
-            return path
-        folder = cache_folder()
-        target = folder / name
-        if not target.exists():
+        folder = cache_folder() if keep else None
+        if folder is None or not _may_keep(folder):
+            return self._for_now(name)
+        return self._kept(folder, name) or self._keep(folder, name)
+
+    def _for_now(self, name: str) -> str:
+        """The text in a temporary file."""
+        handle, path = tempfile.mkstemp(suffix=f".{name}")
+        weakref.finalize(self, os.unlink, path)
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(self._contents())
+        return path
+
+    def _kept(self, folder: Path, name: str) -> str | None:
+        """The text that has been kept, which has its size for an extension; None where there is none, or not all of it."""
+        for path in folder.glob(f"{escape(name)}.*"):
             try:
-                folder.mkdir(parents=True, exist_ok=True)
-                write_file(target, self._contents())
-            except OSError as error:
-                raise RuntimeError(
-                    f"'{self.path}' cannot be unpacked into {folder}: {error.strerror or error}; "
-                    f"say in the environment variable {FOLDER} where there is room"
-                ) from None
-        return str(target)
+                with open_trusted(path, Path(self.path)) as file:
+                    if path.suffix == f".{stamp_of(file)[0]}":
+                        return str(path)
+            except Untrusted as error:
+                warn_of(error.place, error.why, "The text is unpacked anew")
+            except OSError:
+                continue
+        return None
+
+    def _keep(self, folder: Path, name: str) -> str:
+        target = folder / name
+        try:
+            write_trusted(target, self._contents(), Path(self.path))
+            return str(target.replace(f"{target}.{target.stat().st_size}"))
+        except OSError as error:
+            raise RuntimeError(
+                f"'{self.path}' cannot be unpacked into {folder}: {error.strerror or error}; "
+                f"say in the environment variable {FOLDER} where there is room"
+            ) from None
 
     def _contents(self) -> Iterator[bytes]:
-        done = 0
+        done, most = 0, max(MOST_UNPACKED, MOST_TIMES * os.path.getsize(self.path))
         try:
             with gzip.open(self.path, "rb") as file:
                 while block := file.read(UNPACKED):
                     done += len(block)
+                    if done > most:
+                        raise RuntimeError(
+                            f"'{self.path}' unpacks to more than {most >> 20} MiB, {MOST_TIMES} times its size or more, as no text of "
+                            "samples does; if it is right, unpack it yourself, with gunzip"
+                        )
                     yield block
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise RuntimeError(f"'{self.path}' is no whole gzip file: {error}, behind byte {done} of its text") from None
 
     def _unreadable(self, error: OSError) -> RuntimeError:
         return RuntimeError(f"cannot read the text file '{self.path}': {error.strerror or error}")
+
+
+def _may_keep(folder: Path) -> bool:
+    """Whether nobody else can put files in the place of those of a folder; warns where somebody can."""
+    try:
+        require_trusted(folder)
+    except Untrusted as error:
+        warn_of(error.place, error.why, "What is unpacked is not kept there")
+        return False
+    return True

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..compiled import compiled
 from .resize import BITS
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
     """Between two rows and two columns."""
     lines, held = _no_lines(out, 2)
@@ -32,7 +32,7 @@ def fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_w
                 out[c, y, x] = (parts[0] + parts[1] + 2) >> 2
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
     """Between more of them, with weights below 0 among theirs."""
     taps = len(down)
@@ -54,13 +54,13 @@ def fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights:
                 out[c, y, x] = min(max(total[x] >> 2 * BITS, 0), 255)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _no_lines(out: Any, taps: int) -> tuple[Any, Any]:
     """Room for rows of the new width, and which old row is in each."""
     return np.empty((taps, out.shape[0], out.shape[2]), np.int32), np.full(taps, -1)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _between(row: Any, across: Any, weights: Any, line: Any) -> None:
     """Make an old row of the new width, of two columns each."""
     for x in range(line.shape[1]):
@@ -70,7 +70,7 @@ def _between(row: Any, across: Any, weights: Any, line: Any) -> None:
             line[c, x] = left[c] * first + right[c] * second
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _among(row: Any, across: Any, weights: Any, line: Any) -> None:
     """Make an old row of the new width, of more columns."""
     line[:] = 0
@@ -81,7 +81,7 @@ def _among(row: Any, across: Any, weights: Any, line: Any) -> None:
                 line[c, x] += pixel[c] * weight
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
     """Of an image of float32."""
     columns, channels = image.shape[1:]

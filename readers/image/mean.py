@@ -10,6 +10,8 @@ import numpy as np
 
 from .transform import Transform
 
+LARGEST = float(np.finfo(np.float32).max)
+
 
 class Mean(Transform):
     """Subtracts the mean image of a file from each image.
@@ -74,6 +76,8 @@ def _numbers(root: Any, name: str, path: str) -> list[float]:
         numbers = [float(word) for word in (text or "").split()]
     except ValueError as error:
         raise RuntimeError(f"mean file '{path}': {name}: {error}") from None
+    if not all(abs(number) <= LARGEST for number in numbers):
+        raise RuntimeError(f"mean file '{path}': {name} has a number that is infinite, not a number or too large for float32")
     if not numbers:
         raise RuntimeError(f"mean file '{path}': {name} is missing or empty; expected <Channel>, <Row>, <Col> and <MeanImg><data>")
     return numbers

@@ -5,6 +5,7 @@ Source: S. Young et al., The HTK Book (for HTK version 3.4), section 5.10.1.
 
 from __future__ import annotations
 
+import os
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
@@ -80,10 +81,13 @@ def read_frames(file: BinaryIO, header: Header, first: int, last: int) -> Any:
     if last >= header.frames > 0:
         raise ValueError(f"frames {first} to {last} are wanted, it has {header.frames}")
     begin, end = header.start + first * header.size, header.start + (last + 1) * header.size
+    size = os.fstat(file.fileno()).st_size
+    if end > size:
+        raise ValueError(f"it ends at byte {size}, within frames {first} to {last}, which end at byte {end}")
     file.seek(begin)
     data = file.read(end - begin)
     if len(data) < end - begin:
-        raise ValueError(f"it ends at byte {begin + len(data)}, within frames {first} to {last}, which end at byte {end}")
+        raise ValueError(f"it has become shorter while it was read, and ends at byte {begin + len(data)}")
     if not header.is_compressed:
         return np.frombuffer(data, f"{header.order}f4").astype(np.float32).reshape(-1, header.dim)
     file.seek(HEADER)

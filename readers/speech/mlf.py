@@ -144,7 +144,7 @@ def frame_of(time: bytes) -> int:
         ValueError: it is no time.
     """
     try:
-        frames = float(time) / FRAME
+        frames = math.nan if b"_" in time else float(time) / FRAME
     except ValueError:
         frames = math.nan
     if not 0 <= frames < 2**31:

@@ -45,8 +45,9 @@ def logical_name(path: str) -> str:
 def key_of(name: str) -> int:
     """The key of the utterance called *name*: itself, if it is a number, so that other files may give it as the sequence id; else a hash
     that does not depend on the run."""
-    if name.isascii() and name.isdigit() and int(name) <= LARGEST_NUMBER:
-        return int(name)
+    digits = name.lstrip("0")[:21]  # one more than the largest number has
+    if name.isascii() and name.isdigit() and int(digits or "0") <= LARGEST_NUMBER:
+        return int(digits or "0")
     return int.from_bytes(hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest(), "little")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are swit
 from cntk.backends.fused import ahead, code_files, machine_code, processor, sgd
 from cntk.backends.fused.code_files import Code
 from cntk.backends.fused.loops import Loop
+from cntk.core import trusted
 
 V3, V4 = "x86-64-v3", "x86-64-v4"
 BROUGHT, KEPT, COMPILED = (Code(code, ["sqrtf"]) for code in (b"brought", b"kept", b"compiled"))
@@ -62,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep(folder: Path) -> None:
-    code_files.write(folder / "kept", code_files.key_of(DESCEND, KINDS), machine_code._maker(), KEPT)
+    code_files.keep(folder / "kept", code_files.key_of(DESCEND, KINDS), machine_code._maker(), KEPT)
 
 
 def test_code_that_is_brought_along_comes_first(folder: Path) -> None:
@@ -107,6 +109,65 @@ def test_damaged_code_is_passed_over(folder: Path, damage: str) -> None:
     changed = code[:-3] + bytes([code[-3] ^ 1]) + code[-2:]
     file.write_bytes({"cut": code[:-1], "empty": b"", "changed": changed, "another": b"[1]\n" + code, "no notes": b"{}\n" + code}[damage])
     assert machine_code.code_of(DESCEND, KINDS) == KEPT
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"[" * 100_000,
+        b'{"wanted":' * 50_000,
+        b"null",
+        b"7" * 10_000,
+        b"1e999",
+        b'"\\ud800"',
+        b"\xff\xfe",
+        b'{"wanted": 5}',
+        b'{"wanted": [1]}',
+        b'{"wanted": null}',
+        b'{"wanted": {"a": 1}}',
+    ],
+    ids=lambda head: head[:12].decode(errors="replace"),
+)
+def test_a_head_of_any_kind_is_passed_over(folder: Path, head: bytes) -> None:
+    keep(folder)
+    (file,) = (folder / "brought" / V4).iterdir()
+    file.write_bytes(head + b"\n" + file.read_bytes().split(b"\n", 1)[1])
+    assert machine_code.code_of(DESCEND, KINDS) == KEPT
+
+
+@pytest.mark.parametrize("field", ["loop", "source", "maker", "wanted", "digest"])
+def test_notes_that_have_changed_are_passed_over(folder: Path, field: str) -> None:
+    keep(folder)
+    (file,) = (folder / "brought" / V4).iterdir()
+    head, code = file.read_bytes().split(b"\n", 1)
+    notes = json.loads(head)
+    for changed in (["abort"], "", None, 7):
+        file.write_bytes(json.dumps(notes | {field: changed}).encode() + b"\n" + code)
+        assert machine_code.code_of(DESCEND, KINDS) == KEPT
+
+
+@pytest.mark.skipif(not trusted.TELLS_OWNERS, reason="this system does not tell who owns a file")
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_code_that_others_may_have_written_is_passed_over_with_a_warning(folder: Path, place: str) -> None:
+    keep(folder)
+    (file,) = (folder / "brought" / V4).iterdir()
+    found = file if place == "file" else file.parent
+    found.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=rf"{found} is not trusted: .* Machine code from there is passed over, and made anew"):
+        assert machine_code.code_of(DESCEND, KINDS) == KEPT
+
+
+def test_where_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
+    own, inside = tmp_path / "own" / "opencntk", code_files.HERE / "__pycache__"
+    for given, folders in (("", [inside, own]), (str(tmp_path / "given"), [tmp_path / "given"])):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", given)
+        assert list(machine_code._folders()) == folders
+    if trusted.TELLS_OWNERS:
+        (tmp_path / "given").mkdir()
+        (tmp_path / "given").chmod(0o777)
+        with pytest.warns(RuntimeWarning, match="given is not trusted"):
+            assert list(machine_code._folders()) == [own]
 
 
 def test_functions_that_depend_on_values_of_others_are_compiled(folder: Path) -> None:

@@ -104,7 +104,7 @@ def read(file: Path, text: str | bytes, streams: dict[str, Any], **arguments: An
         ("|U 1 2 x:y |A 1|AB 3\n|A 2 |a 5\n", [[[1]], [[2]]]),  # other fields, other names
         ("|A 5.\n|A +3\n|A 2E1\n|A 1e+02\n|A 00012\n|A -0.5\n", [[[5]], [[3]], [[20]], [[100]], [[12]], [[-0.5]]]),
         ("|A 1e-2\n", [[[np.float32(0.01)]]]),
-        ("|A 1e400\n|A 1e-400\n|A 1e39\n", [[[np.inf]], [[0]], [[np.inf]]]),
+        ("|A 1e38\n|A 1e-400\n", [[[np.float32(1e38)]], [[0]]]),
     ],
 )
 @pytest.mark.usefixtures("way")
@@ -164,7 +164,7 @@ def test_missing_numbers_are_zeros(file: Path) -> None:
         ("| 2 |A 4\n", 1, "expected the name of a field"),
         ("|A 1 2\n", 1, "field |A: expected 1 numbers, got 2"),
         ("|A 1:2\n", 1, "or is_sparse=True for index:value, got '1:2'"),
-        ("|A 1\n|A 1 |A 2\n", 2, "2 samples of |A in 1 lines; expected one in a line"),
+        ("|A 1\n|A 1 |A 2\n", 2, "more than 1 samples of |A in 1 lines; expected one in a line"),
         *((f"|A 1\n|A {number}\n", 2, f"expected a number such as -1.5 or 2e-3, got {number!r}") for number in NO_NUMBERS),
     ],
 )
@@ -196,7 +196,7 @@ def test_an_index_outside(file: Path, index: str) -> None:
         ("0 |A 1 |B 1 2\n1 |A 1\n", "line 2: the sequence has no sample of |B"),
         ("0 |A 1\n0 |A 2\n", "lines 1 to 2: the sequence has no sample of |B"),
         ("0 |A 1\n0 |B 1 2\n", "lines 1 to 2: 2 lines, but no stream has more than 1 samples"),
-        ("0 |A 1 |A 2 |B 1 2\n", "line 1: 2 samples of |A in 1 lines"),
+        ("0 |A 1 |A 2 |B 1 2\n", "line 1: more than 1 samples of |A in 1 lines"),
     ],
 )
 @pytest.mark.usefixtures("way")

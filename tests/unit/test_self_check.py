@@ -153,6 +153,11 @@ def test_the_switch_turns_loops_off(loss: str) -> None:
     assert done.stdout.splitlines() == [loss, "", "False"]
 
 
+def test_an_empty_switch_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(compiled.SWITCH, "")
+    assert compiled.is_wanted()
+
+
 @pytest.mark.parametrize("said", ["no", "-1", "2"])
 def test_the_switch_is_0_or_1(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     monkeypatch.setenv(compiled.SWITCH, said)
