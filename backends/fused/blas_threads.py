@@ -79,7 +79,8 @@ end:
 }}
 
 ; Products of several callers take turns, since jobs of a number have one memory.  Regions have as many threads as those of loops, because
-; OpenMP ends the threads that a smaller region has no use for.
+; OpenMP ends the threads that a smaller region has no use for.  More jobs than there are places for, of which the BLAS makes some where it is
+; told later to use more threads, go back to it.
 define void @callback(i32 %waits, ptr %call, i32 %number, i64 %size, ptr %first, i32 %option) {{
   %jobs = alloca %jobs
   %parts.0 = insertvalue %jobs zeroinitializer, ptr %call, 0
@@ -92,6 +93,9 @@ define void @callback(i32 %waits, ptr %call, i32 %number, i64 %size, ptr %first,
   %is_more = icmp sgt i32 %threads, %number
   %team = select i1 %is_more, i32 %threads, i32 %number
   call void @cntk_omp_lock(ptr @busy)
+  %fit = icmp sle i32 %number, {places}
+  br i1 %fit, label %share, label %give_back
+share:
   call void @cntk_omp_parallel(ptr @turn, ptr %jobs, i32 %team, i32 0)
   %done_at = getelementptr %jobs, ptr %jobs, i32 0, i32 5
   %done = load i1, ptr %done_at

@@ -63,6 +63,8 @@ def try_one(trial: Trial, seed: int, number: int) -> None:
     os.chdir(folder)
     tempfile.tempdir = folder
     print(f"{trial.name} {number}, seed {seed}; its files are in {folder}", flush=True)
+    if hasattr(module, "begin"):
+        module.begin()
     print(module.trial(generator(seed, trial.name, number)) or "no complaint")
 
 
