@@ -13,22 +13,30 @@ _all: weakref.WeakSet[Lock] = weakref.WeakSet()
 class Lock:
     """A lock that is open in a process that was forked, where the thread that held it is not."""
 
+    _kind: Any = threading.Lock
+
     def __init__(self) -> None:
         self.renew()
         _all.add(self)
 
     def renew(self) -> None:
         """Open it, whoever holds it."""
-        self._lock = threading.Lock()
+        self._lock = self._kind()
 
     def __reduce__(self) -> Any:
-        return Lock, ()
+        return type(self), ()
 
     def __enter__(self) -> None:
         self._lock.acquire()
 
     def __exit__(self, *_: Any) -> None:
         self._lock.release()
+
+
+class RLock(Lock):
+    """The same for a lock that its thread may close several times."""
+
+    _kind = threading.RLock
 
 
 def _renew() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..core.cached_property import cached_property
 from ..core.csr import csr_of
 from ..core.shape import Shape, size_of
 from ..core.value import NDArrayView, Value, is_csr

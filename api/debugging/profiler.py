@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from pathlib import Path
 
 from cntk.core import profiling
 from cntk.core.distributed import is_launched, launched_rank
+from cntk.core.lock import Lock
 from cntk.core.profiling import BACKWARD, FORWARD, Recorder, Tally
 from cntk.debugging.profile_files import table, trace
 from cntk.debugging.rates import Rates, machine_rates
@@ -34,7 +34,7 @@ class _Profile:
 
 
 _profile: _Profile | None = None
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def start_profiler(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +12,7 @@ import mpi4py
 import numpy as np
 
 from ...core import profiling
+from ...core.cached_property import cached_property
 from ...core.distributed import Pending, Transport
 from .watch import Watch
 

@@ -6,7 +6,6 @@ import atexit
 import sys
 from datetime import timedelta
 from importlib.util import find_spec
-from threading import RLock
 from time import monotonic
 from types import TracebackType
 
@@ -16,6 +15,8 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from ...core.lock import RLock
 
 SECONDS_PER_DRAWING = 0.2
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ...core.cached_property import cached_property
 from ...core.dtypes import FLOAT_TYPES
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..rows import one_hot_rows

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from glob import glob, has_magic
 from typing import Any
 
+from ...core.cached_property import cached_property
 from ...core.dtypes import as_dtype
 from ...core.source import user_line
 from ..compiled import loops
