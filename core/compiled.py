@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 
-from .lock import RLock
+from .lock import Lock
 
 SWITCH = "CNTK_FUSED"
 """The environment variable that turns all compiled code off where it is 0."""
 
-compiling = RLock()
+compiling = Lock()
 """Closed while machine code is made or loaded.  LLVM has locks of its own, so that no process is forked meanwhile."""
 
 switched_off: dict[str, str] = {}

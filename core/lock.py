@@ -1,42 +1,31 @@
-"""Locks that do not stay closed in a forked process."""
+"""Locks that do not stay closed: not in a forked process, and not when a signal's handler raises an error."""
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import weakref
 from typing import Any
 
 _all: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
-class Lock:
-    """A lock that is open in a process that was forked, where the thread that held it is not."""
+class Lock(_thread.RLock):
+    """A lock that is open in a process that was forked, where the thread that held it is not.
 
-    _kind: Any = threading.Lock
+    Its thread may close it several times.  It is closed and opened within the interpreter, where no signal's handler comes between the
+    lock and the ``with`` statement that opens it again, as happens where these are functions in Python.
+    """
 
     def __init__(self) -> None:
-        self.renew()
         _all.add(self)
 
     def renew(self) -> None:
         """Open it, whoever holds it."""
-        self._lock = self._kind()
+        self._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:
         return type(self), ()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: Any) -> None:
-        self._lock.release()
-
-
-class RLock(Lock):
-    """The same for a lock that its thread may close several times."""
-
-    _kind = threading.RLock
 
 
 def _renew() -> None:

@@ -172,9 +172,9 @@ def _divide_at_fork(library: Blas, openmp: Any, set_callback: Any, busy: Any, in
     thread that forks keeps Python's lock while it waits, so that nobody begins another product; those under way end without it.  Where a
     product takes longer than it waits, the child multiplies on one thread, for which the BLAS locks nothing.
     """
-    start, end = openmp.GOMP_critical_name_start, openmp.GOMP_critical_name_end
+    calls = (ctypes.cast(call, ctypes.c_void_p).value or 0 for call in (openmp.GOMP_critical_name_start, openmp.GOMP_critical_name_end))
+    lock, unlock = (ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(call) for call in calls)
     sleep = ctypes.PyDLL(None).usleep
-    lock, unlock = (ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(ctypes.cast(call, ctypes.c_void_p).value) for call in (start, end))
 
     def wait() -> None:
         with compiling:  # which may take seconds, in which others multiply

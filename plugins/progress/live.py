@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ...core.lock import RLock
+from ...core.lock import Lock
 
 SECONDS_PER_DRAWING = 0.2
 
@@ -77,7 +77,7 @@ class Display:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._lock = RLock()
+        self._lock = Lock()
         self._bars: list[Bar] = []
         self._live: Live | None = None
         self._excepthook = sys.excepthook
