@@ -7,7 +7,8 @@ import os
 import weakref
 from typing import Any
 
-_all: weakref.WeakSet[Lock] = weakref.WeakSet()
+_all: set[weakref.ref[Lock]] = set()
+"""The locks there are.  No function in Python is called when one goes, in which the error of a signal's handler would get lost."""
 
 
 class Lock(_thread.RLock):
@@ -18,7 +19,7 @@ class Lock(_thread.RLock):
     """
 
     def __init__(self) -> None:
-        _all.add(self)
+        _all.add(weakref.ref(self, _all.discard))
 
     def renew(self) -> None:
         """Open it, whoever holds it."""
@@ -29,8 +30,10 @@ class Lock(_thread.RLock):
 
 
 def _renew() -> None:
-    for lock in _all:
-        lock.renew()
+    for reference in list(_all):
+        lock = reference()
+        if lock is not None:
+            lock.renew()
 
 
 if hasattr(os, "register_at_fork"):

@@ -80,8 +80,6 @@ class Ahead:
             self._renew()
             self._packer.state, self._request = self.state, None
         if not self._is_settled:
-            if self._thread is None:
-                self.stop()  # one that had just been started
             self.restore(self.state)
         if request != self._request:
             self.pause()
@@ -112,6 +110,8 @@ class Ahead:
 
     def restore(self, state: Any) -> None:
         """Go on from a state of the packer."""
+        if self._thread is None and not self._is_settled:
+            self.stop()  # a thread that had just been started when the call was interrupted
         self.pause()
         self._packer.state = self.state = state
         self._is_settled = True

@@ -76,8 +76,8 @@ class Pool:
         call = Call(function, arguments)
         self._calls.put(call)
         if self._started < self.threads:
-            self._started += 1
             threading.Thread(target=_work, args=(self._calls,), name="cntk reader", daemon=True).start()
+            self._started += 1
         return call
 
     def stop(self) -> None:
