@@ -89,12 +89,12 @@ class Pool:
                 break
             if call is not None:
                 call.cancel()
-        for _ in range(self._started):
-            self._calls.put(None)
-        self._started = 0
+        self._calls.put(None)
+        self._calls, self._started = queue.SimpleQueue(), 0
 
 
 def _work(calls: queue.SimpleQueue[Call[Any] | None]) -> None:
     while (call := calls.get()) is not None:
         call.make()
         del call  # a waiting thread keeps nothing alive
+    calls.put(None)  # for the others

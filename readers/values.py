@@ -57,7 +57,7 @@ class SequencesValue(Value):
         return rows.tocsr() if per_step == 1 else rows.tocsr().reshape(-1, self._sample_shape[-1]).tocsr()
 
     @cached_property
-    def _lengths(self) -> list[int]:  # type: ignore[override]
+    def _lengths(self) -> list[int]:
         return self._data.lengths.tolist()
 
     @cached_property
@@ -89,7 +89,7 @@ class SequencesValue(Value):
         return is_csr(self._data.rows)
 
     @cached_property
-    def _sequences(self) -> list[Any] | None:  # type: ignore[override]
+    def _sequences(self) -> list[Any] | None:
         if not self.is_sparse:
             return None
         bounds = self._data.starts * size_of(self._sample_shape[:-1])
