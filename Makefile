@@ -6,12 +6,15 @@ PYTHON := $(VENV)/bin/python
 TREE   := build/tree
 SOURCES = $(shell find api core plugins backends readers learners -name '*.py')
 JOBS   ?= 2
+# Of `make hostile`.
+SECONDS ?= 75
+SEED    ?= 1
 
 # The first interpreter that is new enough; `make PYTHON3=/path/to/python3 ...` chooses another.
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-without-loops test-without-numba smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross fuzz test-workers clean help
+.PHONY: demo test test-without-loops test-without-numba smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -28,7 +31,7 @@ help:
 	@echo "make installs  install that wheel, the checkout, an sdist and from a URL, on all Pythons there are, and try them"
 	@echo "make bench     run the benchmarks; bench-scaling: how cost grows with sizes; bench-reading: texts and images"
 	@echo "make cross     model files from here to CNTK 2.7, which CNTK27 names, and from there"
-	@echo "make fuzz      damaged files for all readers of models and checkpoints"
+	@echo "make hostile   try at random what no test says, for 75 seconds; SECONDS=36000 for a night, SEED=2 for other cases"
 	@echo "make clean     remove everything that was made, the environment included"
 
 # ---- environment ----
@@ -77,8 +80,8 @@ bench-reading: $(VENV)/dev.installed
 cross: $(VENV)/dev.installed
 	$(PYTHON) tests/crossing/run.py
 
-fuzz: $(VENV)/dev.installed
-	$(PYTHON) tests/fuzz/run.py
+hostile: $(VENV)/dev.installed
+	$(PYTHON) tests/hostile/run.py --seconds $(SECONDS) --seed $(SEED) --jobs $(JOBS) $(if $(OUTCOME),--json $(OUTCOME))
 
 # An environment without Numba, and without what else is installed only where the results of others are judged by it.
 build/bare.made: pyproject.toml

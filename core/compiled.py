@@ -5,9 +5,13 @@ from __future__ import annotations
 import warnings
 
 from .environment import switch_in
+from .lock import Lock
 
 SWITCH = "CNTK_FUSED"
 """The environment variable that turns all compiled code off where it is 0."""
+
+compiling = Lock()
+"""Closed while machine code is made or loaded.  LLVM has locks of its own, so that no process is forked meanwhile."""
 
 switched_off: dict[str, str] = {}
 """Parts that cannot be used, and why."""
@@ -31,3 +35,7 @@ def switch_off(part: str, why: str) -> None:
     if part not in switched_off:
         switched_off[part] = why
         warnings.warn(f"{part} are switched off: {why}; results are the same, but slower to come", RuntimeWarning, stacklevel=3)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=compiling.__enter__, after_in_parent=compiling.__exit__)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from enum import Enum, IntEnum
 from typing import Any
 
 from . import plugins
+from .lock import Lock
 
 
 class DeviceKind(IntEnum):
@@ -21,7 +21,7 @@ class DeviceKind(IntEnum):
 
 _BACKENDS = {DeviceKind.CPU: "numpy", DeviceKind.GPU: "cupy"}
 _instances: dict[str, Any] = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def backend_named(name: str) -> Any:

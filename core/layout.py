@@ -14,12 +14,12 @@ No padding is stored.  All values on the same dynamic axes of a minibatch share 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .cached_property import cached_property
 from .shape import Shape
 
 Index = npt.NDArray[np.intp]

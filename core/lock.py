@@ -1,39 +1,39 @@
-"""Locks that do not stay closed in a forked process."""
+"""Locks that do not stay closed: not in a forked process, and not when a signal's handler raises an error."""
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import weakref
 from typing import Any
 
-_all: weakref.WeakSet[Lock] = weakref.WeakSet()
+_all: set[weakref.ref[Lock]] = set()
+"""The locks there are.  No function in Python is called when one goes, in which the error of a signal's handler would get lost."""
 
 
-class Lock:
-    """A lock that is open in a process that was forked, where the thread that held it is not."""
+class Lock(_thread.RLock):  # type: ignore[misc]  # which CPython has no objection to
+    """A lock that is open in a process that was forked, where the thread that held it is not.
+
+    Its thread may close it several times.  It is closed and opened within the interpreter, where no signal's handler comes between the
+    lock and the ``with`` statement that opens it again, as happens where these are functions in Python.
+    """
 
     def __init__(self) -> None:
-        self.renew()
-        _all.add(self)
+        _all.add(weakref.ref(self, _all.discard))
 
     def renew(self) -> None:
         """Open it, whoever holds it."""
-        self._lock = threading.Lock()
+        self._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:
-        return Lock, ()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: Any) -> None:
-        self._lock.release()
+        return type(self), ()
 
 
 def _renew() -> None:
-    for lock in _all:
-        lock.renew()
+    for reference in list(_all):
+        lock = reference()
+        if lock is not None:
+            lock.renew()
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .lock import Lock
 from .work import Work, work_of
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Recorder:
         self.tallies: dict[tuple[str, str], Tally] = {}
         self.events: list[Event] = []
         self.threads: dict[int, str] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def count(self, uid: str, direction: str, begin: float, end: float, work: Work) -> None:
         """Count a call of an operator, and keep it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
 from .foreign import as_data
 from .initializer import Initializer
 from .initializer import constant as constant_initializer
+from .lock import Lock
 from .options import option
 from .shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
 from .source import user_line
@@ -251,7 +251,7 @@ class _Holder(ArrayMixin, Variable):
         self.backend = self.device.backend
         self._init: Initializer | None = None
         self._array: Any = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.version = 0
         if isinstance(init, Initializer):
             super().__init__(Spec(as_shape(() if shape is None else shape), dtype, ()), name, needs_gradient=needs_gradient)
@@ -277,7 +277,7 @@ class _Holder(ArrayMixin, Variable):
         self.__dict__.update(state)
         self.device = state.get("device") or use_default_device()
         self.backend = self.device.backend
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._array = self._from_stored(state["_array"])
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol
 
 from .packer import Batch, Request
 
@@ -25,6 +25,14 @@ class Packer(Protocol):
 
     def next(self, request: Request) -> Batch | None:
         """The next minibatch, None at the end."""
+
+
+class Made(NamedTuple):
+    """What came of making a minibatch: None at the end, or the error; and the packer's state behind it."""
+
+    minibatch: Batch | None
+    error: BaseException | None
+    state: Any
 
 
 class Ahead:
@@ -47,17 +55,22 @@ class Ahead:
         self.state = packer.state
         self._request: Request | None = None
         self._slow = 0  # how many minibatches of a kind were slow, one after another
+        self._turn = 0  # grows when what is on order is dropped
+        self._is_settled = True  # no call has been interrupted that has taken something or dropped something
         self._renew()
 
     def _renew(self) -> None:
+        """Begin without a thread."""
         self._process = os.getpid()
-        self._condition = threading.Condition()
-        self._ready: deque[tuple[Batch | None, BaseException | None, Any]] = deque()
+        self._orders: SimpleQueue[tuple[int, Request | None] | None] = SimpleQueue()
+        self._made: SimpleQueue[tuple[int, Made]] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._is_wanted = self._is_busy = self._is_stopped = False
+        self._ordered = 0  # how many are on order, or made and not handed out
 
     def next(self, request: Request) -> Batch | None:
         """The next minibatch, None at the end.
+
+        One that an error interrupts, such as that of a signal's handler, is handed out by the next call.
 
         Raises:
             Exception: what the packer raises, with the traceback of the thread.
@@ -66,91 +79,85 @@ class Ahead:
             self._after_fork()
             self._renew()
             self._packer.state, self._request = self.state, None
+        if not self._is_settled:
+            self.restore(self.state)
         if request != self._request:
             self.pause()
             self._request, self._slow = request, 0
-        if self._slow < PATIENCE or not self._depth:
-            return self._made(request)
-        batch, error, state = self._prepared()
+        self._is_settled = False
+        batch, error, state = self._prepared(request) if self._depth and self._slow >= PATIENCE else self._timed(request)
         if error is not None:
-            self.pause()
+            self.restore(self.state)
             raise error
         self.state = state
         if batch is None:
             self.pause()
+        self._is_settled = True
         return batch
 
     def pause(self) -> None:
         """Drop what is prepared; the thread does nothing until minibatches are asked for again."""
         if self._thread is None:
             return
-        with self._condition:
-            self._is_wanted, self._request = False, None
-            while self._is_busy:
-                self._condition.wait()
-            self._ready.clear()
-            self._packer.state = self.state
+        self._is_settled = False
+        self._turn += 1
+        self._orders.put((self._turn, None))
+        while self._made.get()[0] != self._turn:
+            pass
+        self._ordered, self._request = 0, None
+        self._packer.state = self.state
+        self._is_settled = True
 
     def restore(self, state: Any) -> None:
         """Go on from a state of the packer."""
+        if self._thread is None and not self._is_settled:
+            self.stop()  # a thread that had just been started when the call was interrupted
         self.pause()
         self._packer.state = self.state = state
+        self._is_settled = True
 
     def stop(self) -> None:
         """Let the thread end, once it has finished what it is doing."""
         if self._process == os.getpid():
-            with self._condition:
-                self._is_stopped = True
-                self._ready.clear()
-                self._condition.notify_all()
+            self._turn += 1
+            self._orders.put(None)
+            self._renew()
 
-    def _made(self, request: Request) -> Batch | None:
+    def _timed(self, request: Request) -> Made:
         """A minibatch made at once."""
         begin = time.perf_counter()
-        try:
-            batch = self._packer.next(request)
-        except BaseException:
-            self._packer.state = self.state
-            raise
+        made = self._make(request)
         self._slow = self._slow + 1 if time.perf_counter() - begin > SLOW else 0
-        self.state = self._packer.state
-        return batch
+        return made
 
-    def _prepared(self) -> tuple[Batch | None, BaseException | None, Any]:
+    def _prepared(self, request: Request) -> Made:
         """A minibatch that the thread has made."""
-        with self._condition:
-            self._is_wanted = True
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._prepare, name="cntk minibatches", daemon=True)
-                self._thread.start()
-            if not self._ready:
-                self._condition.notify_all()
-            while not self._ready:
-                self._condition.wait()
-            found = self._ready.popleft()
-            self._condition.notify_all()
-            return found
+        if self._thread is None:
+            thread = threading.Thread(target=self._prepare, args=(self._orders, self._made), name="cntk minibatches", daemon=True)
+            thread.start()
+            self._thread = thread
+        while self._ordered <= self._depth:
+            self._orders.put((self._turn, request))
+            self._ordered += 1
+        _, made = self._made.get()
+        self._ordered -= 1
+        return made
 
-    def _prepare(self) -> None:
-        while (request := self._next_request()) is not None:
-            batch: Batch | None = None
-            error: BaseException | None = None
-            try:
-                batch = self._packer.next(request)
-            except BaseException as raised:
-                error = raised
-            with self._condition:
-                self._is_busy = False
-                if self._is_wanted:
-                    self._ready.append((batch, error, self._packer.state))
-                    self._is_wanted = batch is not None
-                self._condition.notify_all()
-            del batch, error  # a waiting thread keeps nothing alive
+    def _make(self, request: Request) -> Made:
+        try:
+            return Made(self._packer.next(request), None, self._packer.state)
+        except BaseException as error:
+            return Made(None, error, None)
 
-    def _next_request(self) -> Request | None:
-        """Wait until another minibatch is wanted; None if the thread is to end."""
-        with self._condition:
-            while not self._is_stopped and not (self._is_wanted and len(self._ready) < self._depth):
-                self._condition.wait()
-            self._is_busy = not self._is_stopped
-            return None if self._is_stopped else self._request
+    def _prepare(self, orders: SimpleQueue[tuple[int, Request | None] | None], made: SimpleQueue[tuple[int, Made]]) -> None:
+        """The thread's work.  What has been dropped is not made, nor is there anything after the end or an error."""
+        ended = -1
+        while (order := orders.get()) is not None:
+            turn, request = order
+            if request is None:
+                made.put((turn, Made(None, None, None)))
+            elif turn == self._turn and turn != ended:
+                batch = self._make(request)
+                ended = turn if batch.minibatch is None else -1
+                made.put((turn, batch))
+                del batch  # a waiting thread keeps nothing alive

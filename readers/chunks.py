@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 from .deserializer import UNKNOWN, Chunk, Deserializer, Errors, estimated_bytes
-from .pool import Pool
+from .pool import Call, Pool
 
 
 class Chunks:
@@ -39,7 +38,7 @@ class Chunks:
         if not self.count or (self.are_known and not self.samples):
             raise RuntimeError("there are no sequences to read")
         self._lengths: dict[int, Any] = {}  # of chunks that had to be read to know them
-        self._held: dict[int, Chunk | Future[Chunk]] = {}
+        self._held: dict[int, Chunk | Call[Chunk]] = {}
 
     @property
     def samples(self) -> int:
@@ -87,7 +86,7 @@ class Chunks:
     def get(self, chunk: int) -> Chunk:
         """The data of a chunk, read now if no thread has begun to."""
         held = self._held.get(chunk)
-        if isinstance(held, Future):
+        if isinstance(held, Call):
             self._held.pop(chunk)
             held = None if held.cancel() else held.result()
         if held is None:
@@ -106,7 +105,7 @@ class Chunks:
             wanted[chunk] = None
         for chunk in [chunk for chunk in self._held if chunk not in wanted]:
             held = self._held.pop(chunk)
-            if isinstance(held, Future):
+            if isinstance(held, Call):
                 held.cancel()
         if self._pool.threads:
             for chunk in wanted:

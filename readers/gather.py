@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 from .chunks import Chunks
 from .deserializer import Chunk, Deserializer, Errors
-from .pool import Pool
+from .pool import Call, Pool
 from .randomizer import Window
 from .rows import Picks, StreamData, join_rows, require_one_shape
 
@@ -101,7 +100,7 @@ class Gatherer:
             return None
 
 
-def _results(calls: list[Future[Any]]) -> list[Any]:
+def _results(calls: list[Call[Any]]) -> list[Any]:
     try:
         return [call.result() for call in calls]
     finally:

@@ -5,8 +5,58 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
+from concurrent.futures import CancelledError
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Call(Generic[T]):
+    """A call of a function by another thread.
+
+    What waits for it can be interrupted at any moment, unlike a future of Python's, whose condition may stay locked then.
+    """
+
+    def __init__(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> None:
+        self._function, self._arguments = function, arguments
+        self._begun, self._ended = threading.Lock(), threading.Lock()
+        self._ended.acquire()
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def cancel(self) -> bool:
+        """Let nobody make the call; returns whether that is still possible."""
+        if self._begun.acquire(blocking=False):
+            self._end(CancelledError())
+        return isinstance(self._error, CancelledError)
+
+    def make(self) -> None:
+        """Make the call, unless it is cancelled."""
+        if self._begun.acquire(blocking=False):
+            error: BaseException | None = None
+            try:
+                self._result = self._function(*self._arguments)
+            except BaseException as raised:
+                error = raised
+            self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        self._error = error
+        del self._function, self._arguments
+        self._ended.release()
+
+    def result(self) -> T:
+        """Wait for the end of the call.
+
+        Raises:
+            BaseException: what the function has raised.
+            CancelledError: the call has been cancelled.
+        """
+        with self._ended:
+            if self._error is not None:
+                raise self._error
+            result: T = self._result
+            return result
 
 
 class Pool:
@@ -18,40 +68,33 @@ class Pool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
         self._started = 0
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Call[T]:
         """Call *function* as soon as a thread is free."""
-        future: Future[Any] = Future()
-        self._calls.put((future, function, arguments))
+        call = Call(function, arguments)
+        self._calls.put(call)
         if self._started < self.threads:
-            self._started += 1
             threading.Thread(target=_work, args=(self._calls,), name="cntk reader", daemon=True).start()
-        return future
+            self._started += 1
+        return call
 
     def stop(self) -> None:
         """Let the threads end, once they have finished what they are doing."""
         while not self._calls.empty():
             try:
-                future, _, _ = self._calls.get_nowait()
-            except (queue.Empty, TypeError):
+                call = self._calls.get_nowait()
+            except queue.Empty:
                 break
-            future.cancel()
-        for _ in range(self._started):
-            self._calls.put(None)
-        self._started = 0
+            if call is not None:
+                call.cancel()
+        self._calls.put(None)
+        self._calls, self._started = queue.SimpleQueue(), 0
 
 
-def _work(calls: queue.SimpleQueue[Any]) -> None:
+def _work(calls: queue.SimpleQueue[Call[Any] | None]) -> None:
     while (call := calls.get()) is not None:
-        future, function, arguments = call
-        if future.set_running_or_notify_cancel():
-            try:
-                result = function(*arguments)
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-                del result
-        del call, future, function, arguments  # a waiting thread keeps nothing alive
+        call.make()
+        del call  # a waiting thread keeps nothing alive
+    calls.put(None)  # for the others

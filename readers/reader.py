@@ -98,6 +98,15 @@ class Reader:
         """The next minibatch, None at the end."""
         return self._ahead.next(request)
 
+    @property
+    def place(self) -> Any:
+        """Where it stands, for :meth:`go_back`."""
+        return self._ahead.state
+
+    def go_back(self, place: Any) -> None:
+        """Serve again what has been served since it stood there."""
+        self._ahead.restore(place)
+
     def stop(self) -> None:
         """Let the threads end."""
         self._ahead.stop()

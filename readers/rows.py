@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..core.cached_property import cached_property
 from ..core.csr import CsrMatrix, csr_of
 from ..core.sparse import join, parts_of
 from ..core.value import is_csr

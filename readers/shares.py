@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.cached_property import cached_property
 from .chunks import Chunks
 from .randomizer import Line, Randomizer, Window
 

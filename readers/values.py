@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..core.cached_property import cached_property
 from ..core.csr import csr_of
 from ..core.shape import Shape, size_of
 from ..core.value import NDArrayView, Value, is_csr
@@ -57,7 +57,7 @@ class SequencesValue(Value):
         return rows.tocsr() if per_step == 1 else rows.tocsr().reshape(-1, self._sample_shape[-1]).tocsr()
 
     @cached_property
-    def _lengths(self) -> list[int]:  # type: ignore[override]
+    def _lengths(self) -> list[int]:
         return self._data.lengths.tolist()
 
     @cached_property
@@ -89,7 +89,7 @@ class SequencesValue(Value):
         return is_csr(self._data.rows)
 
     @cached_property
-    def _sequences(self) -> list[Any] | None:  # type: ignore[override]
+    def _sequences(self) -> list[Any] | None:
         if not self.is_sparse:
             return None
         bounds = self._data.starts * size_of(self._sample_shape[:-1])

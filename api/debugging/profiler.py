@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import threading
 import time
 from pathlib import Path
 
 from cntk.core import profiling
 from cntk.core.distributed import is_launched, launched_rank
+from cntk.core.lock import Lock
 from cntk.core.profiling import BACKWARD, FORWARD, Recorder, Tally
 from cntk.debugging.profile_files import table, trace
 from cntk.debugging.rates import Rates, machine_rates
@@ -23,10 +24,15 @@ class _Profile:
     def __init__(self, folder: Path, room: int, rates: Rates | None, plot: bool) -> None:
         self.folder, self.recorder, self.rates, self.plot = folder, Recorder(room), rates, plot
 
+    def _stem(self, now: str, worker: int | str) -> str:
+        """How files of this moment begin; those of another profile stay, of the same second or from before the clock was set back."""
+        stems = (f"{now}_{number}" if number else now for number in itertools.count())
+        return next(stem for stem in stems if not (self.folder / f"{stem}_summary_{worker}.txt").exists())
+
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         tallies, worker = self.recorder.tallies, launched_rank() if is_launched() else ""
-        stem = time.strftime("%Y-%m-%d_%H-%M-%S")
+        stem = self._stem(time.strftime("%Y-%m-%d_%H-%M-%S"), worker)
         (self.folder / f"{stem}_summary_{worker}.txt").write_text(table(tallies, self.rates), encoding="utf-8")
         (self.folder / f"{stem}_detail_{worker}.json").write_text(json.dumps(trace(self.recorder)), encoding="utf-8")
         if self.plot and self.rates:
@@ -34,7 +40,7 @@ class _Profile:
 
 
 _profile: _Profile | None = None
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def start_profiler(

@@ -164,10 +164,13 @@ class MinibatchSource:
         for key, info in wanted.items():
             if info not in self._streams:
                 raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is no stream of this source: {self._streams}")
-        batch = self._reader.next(Request(size, Share(partitions, partition)))
-        if batch is None:
-            return {}
-        return {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
+        place = self._reader.place
+        try:
+            batch = self._reader.next(Request(size, Share(partitions, partition)))
+            return {} if batch is None else {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
+        except KeyboardInterrupt:
+            self._reader.go_back(place)  # nobody has got the minibatch
+            raise
 
     def get_checkpoint_state(self) -> dict[str, Any]:
         """Where it stands: how many samples lie before, and lists of numbers that tell the place with *truncation_length*, or where the

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import threading
 from functools import lru_cache, partial
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from ...core.compiled import switch_off
+from ...core.compiled import compiling, switch_off
 from .blas import Blas, find
 
 THREADS = "products on the threads of compiled loops"
@@ -28,6 +29,9 @@ SIDE = 256
 PTHREADS = 1
 """What ``openblas_get_parallel`` says of an OpenBLAS with threads of its own."""
 
+QUIET_LOOKS, LOOKS, LOOK_MICROSECONDS = 3, 2000, 250
+"""A process is forked when so many looks, one after another, have found no product under way, or after so many, half a second."""
+
 OPAQUE_POINTERS = 17
 """The version of LLVM from which on pointers have no types."""
 
@@ -35,6 +39,7 @@ CODE = """
 %jobs = type {{ptr, i32, i64, ptr, i32, i1}}  ; what to call, number of jobs, size of one, the first, an option, whether they ran
 
 @busy = global ptr null
+@inside = global i32 0  ; callers that run jobs, or wait for their turn
 
 declare void @cntk_omp_parallel(ptr, ptr, i32, i32)
 declare i32 @cntk_omp_thread()
@@ -79,7 +84,8 @@ end:
 }}
 
 ; Products of several callers take turns, since jobs of a number have one memory.  Regions have as many threads as those of loops, because
-; OpenMP ends the threads that a smaller region has no use for.
+; OpenMP ends the threads that a smaller region has no use for.  More jobs than there are places for, as there are where the BLAS is told
+; later to use more threads, go back to it.
 define void @callback(i32 %waits, ptr %call, i32 %number, i64 %size, ptr %first, i32 %option) {{
   %jobs = alloca %jobs
   %parts.0 = insertvalue %jobs zeroinitializer, ptr %call, 0
@@ -91,7 +97,11 @@ define void @callback(i32 %waits, ptr %call, i32 %number, i64 %size, ptr %first,
   %threads = call i32 @cntk_blas_threads()
   %is_more = icmp sgt i32 %threads, %number
   %team = select i1 %is_more, i32 %threads, i32 %number
+  %before = atomicrmw add ptr @inside, i32 1 seq_cst
   call void @cntk_omp_lock(ptr @busy)
+  %fit = icmp sle i32 %number, {places}
+  br i1 %fit, label %share, label %give_back
+share:
   call void @cntk_omp_parallel(ptr @turn, ptr %jobs, i32 %team, i32 0)
   %done_at = getelementptr %jobs, ptr %jobs, i32 0, i32 5
   %done = load i1, ptr %done_at
@@ -104,6 +114,7 @@ give_back:
   br label %end
 end:
   call void @cntk_omp_unlock(ptr @busy)
+  %after = atomicrmw sub ptr @inside, i32 1 seq_cst
   ret void
 }}
 """
@@ -142,14 +153,9 @@ def lend(name: str) -> bool:
     engine = _engine(CODE.format(places=places))
     set_callback = functions["cntk_blas_set_callback"]
     callback, busy = ctypes.c_void_p(engine.get_function_address("callback")), ctypes.c_void_p(engine.get_global_value_address("busy"))
-    lock, unlock = partial(openmp.GOMP_critical_name_start, busy), partial(openmp.GOMP_critical_name_end, busy)
-
-    def leave_to_child() -> None:
-        set_callback(None)
-        unlock()
-
-    if hasattr(os, "register_at_fork"):  # the BLAS frees the memory of jobs before its process is forked
-        os.register_at_fork(before=lock, after_in_parent=unlock, after_in_child=leave_to_child)
+    inside = ctypes.c_int32.from_address(engine.get_global_value_address("inside"))
+    if hasattr(os, "register_at_fork"):
+        _divide_at_fork(library, openmp, set_callback, busy, inside)
     before = _product()
     set_callback(callback)
     if not np.array_equal(_product(), before):
@@ -157,6 +163,36 @@ def lend(name: str) -> bool:
         switch_off(THREADS, "NumPy's OpenBLAS multiplies wrongly on the threads of compiled loops, and keeps its own")
         return False
     return True
+
+
+def _divide_at_fork(library: Blas, openmp: Any, set_callback: Any, busy: Any, inside: Any) -> None:
+    """Let processes be forked between products, and leave the BLAS's own threads to them.
+
+    The BLAS frees the memory of jobs before its process is forked, and its locks stay closed in the child where a product was under way.  A
+    thread that forks keeps Python's lock while it waits, so that nobody begins another product; those under way end without it.  Where a
+    product takes longer than it waits, the child multiplies on one thread, for which the BLAS locks nothing.
+    """
+    calls = (ctypes.cast(call, ctypes.c_void_p).value or 0 for call in (openmp.GOMP_critical_name_start, openmp.GOMP_critical_name_end))
+    lock, unlock = (ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(call) for call in calls)
+    sleep = ctypes.PyDLL(None).usleep
+
+    def wait() -> None:
+        with compiling:  # which may take seconds, in which others multiply
+            pass
+        quiet, looks = 0, 0
+        while quiet < QUIET_LOOKS and looks < LOOKS and threading.active_count() > 1:
+            sleep(LOOK_MICROSECONDS)
+            quiet, looks = 0 if inside.value else quiet + 1, looks + 1
+        lock(busy)
+
+    def leave_to_child() -> None:
+        set_callback(None)
+        unlock(busy)
+        if inside.value:
+            library.function("openblas_set_num_threads")(1)
+            inside.value = 0
+
+    os.register_at_fork(before=wait, after_in_parent=partial(unlock, busy), after_in_child=leave_to_child)
 
 
 def _product() -> Any:

@@ -8,12 +8,12 @@ what follows one line goes before the next.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from ...core.cached_property import cached_property
 from ...core.shape import Shape, size_of
 from ...core.windows import Windows
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ...core.compiled import Unusable
-from ...core.lock import Lock
+from ...core.compiled import Unusable, compiling
 from ...core.threads import max_threads
 from . import self_check
 from .converted import Converted, can_convert
@@ -31,8 +30,6 @@ ROWS_SHARED_FROM = 2**20
 """The same for loops over scattered rows, which come so long after others that the threads sleep and must be woken."""
 
 FAILED = b"\1"
-
-_lock = Lock()
 
 
 class Loop:
@@ -104,7 +101,7 @@ class Loop:
 
     def _compile(self, key: Any, arguments: Sequence[Any]) -> _Compiled | Converted:
         kinds = [_kind(argument) for argument in arguments]
-        with _lock:
+        with compiling:
             if key not in self._compiled:
                 self._compiled[key] = self._made_for(kinds)
             return self._compiled[key]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
+from ..lock import Lock
 from ..slots import COMPUTED, FOLDED, HELD, UNUSED, Instruction
 from ..variable import Constant
 from .base import Pass
@@ -69,7 +69,7 @@ class Folded:
         )
         self._constants = [slots[index].variable for index in sorted(leaves)]
         self._versions: list[int] | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.arrays: dict[int, Any] = {i: program.backend.empty(v.spec.dims, v.spec.dtype) for i, v in self._variables.items()}
 
     def refresh(self) -> None:

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +13,7 @@ import mpi4py
 import numpy as np
 
 from ...core import profiling
+from ...core.cached_property import cached_property
 from ...core.distributed import Pending, Transport
 from .channel import ROOM, Channel
 from .watch import Watch

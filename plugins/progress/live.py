@@ -6,7 +6,6 @@ import atexit
 import sys
 from datetime import timedelta
 from importlib.util import find_spec
-from threading import RLock
 from time import monotonic
 from types import TracebackType
 
@@ -16,6 +15,8 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from ...core.lock import Lock
 
 SECONDS_PER_DRAWING = 0.2
 
@@ -76,7 +77,7 @@ class Display:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._lock = RLock()
+        self._lock = Lock()
         self._bars: list[Bar] = []
         self._live: Live | None = None
         self._excepthook = sys.excepthook

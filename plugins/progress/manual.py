@@ -33,7 +33,7 @@ class ManualProgress:
 
     def __init__(self) -> None:
         self.total_updates = self.epochs = 0
-        self.epoch_start_time = time.time()
+        self.epoch_start_time = time.monotonic()
         self._forget_start()
         self._forget_last()
 
@@ -70,7 +70,7 @@ class ManualProgress:
         """
         _warn_deprecated("epoch_summary", "call trainer.summarize_training_progress()")
         self.epochs += 1
-        now = time.time()
+        now = time.monotonic()
         milliseconds = (now - self.epoch_start_time) * 1000
         self.epoch_start_time = now
         metric = self.metric_since_start if with_metric else None

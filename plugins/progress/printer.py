@@ -72,7 +72,7 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
         self.gen_heartbeat = gen_heartbeat
         self.num_epochs = num_epochs
         self.metric_is_pct = metric_is_pct
-        self._heartbeat_time = 0.0
+        self._heartbeat_time = -HEARTBEAT_SECONDS
         self.logfilename = None if log_to_file is None else os.fspath(log_to_file) + ("" if rank is None else f"rank{rank}")
         self._is_silent = self._is_for_another(rank)
         if self.logfilename is not None and not self._is_silent:
@@ -143,8 +143,8 @@ class ProgressPrinter(ManualProgress, ProgressWriter):
     def on_training_update_end(self) -> None:
         """Print a sign of life, if that is wanted and due."""
         if self.gen_heartbeat:
-            now = time.time()
-            if now - self._heartbeat_time > HEARTBEAT_SECONDS:
+            now = time.monotonic()
+            if now - self._heartbeat_time >= HEARTBEAT_SECONDS:
                 self._heartbeat_time = now
                 print("PROGRESS: 0.00%")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from ...core.cached_property import cached_property
 from ...core.dtypes import FLOAT_TYPES
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..rows import one_hot_rows

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from glob import glob, has_magic
 from typing import Any
 
 from ...core.arguments import mapping, shown
+from ...core.cached_property import cached_property
 from ...core.dtypes import as_dtype
 from ...core.source import user_line
 from ..compiled import loops

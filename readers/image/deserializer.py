@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from ...core.arguments import mapping
+from ...core.cached_property import cached_property
 from ...core.csr import csr_matrix_of
 from ...core.shape import FreeDimension, Shape
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData

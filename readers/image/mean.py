@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...core.cached_property import cached_property
 from .transform import Transform
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -195,3 +195,43 @@ print("done")
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
     assert time.monotonic() - begin < 40
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+@pytest.mark.parametrize("patience", [1, 10**9], ids=["ahead", "at once"])
+def test_an_interrupted_call_loses_nothing(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted at any moment, the next call hands out the minibatch that nobody has got."""
+
+    armed: list[bool] = []
+
+    def interrupt(*_: Any) -> None:
+        if armed:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ahead, "SLOW", 0)
+    monkeypatch.setattr(ahead, "PATIENCE", patience)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    source, expected, interrupted = MinibatchSource(Slow(), randomize=False), 40, 0
+    for _ in range(expected):
+        source.next_minibatch(1)  # all threads are there: Python cannot be interrupted while it starts one without losing it
+    random = np.random.default_rng(1)
+    try:
+        for _ in range(1500):
+            found = None
+            try:
+                armed.append(True)
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 4e-4))
+                found = source.next_minibatch(1)
+                armed.clear()
+            except KeyboardInterrupt:
+                armed.clear()
+                interrupted += 1
+            if found is not None:
+                assert found[source["x"]].asarray().ravel().tolist() == [expected % 100]
+                expected += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        source._reader.stop()
+    assert interrupted > 100
+    assert expected > 50
