@@ -17,7 +17,7 @@ from .options import is_default_override
 F = TypeVar("F", bound=Callable[..., Any])
 
 Seed = int
-"""A seed of random numbers: any whole number from 0 to 2**64 - 1."""
+"""A seed of random numbers: any whole number from 0 to 2**128 - 1."""
 
 Count = int
 """A number of samples or the like: any whole number from 0 to 2**64 - 1, which stands for infinitely many."""
@@ -199,7 +199,7 @@ def kind_of(annotation: str) -> Kind | None:
 
 _WORDS = {
     "bool": "True or False",
-    "Seed": "a whole number from 0 to 2**64 - 1",
+    "Seed": "a whole number from 0 to 2**128 - 1",
     "Count": "a whole number from 0 to 2**64 - 1",
     "int": "a whole number",
     "float": "a number",
@@ -211,6 +211,6 @@ _WORDS = {
 }
 _PLAIN: dict[str, type] = {"bool": bool, "float": float, "str": str, "None": type(None)}
 _NUMBERS = frozenset(("bool", "Seed", "Count", "int", "float"))
-_BOUNDS = {"Seed": (0, 2**64), "Count": (0, 2**64), "int": (-(2**63), 2**63), "bool": (0, 2)}
+_BOUNDS = {"Seed": (0, 2**128), "Count": (0, 2**64), "int": (-(2**63), 2**63), "bool": (0, 2)}
 _LARGEST = 2**1023
 _LONGEST = 2**20

@@ -170,7 +170,7 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     tables = how.parts, how.blocks, how.slabs, how.fills, how.grads, how.rows, how.columns, how.runs, how.by_count, how.clears, how.sizes
     _weigh.run(_multiplications(grad, g) >= SHARED_FROM, work, totals.reshape(len(totals), -1), grad, operand, *tables)
-    np.add.reduce(totals[:, :, :maps, :seen], axis=0, out=filters_grad.reshape(g.weights))
+    ctx.sum_to(totals[:, :, :maps, :seen], filters_grad.reshape(g.weights))
 
 
 def _arguments(

@@ -19,6 +19,12 @@ from .tile import DOT_COLUMNS, DOT_ROWS, PANEL_BYTES, VECTOR_BYTES
 GRID_BYTES = 1 << 19
 """Memory that the grids of images and of their results should not exceed, so that they stay in a processor's own cache."""
 
+PARTS_BYTES = 2**26
+"""Memory that parts of the filters' gradient should not exceed."""
+
+BLOCKS_OF_PART = 4
+"""Blocks of which such a part has more only where memory does not suffice, or there are few."""
+
 TURNS = 8
 """Blocks that threads share, where there is enough to do: their number must not depend on that of the threads."""
 
@@ -181,7 +187,7 @@ def plan_of_filters(g: Correlation, itemsize: int, rows: int) -> Weighing:
         begins, sizes = np.repeat(begins, how.images), sizes + np.arange(how.images) * growth
     channels = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     return Weighing(
-        parts_of(len(blocks), TURNS),
+        parts_of(len(blocks), parts_of_sums(len(blocks), size_of(g.weights) * itemsize, TURNS)),
         blocks,
         np.stack([*_ranges(fills), *_ranges(grads)], axis=1),
         np.concatenate(fills),
@@ -194,6 +200,12 @@ def plan_of_filters(g: Correlation, itemsize: int, rows: int) -> Weighing:
         (g.channels * phases + g.maps) * how.plane,
         how.clears(rows),
     )
+
+
+def parts_of_sums(blocks: int, nbytes: int, least: int) -> int:
+    """Parts that blocks are put into whose sums take so many bytes each: more of them where there are more blocks, as far as memory
+    suffices, so that errors do not grow, and so many at least."""
+    return max(min(max(TURNS, blocks // BLOCKS_OF_PART), PARTS_BYTES // nbytes), least)
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from .language import carray, helper, prange
 from .loops import Loop
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
 from .pieces import address, writable
-from .plan import TURNS, parts_of
+from .plan import TURNS, parts_of, parts_of_sums
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, tiling
 
@@ -29,11 +29,8 @@ LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 9216
 """Channels on either side from which on, and results of a filter from which on, one more for so many weights, the products are worth what
 is done for them."""
 
-LARGEST_FILTERS, PARTS_BYTES = 2**22, 2**26
-"""Weights up to which their gradient is summed in parts, and memory that these should not exceed."""
-
-BLOCKS_OF_PART = 4
-"""Blocks of which a part has more only where memory does not suffice, so that errors do not grow."""
+LARGEST_FILTERS = 2**22
+"""Weights up to which their gradient is summed in parts."""
 
 MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
@@ -334,7 +331,7 @@ def _steps(
 def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
     how = tiling(g.channels, g.maps, g.windows, grad.itemsize, len(grad))
     size = SUMS * g.maps * how.images.row
-    count = max(min(max(TURNS, len(how.blocks) // BLOCKS_OF_PART), PARTS_BYTES // (size * grad.itemsize)), 2)
+    count = parts_of_sums(len(how.blocks), size * grad.itemsize, 2)
     totals = ctx.scratch("parts of the filters' gradient", (count, size), grad.dtype)
     work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)

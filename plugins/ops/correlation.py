@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from ...core.context import Context
 from ...core.dtypes import computing_type
 from ...core.shape import Shape, size_of
 from ...core.windows import Correlation
+from .dense_product import multiply
 from .planes import cut, gradient_planes, padded_planes, take_gradient
 
 BLOCK_BYTES = 4 << 20
@@ -48,7 +51,7 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
     xp = ctx.xp
     dtype = computing_type(grad.dtype)
     if filters_grad is not None:
-        total = ctx.scratch("filter gradient", g.weights, dtype)
+        total = ctx.scratch("filter gradient", g.weights, np.float64)
         total.fill(0)
     if operand_grad is not None:
         transposed = _computed(ctx, filters, g).swapaxes(-1, -2)
@@ -159,8 +162,8 @@ def _spread(ctx: Context, grad: Any, g: Correlation, lines: slice, dtype: Any) -
 
 
 def _add_filter_grad(ctx: Context, total: Any, products: Any, columns: Any) -> None:
-    part = ctx.scratch("filter gradient part", total.shape, total.dtype)
-    ctx.xp.matmul(products, columns.swapaxes(-1, -2), out=part)
+    part = ctx.scratch("filter gradient part", total.shape, products.dtype)
+    multiply(ctx, products, columns.swapaxes(-1, -2), part)
     ctx.xp.add(total, part, out=total)
 
 

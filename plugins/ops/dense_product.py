@@ -11,7 +11,7 @@ from typing import Any
 from ...core.context import Context
 from ...core.dtypes import computing_type
 
-DEEP = 2048
+DEEP = 1024
 """Terms up to which a product is not cut."""
 
 PIECE, OUTPUTS_PER_TERM = 512, 8
@@ -23,7 +23,7 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -
 
     For single matrices ``dot`` is half as long in getting under way as ``matmul``.
     """
-    if left.shape[-1] > DEEP and out.ndim == 2 and left.shape[1] > 2 * out.size // OUTPUTS_PER_TERM:
+    if left.shape[-1] > max(DEEP, 2 * _terms_of_piece(out)):
         _multiply_deep(ctx, left, right, out, loops)
     elif loops is not None and loops.suits(left, right, out):
         loops.multiply(ctx, left, right, out)
@@ -33,17 +33,22 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -
         ctx.xp.matmul(left, right, out=out)
 
 
+def _terms_of_piece(out: Any) -> int:
+    return max(PIECE, out.shape[-2] * out.shape[-1] // OUTPUTS_PER_TERM)
+
+
 def _multiply_deep(ctx: Context, left: Any, right: Any, out: Any, loops: Any) -> None:
-    (m, depth), n = left.shape, right.shape[1]
-    terms = max(PIECE, out.size // OUTPUTS_PER_TERM)
+    """The same, whose pieces' products are a stack more."""
+    (*stack, m, depth), n, terms = left.shape, right.shape[-1], _terms_of_piece(out)
     pieces, rest = divmod(depth, terms)
     whole, dtype = pieces * terms, computing_type(out.dtype)
-    products = ctx.scratch("products of pieces", (pieces + (rest > 0), m, n), dtype)
-    stacks = left[:, :whole].reshape(m, pieces, terms).swapaxes(0, 1), right[:whole].reshape(pieces, terms, n)
-    if dtype == out.dtype:
-        multiply(ctx, *stacks, products[:pieces], loops)
+    products = ctx.scratch("products of pieces", (*stack, pieces + (rest > 0), m, n), dtype)
+    lefts = left[..., :whole].reshape(*stack, m, pieces, terms).swapaxes(-3, -2)
+    rights = right[..., :whole, :].reshape(*stack, pieces, terms, n)
+    if dtype == out.dtype and not stack:
+        multiply(ctx, lefts, rights, products[:pieces], loops)
     else:
-        ctx.xp.matmul(*stacks, out=products[:pieces], dtype=dtype)
+        ctx.xp.matmul(lefts, rights, out=products[..., :pieces, :, :], dtype=dtype)
     if rest:
-        ctx.xp.matmul(left[:, whole:], right[whole:], out=products[pieces], dtype=dtype)
-    ctx.sum_to(products, out)
+        ctx.xp.matmul(left[..., whole:], right[..., whole:, :], out=products[..., pieces, :, :], dtype=dtype)
+    ctx.sum_to(products, out[..., None, :, :])

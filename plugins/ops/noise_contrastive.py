@@ -16,8 +16,9 @@ from ...core.random import AUTO_SEED
 from ...core.shape import Shape, format_shape
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
-from ...core.variable import Variable, constant
+from ...core.variable import Constant, Parameter, constant
 from . import csr
+from .dense_product import multiply
 from .random_sampling import random_sample, random_sample_inclusion_frequency
 
 
@@ -89,9 +90,13 @@ class NoiseContrastiveEstimation(Op):
         at_label, at_noise = at_label[:, None] * dy, at_noise * dy
         classes = xp.concatenate((noise, right))
         if dweights is not None:
-            _add_up(ctx, classes, xp.concatenate((at_noise.T @ x, at_label * x)), dweights)
+            of_noise = ctx.scratch("gradients of sampled weights", (len(noise), x.shape[1]), x.dtype)
+            multiply(ctx, at_noise.T, x, of_noise)
+            _add_up(ctx, classes, xp.concatenate((of_noise, at_label * x)), dweights)
         if dbiases is not None:
-            _add_up(ctx, classes, xp.concatenate((at_noise.sum(axis=0), at_label[:, 0]))[:, None], dbiases)
+            sums = ctx.scratch("gradients of sampled biases", (len(noise),), x.dtype)
+            ctx.sum_to(at_noise, sums)
+            _add_up(ctx, classes, xp.concatenate((sums, at_label[:, 0]))[:, None], dbiases)
         if dx is not None:
             slope = at_noise @ weights[noise] + at_label * weights[right]
             ctx.sum_to(slope, dx if dx.ndim == 2 else dx.reshape(1, -1))
@@ -143,7 +148,9 @@ def _sure(w: Any, b: Any, x: Any, y: Any) -> Any:
 def _in_double(noise: Any) -> Any:
     """The numbers of a noise distribution, whose type a loss in float64 must not be less exact for."""
     noise = as_data("nce_loss", noise)
-    return constant(np.asarray(noise.eval() if isinstance(noise, (Variable, Function)) else noise, np.float64), dtype=np.float64)
+    if isinstance(noise, (Constant, Parameter)):
+        noise = noise.value
+    return constant(np.asarray(noise.eval() if isinstance(noise, Function) else noise, np.float64), dtype=np.float64)
 
 
 _noise = np.array([1, 1e-20, 1e-20])

@@ -267,7 +267,7 @@ def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any, loops: Any) -> No
     ctx.xp.copyto(side_by_side, dy.swapaxes(0, 1))
     columns = ctx.scratch("w", (k, rows, n), dy.dtype)
     ctx.xp.copyto(columns, w.swapaxes(0, 1))
-    ctx.xp.matmul(side_by_side.reshape(m, rows * n), columns.reshape(k, rows * n).T, out=dx)
+    multiply(ctx, side_by_side.reshape(m, rows * n), columns.reshape(k, rows * n).T, dx)
 
 
 def stack_of(w: Any) -> Any:
