@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
 import long_sums
 
 COPIES = 20_000
-CLOSE = 2e-5
+CLOSE = 5e-5
+"""A fifth of what adding one after another gives."""
 
 
 def _has_gradient_sums(sample: Sample) -> bool:
