@@ -25,6 +25,7 @@ from typing import Any
 import pluggy
 
 from . import hookspecs
+from .environment import switch_in
 from .registry import Registry
 
 GROUP = "cntk"
@@ -181,7 +182,7 @@ def _remedy(distribution: str) -> str:
 
 
 def _strict() -> bool:
-    return os.environ.get("CNTK_STRICT_PLUGINS") == "1"
+    return switch_in("CNTK_STRICT_PLUGINS", False)
 
 
 def _tell(what: str) -> None:

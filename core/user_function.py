@@ -21,7 +21,7 @@ from .sparse import SparseRows
 from .spec import Spec
 from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .value import Value
-from .variable import Output, Variable, new_uid
+from .variable import Output, Variable, axes_in, new_uid
 
 
 class UserFunction(Primitive):
@@ -379,11 +379,11 @@ def output_variable(shape: Any, dtype: Any, dynamic_axes: Iterable[Axis], needs_
     >>> C.output_variable(3, np.float32, [C.Axis.default_batch_axis()], name='y')
     Output('y', [#], [3])
     """
-    axes: Axes | None = tuple(dynamic_axes)
+    axes: Axes | None = axes_in("output_variable", dynamic_axes)
     if axes == Axis.unknown_dynamic_axes():
         axes = None
     for axis in axes or ():
-        if not isinstance(axis, Axis) or not axis.is_dynamic_axis:
+        if not axis.is_dynamic_axis:
             raise ValueError(f"output_variable: dynamic_axes must be dynamic Axis objects, got {axis!r}")
     known = None if shape == (UnknownDimension,) else as_shape(shape)
     return Variable(Spec(known, None if dtype is None else as_dtype(dtype), axes), name, needs_gradient=needs_gradient)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arguments import checked
+from .arguments import checked, shown
 from .axis import Axes, Axis, format_axes
 from .csr import pruned, require_whole
 from .device import DeviceDescriptor, use_default_device
@@ -531,12 +531,7 @@ def input_variable(
     >>> C.input_variable((2, 3), name='x')
     Input('x', [#], [2 x 3])
     """
-    if isinstance(dynamic_axes, Axis):
-        dynamic_axes = (dynamic_axes,)
-    axes: Axes = tuple(dynamic_axes)
-    for axis in axes:
-        if not isinstance(axis, Axis):
-            raise TypeError(f"input_variable: dynamic_axes must be Axis objects, got {axis!r}")
+    axes = axes_in("input_variable", dynamic_axes)
     spec = Spec(_shape_or_unknown(shape), as_dtype(dtype or option("dtype", np.float32)), axes, is_sparse)
     return Input(spec, name, needs_gradient=needs_gradient)
 
@@ -552,8 +547,20 @@ def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> 
     """
     if isinstance(shape, str):
         shape, name = None, name or shape
-    axes = None if dynamic_axes is None or tuple(dynamic_axes) == Axis.unknown_dynamic_axes() else tuple(dynamic_axes)
-    return Placeholder(Spec(_shape_or_unknown(shape), None, axes), name)
+    axes = None if dynamic_axes is None else axes_in("placeholder", dynamic_axes)
+    return Placeholder(Spec(_shape_or_unknown(shape), None, None if axes == Axis.unknown_dynamic_axes() else axes), name)
+
+
+def axes_in(who: str, dynamic_axes: Any) -> Axes:
+    """Dynamic axes as users give them: one, or a sequence of them.
+
+    Raises:
+        TypeError: there is something else.
+    """
+    axes = (dynamic_axes,) if isinstance(dynamic_axes, Axis) else dynamic_axes
+    if not isinstance(axes, (list, tuple)) or not all(isinstance(axis, Axis) for axis in axes):
+        raise TypeError(f"{who}: dynamic_axes must be an Axis or a sequence of these, got {shown(dynamic_axes)}")
+    return tuple(axes)
 
 
 def _shape_or_unknown(shape: Any) -> Shape | None:

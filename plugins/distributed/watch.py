@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import faulthandler
 import json
+import os
 import sys
 import threading
 import time
@@ -85,6 +86,8 @@ class Watch:
         self._excepthook, self._thread_excepthook = sys.excepthook, threading.excepthook
         sys.excepthook, threading.excepthook = self._end_job, self._end_job_from_thread
         atexit.register(self.leave)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
 
     @contextmanager
     def waiting(self, channel: Channel, what: str, caller: int) -> Iterator[None]:
@@ -124,6 +127,11 @@ class Watch:
             self._thread.join()
         sys.excepthook, threading.excepthook = self._excepthook, self._thread_excepthook
         self._mpi.Finalize()
+
+    def _forget(self) -> None:
+        """Leave the others and MPI to the process that was forked: neither its end nor its errors are those of this one."""
+        atexit.unregister(self.leave)
+        sys.excepthook, threading.excepthook = self._excepthook, self._thread_excepthook
 
     def _begun(self) -> int:
         """How many exchanges this worker has begun."""
