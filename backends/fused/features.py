@@ -124,7 +124,7 @@ def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
             centre = x.dtype.type(middle[f])
             total, squares = _moments(x, x, x, row, f, centre)
             inner = total / places
-            away = centre + inner - middle[f]
+            away = (centre - middle[f]) + inner
             middle[f] += away / (before + 1)
             spread[f] += squares - total * inner + away * away * (places * before / (before + 1))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import paths
-from bounds import check, sum_unit
+from bounds import UNIT, check, sum_unit
 
 import cntk as C
 
@@ -44,15 +44,16 @@ def _drawn(random: np.random.Generator, dtype: Any) -> tuple[Any, dict[str, Any]
 
 
 def _by_feature(array: Any, features: int) -> Any:
-    """``(rows, features, places)`` in double precision."""
-    return np.asarray(array, np.float64).reshape(len(array), features, -1)
+    """``(rows, features, places)`` in double precision, or a longer one for what is in double precision itself."""
+    wide = np.longdouble if array.dtype == np.float64 else np.float64
+    return np.asarray(array, wide).reshape(len(array), features, -1)
 
 
 def _training(random: np.random.Generator, dtype: Any) -> None:
     x, settings, (scale, bias), dy = _drawn(random, dtype)
     features, over = scale.size, (0, 2)
     wide, up = _by_feature(x, features), _by_feature(dy, features)
-    a, b = (vector.astype(np.float64).reshape(-1, 1) for vector in (scale, bias))
+    a, b = (vector.astype(wide.dtype).reshape(-1, 1) for vector in (scale, bias))
     count = wide.size // features
     mean = wide.mean(over, keepdims=True)
     variance = ((wide - mean) ** 2).mean(over, keepdims=True)
@@ -83,7 +84,8 @@ def _training(random: np.random.Generator, dtype: Any) -> None:
     check(f"{what}: gradient of biases", gradients[q], dbias.reshape(-1), unit * np.abs(up).sum(over))
     correction = count / max(count - 1, 1)
     check(f"{what}: running mean", running[0].value, mean.reshape(-1), shift.reshape(-1))
-    of_variance = (unit * variance + shift**2) * correction + unit  # of 1, that it was at first
+    of_means = UNIT[np.float64] * np.abs(mean) * np.sqrt(variance)  # means of parts have been rounded before they are compared
+    of_variance = (unit * variance + shift**2 + of_means) * correction + unit  # of 1, that it was at first
     check(f"{what}: running variance", running[1].value, (variance * correction).reshape(-1), of_variance.reshape(-1))
 
 
