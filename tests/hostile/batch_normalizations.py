@@ -10,8 +10,8 @@ from bounds import UNIT, check, sum_unit
 
 import cntk as C
 
-ROUNDINGS = 16
-"""Errors may be so many roundings of the sum of the terms' magnitudes."""
+ROUNDINGS = 64
+"""Errors may be so many roundings of the sum of the terms' magnitudes: some hundred terms of a block are added one after another."""
 
 PLACES = ((), (1,), (7,), (100,), (57, 5), (1, 1), (13, 13), (28, 28), (57, 57), (5, 4, 3))
 CHANNELS = (1, 1, 2, 3, 8, 16, 17, 33)

@@ -19,8 +19,8 @@ from cntk.io import StreamDef, StreamDefs
 
 SMALL, LARGE = 1 << 18, 1 << 20
 SECONDS = 6.0
-"""Processor time that 1 MiB may take on a machine that has other things to do: master label files of utterances of six bytes take longest, two
-thirds of it; the others take less than one."""
+"""Processor time that 1 MiB may take on a machine that has other things to do: master label files of utterances of six bytes take longest,
+two thirds of it; the others take less than one."""
 STEEPEST = 8
 """How many times as long four times the text may take, where it takes longer than :data:`NOTHING`; a square takes sixteen times."""
 NOTHING = 0.1
