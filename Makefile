@@ -81,7 +81,7 @@ cross: $(VENV)/dev.installed
 	$(PYTHON) tests/crossing/run.py
 
 hostile: $(VENV)/dev.installed
-	$(PYTHON) tests/hostile/run.py --seconds $(SECONDS) --seed $(SEED) --jobs $(JOBS) $(if $(OUTCOME),--json $(OUTCOME))
+	$(PYTHON) tests/hostile/run.py --seconds $(SECONDS) --seed $(SEED) --jobs $(JOBS) $(if $(CASES),--cases $(CASES)) $(if $(OUTCOME),--json $(OUTCOME))
 
 # An environment without Numba, and without what else is installed only where the results of others are judged by it.
 build/bare.made: pyproject.toml

@@ -23,7 +23,7 @@ NEEDS = ("torch",)
 RUNS = 8
 """Times that the reference is computed with changed numbers."""
 
-FACTOR = 16
+FACTOR = 64
 """Results may be so many times as far off as those of the changed reference: loops add up in other orders, and functions are off by more
 than half a unit in the last place.  Where a comparison decides, numbers so close to each other count as either."""
 
