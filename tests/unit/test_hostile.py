@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cntk.backends.fused.self_check import are_usable
 from cntk.core import plugins
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
@@ -32,6 +33,8 @@ def outcome_of(folder: Path, body: str, seconds: float = 20, count: int = 5, set
 
 @pytest.mark.parametrize("name", find_trials())
 def test_trial_passes_a_few_cases(name: str) -> None:
+    if name == "forks" and not are_usable():  # OpenBLAS is forked with its locks closed then, as by NumPy alone
+        pytest.skip("compiled loops are switched off")
     outcome = supervise(find_trials()[name], 0.1, seed=7, count=3)
     if outcome.left_out:
         pytest.skip(outcome.left_out)
