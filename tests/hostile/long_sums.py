@@ -16,8 +16,8 @@ LIMIT, MEMORY = 120, 6
 CLOSE = {np.float16: 3e-3, np.float32: 1e-5, np.float64: 1e-13}
 """Relative errors of sums of numbers that are not negative."""
 
-IN_BLOCKS = {"gradients_of_a_convolution": 4}
-"""Laws of sums whose blocks have some thousand terms in each lane: factors of the errors."""
+LOOSER = {"gradients_of_a_convolution": 4, "log_softmax over the first axis": 4}
+"""Factors of the errors: blocks have some thousand terms in each lane; results of float16 are rounded before they are exponents."""
 
 MOST = {np.float16: 100_000, np.float32: 4_000_000, np.float64: 4_000_000}
 """Terms that are tried; the sum of more is beyond float16."""
@@ -48,7 +48,7 @@ def drawn(random: np.random.Generator, count: int, columns: int, dtype: Any) -> 
 def check(name: str, terms: Any) -> None:
     """Require that a law holds, of results that the type has room for."""
     dtype = terms.dtype.type
-    close = CLOSE[dtype] * IN_BLOCKS.get(name, 1)
+    close = CLOSE[dtype] * LOOSER.get(name, 1)
     found, expected = (np.asarray(numbers, np.float64).ravel() for numbers in LAWS[name](terms))
     assert found.shape == expected.shape, f"{name}: got {found.shape} numbers, expected {expected.shape}"
     errors = np.abs(found - expected) / np.abs(expected)

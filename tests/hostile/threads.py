@@ -17,6 +17,7 @@ from networks import LEARNERS, NETWORKS, Network, trained
 import cntk as C
 from cntk.core.threads import processors
 
+NEEDS = ("numba",)
 LIMIT = 120
 SIZES = (1, 7, 64, 300)
 NUMBERS = (1, 1, 2, 2, 3, 5, 8, 200)
