@@ -155,8 +155,9 @@ def _loops(name: str) -> Any:
 
 def _transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
     """The product of the rows, *width* columns wide, transposed: the numbers of its rows that entries contribute to, and these."""
-    present, columns, counts = np.unique(rows[1], return_inverse=True, return_counts=True)
-    if counts.max(initial=0) <= FEW:
+    present, columns = np.unique(rows[1], return_inverse=True)
+    counts = np.bincount(columns) if len(columns) > FEW else None
+    if counts is None or counts.max() <= FEW:
         return present, csr_matrix_of(rows[0], columns, rows[2], len(present)).T @ dense
     order = np.argsort(columns, kind="stable")
     row_of = np.repeat(np.arange(len(dense)), rows[2][1:] - rows[2][:-1])
