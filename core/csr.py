@@ -178,17 +178,17 @@ def fault_of(matrix: Any) -> str:
 def is_usual(matrix: Any) -> bool:
     """Whether nothing is wrong with a CSR matrix, and its arrays are as SciPy makes them; every minibatch is asked, so it takes no time."""
     data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
-    count = shape[0]
+    count, places = shape[0], indices.shape
     if not (
         type(data) is type(indices) is type(starts) is np.ndarray
         and starts.shape == (count + 1,)
-        and data.shape == indices.shape
+        and data.shape == places
         and starts.dtype in _USUAL
         and indices.dtype in _USUAL
         and len(shape) == 2
     ):
         return False
-    if indices.shape == (count,) and starts.tobytes() == _starts_of_one_each(count + 1, starts.dtype):
+    if places == (count,) and starts.tobytes() == _starts_of_one_each(count + 1, starts.dtype):
         return is_within(indices, shape[1])
     if starts.item(0) != 0 or (starts.item(-1),) != indices.shape or b"\1" in (starts[1:] < starts[:-1]).tobytes():
         return False

@@ -23,7 +23,7 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -
 
     For single matrices ``dot`` is half as long in getting under way as ``matmul``.
     """
-    if left.shape[-1] > max(DEEP, 2 * _terms_of_piece(out)):
+    if left.shape[-1] > DEEP and left.shape[-1] > 2 * _terms_of_piece(out):
         _multiply_deep(ctx, left, right, out, loops)
     elif loops is not None and loops.suits(left, right, out):
         loops.multiply(ctx, left, right, out)
