@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, unique
 from typing import Any, Generic, TypeVar
 
 from ..core.arguments import checked
 from ..core.source import warn_user
+
+MOST_ITERATED = 2**20
+"""Values that a schedule is iterated over at most."""
 
 IGNORE = 0
 """Reference minibatch size that means: the value holds for a minibatch of any size."""
@@ -87,7 +90,12 @@ class TrainingParameterSchedule(Generic[Number]):
         """What a value refers to: ``'minibatch'`` or ``'<n> samples'``."""
         return "minibatch" if self.minibatch_size == IGNORE else f"{self.minibatch_size} samples"
 
-    __iter__ = None  # it goes on for ever, and Python would take __getitem__ for a sequence's
+    def __iter__(self) -> Iterator[Number]:
+        """The values by index up to the last change; Python would take ``__getitem__`` for that of a sequence without end."""
+        last = self._ends[-1] if self._ends else 0
+        if last > MOST_ITERATED:
+            raise TypeError(f"a schedule whose last change is at {last} is too long to iterate over; index it, as in schedule[{last}]")
+        return (self[index] for index in range(last + 1))
 
     def __getitem__(self, index: int) -> Number:
         if index < 0:

@@ -182,7 +182,7 @@ def test_rows_of_a_csr_matrix_end() -> None:
 
 
 def test_schedules_and_types_are_not_iterable() -> None:
-    for made in (C.learning_parameter_schedule(0.1), Tensor, Sequence, C.placeholder(), source()):
+    for made in (C.learning_parameter_schedule([0.1, 0.2], epoch_size=10**9), Tensor, Sequence, C.placeholder(), source()):
         with pytest.raises(TypeError, match="iter"):
             list(made)
 
