@@ -157,6 +157,18 @@ def _number(value: Any) -> float | None:
     return value if isinstance(value, (int, float)) else None
 
 
+def axes_in(who: str, dynamic_axes: Any) -> tuple[Axis, ...]:
+    """Dynamic axes as users give them: one, or a sequence of them.
+
+    Raises:
+        TypeError: there is something else.
+    """
+    axes = (dynamic_axes,) if isinstance(dynamic_axes, Axis) else dynamic_axes
+    if not isinstance(axes, (list, tuple)) or not all(isinstance(axis, Axis) for axis in axes):
+        raise TypeError(f"{who}: dynamic_axes must be an Axis or a sequence of these, got {shown(dynamic_axes)}")
+    return tuple(axes)
+
+
 def mapping(who: str, what: str, value: Any) -> Mapping[str, Any]:
     """*value*, if it is a dictionary or the like.
 

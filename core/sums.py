@@ -5,6 +5,7 @@ The order of addition is one that compiled loops can follow: no result depends o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .dtypes import computing_type
@@ -72,6 +73,23 @@ def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
     return rows, pieces
 
 
+def write_in_pieces(xp: Any, starts: Any, out: Any, dtype: Any, write: Callable[[Any, Any], None]) -> None:
+    """Have the sums of runs written to rows of *out*; long runs are cut into pieces, and their sums added up.
+
+    Args:
+        starts: where runs start, and the last one ends.
+        dtype: the type of sums of pieces.
+        write: called with where runs start and where their sums go.
+    """
+    pieces = in_pieces(xp, starts)
+    if pieces is None:
+        write(starts, out)
+        return
+    sums = xp.empty((len(pieces[0]) - 1, *out.shape[1:]), dtype)
+    write(pieces[0], sums)
+    add_up_runs(xp, sums, pieces[1], out)
+
+
 def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any) -> None:
     """Write the sum of each run of *rows*, ``rows[starts[i]:starts[i + 1]]``, to a row of *out*; 0 where there are none.
 
@@ -81,14 +99,12 @@ def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any) -> None:
     >>> out.tolist()
     [[1.0], [6.0]]
     """
-    pieces = in_pieces(xp, starts)
-    if pieces is not None:
-        sums = xp.empty((len(pieces[0]) - 1, *rows.shape[1:]), xp.float64)
-        add_up_runs(xp, rows, pieces[0], sums)
-        add_up_runs(xp, sums, pieces[1], out)
-        return
-    filled = starts[1:] > starts[:-1]
-    if not bool(filled.all()):
-        out[...] = 0
-    if bool(filled.any()):
-        out[filled] = xp.add.reduceat(rows, starts[:-1][filled], axis=0, dtype=computing_type(rows.dtype))
+
+    def write(starts: Any, out: Any) -> None:
+        filled = starts[1:] > starts[:-1]
+        if not bool(filled.all()):
+            out[...] = 0
+        if bool(filled.any()):
+            out[filled] = xp.add.reduceat(rows, starts[:-1][filled], axis=0, dtype=computing_type(rows.dtype))
+
+    write_in_pieces(xp, starts, out, xp.float64, write)

@@ -32,6 +32,10 @@ PRIVATE, SHARED = 0o700, 0o755
 """Modes of folders that are made: for the user alone, and of a package that several users have."""
 
 
+READABLE = 0o644
+"""The mode of files that are made: others may read them as far as the user's mask lets them."""
+
+
 class Untrusted(OSError):
     """Somebody else may have written a file.
 
@@ -116,16 +120,7 @@ def write_trusted(path: Path, pieces: Iterable[Any], beside: Path | None = None)
     """
     make_folder(path.parent)
     require_trusted(path.parent, beside)
-    write_whole(path, pieces)
-
-
-def write_whole(path: Path, pieces: Iterable[Any]) -> None:
-    """Write a file so that there is either all of it or what was there before, which others may read as far as the user's mask lets them.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    write_file(path, pieces, 0o644)
+    write_file(path, pieces, READABLE)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .arguments import axes_in
 from .as_methods import AsMethods
 from .axis import Axes, Axis
 from .build import Presuming, as_variable, explained
@@ -21,7 +22,7 @@ from .sparse import SparseRows
 from .spec import Spec
 from .unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
 from .value import Value
-from .variable import Output, Variable, axes_in, new_uid
+from .variable import Output, Variable, new_uid
 
 
 class UserFunction(Primitive):

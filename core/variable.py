@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arguments import checked, shown
-from .axis import Axes, Axis, format_axes
+from .arguments import axes_in, checked
+from .axis import Axis, format_axes
 from .csr import pruned, require_whole
 from .device import DeviceDescriptor, use_default_device
 from .dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
@@ -549,18 +549,6 @@ def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> 
         shape, name = None, name or shape
     axes = None if dynamic_axes is None else axes_in("placeholder", dynamic_axes)
     return Placeholder(Spec(_shape_or_unknown(shape), None, None if axes == Axis.unknown_dynamic_axes() else axes), name)
-
-
-def axes_in(who: str, dynamic_axes: Any) -> Axes:
-    """Dynamic axes as users give them: one, or a sequence of them.
-
-    Raises:
-        TypeError: there is something else.
-    """
-    axes = (dynamic_axes,) if isinstance(dynamic_axes, Axis) else dynamic_axes
-    if not isinstance(axes, (list, tuple)) or not all(isinstance(axis, Axis) for axis in axes):
-        raise TypeError(f"{who}: dynamic_axes must be an Axis or a sequence of these, got {shown(dynamic_axes)}")
-    return tuple(axes)
 
 
 def _shape_or_unknown(shape: Any) -> Shape | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.cached_property import cached_property
 from .ahead import Ahead
 from .chunks import Chunks
 from .data_identity import identity_of, warn_of_other_data

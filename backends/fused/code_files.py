@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.trusted import PRIVATE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of, write_whole
+from ...core.files import write_file
+from ...core.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of
 
 HERE = Path(__file__).parent
 
@@ -103,7 +104,7 @@ def write(folder: Path, key: Key, maker: Maker, code: Code) -> None:
     Raises:
         OSError: it cannot be written to.
     """
-    write_whole(_file(folder, key, maker), (json.dumps(_notes(key, maker, code)).encode(), b"\n", code.code))
+    write_file(_file(folder, key, maker), (json.dumps(_notes(key, maker, code)).encode(), b"\n", code.code), READABLE)
 
 
 def _beside(folder: Path) -> Path | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.sparse import Parts
-from ...core.sums import add_up_runs, in_pieces
+from ...core.sums import write_in_pieces
 from .language import helper, prange
 from .loops import ROWS_SHARED_FROM, Loop
 
@@ -102,14 +102,8 @@ class Csr:
     def product(rows: Parts, dense: Any, out: Any) -> None:
         """Write the product with a matrix *dense*, ``(columns of the rows, n)``, to *out* ``(rows, n)``."""
         data, indices, indptr = rows
-        pieces = in_pieces(np, indptr)
         shared = len(data) * out.shape[1] >= ROWS_SHARED_FROM
-        if pieces is None:
-            multiply.run(shared, data, indices, indptr, dense, out)
-            return
-        sums = np.empty((len(pieces[0]) - 1, out.shape[1]), out.dtype)
-        multiply.run(shared, data, indices, pieces[0], dense, sums)
-        add_up_runs(np, sums, pieces[1], out)
+        write_in_pieces(np, indptr, out, out.dtype, lambda starts, sums: multiply.run(shared, data, indices, starts, dense, sums))
 
     @staticmethod
     def transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from ...core.context import Context
 from ...core.csr import csr_matrix_of
 from ...core.epilogue import Epilogue, Step
 from ...core.sparse import Parts, RowSparse, SparseRows
-from ...core.sums import FEW, add_up_runs, in_pieces
+from ...core.sums import FEW, write_in_pieces
 
 SPARSE, DENSE = "Csr", "Products"
 """The kernels that have the compiled loops."""
@@ -169,8 +169,8 @@ def _transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
 
 def _write_product(rows: Parts, columns: Any, dense: Any, out: Any) -> None:
     """Write the product of rows, with other numbers of columns, and a matrix."""
-    pieces = in_pieces(np, rows[2])
-    if pieces is None:
-        out[...] = csr_matrix_of(rows[0], columns, rows[2], len(dense)) @ dense
-    else:
-        add_up_runs(np, csr_matrix_of(rows[0], columns, pieces[0], len(dense)) @ dense, pieces[1], out)
+
+    def write(starts: Any, sums: Any) -> None:
+        sums[...] = csr_matrix_of(rows[0], columns, starts, len(dense)) @ dense
+
+    write_in_pieces(np, rows[2], out, out.dtype, write)

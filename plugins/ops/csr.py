@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...core.sums import add_up_runs, in_pieces
+from ...core.sums import add_up_runs, write_in_pieces
 
 Csr = tuple[Any, Any, Any]
 
@@ -25,13 +25,7 @@ def multiply(xp: Any, csr: Csr, dense: Any, out: Any) -> None:
         if bool((data != 1).any()):
             xp.multiply(out, data[:, None], out=out)
         return
-    pieces = in_pieces(xp, indptr)
-    if pieces is not None:
-        sums = xp.empty((len(pieces[0]) - 1, out.shape[1]), xp.float64)
-        _add_up(xp, (data, indices, pieces[0]), dense, sums)
-        add_up_runs(xp, sums, pieces[1], out)
-    else:
-        _add_up(xp, csr, dense, out)
+    write_in_pieces(xp, indptr, out, xp.float64, lambda starts, sums: _add_up(xp, (data, indices, starts), dense, sums))
 
 
 def _add_up(xp: Any, csr: Csr, dense: Any, out: Any) -> None:

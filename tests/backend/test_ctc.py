@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile.alignments import in_time
 
 import cntk as C
 from cntk.core.device import DeviceDescriptor
@@ -77,18 +78,6 @@ def summed(scores: Any, labels: Labels, blank: int, delay: int = -1) -> float:
     fitting = [path for path in paths if [c for c, _ in groupby(path) if c != blank] == right]
     allowed = [path for path in fitting if delay < 0 or in_time(path, labels, blank, delay)]
     return -np.log(sum(np.exp(sum(logarithms[step, c] for step, c in enumerate(path))) for path in allowed))
-
-
-def in_time(path: tuple[int, ...], labels: Labels, blank: int, delay: int) -> bool:
-    """Whether labels are over *delay* steps after the next one begins, and blanks a step before the label behind them must be."""
-    begun = 0
-    for step, current in enumerate(path):
-        begun += current != blank and (step == 0 or path[step - 1] != current)
-        if current != blank and begun < len(labels) and step > labels[begun][0] + delay:
-            return False
-        if current == blank and begun + 1 < len(labels) and step > labels[begun + 1][0] + delay - 1:
-            return False
-    return True
 
 
 # ---- values ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import paths
+from alignments import in_time
 from bounds import check, sum_unit
 
 import cntk as C
@@ -83,7 +84,7 @@ def _all_alignments(scores: Any, labels: list[tuple[int, int]], blank: int, dela
     steps = np.arange(len(scores))
     paths_found, logs = [], []
     for path in product(range(scores.shape[1]), repeat=len(scores)):
-        if [c for c, _ in groupby(path) if c != blank] == right and (delay < 0 or _in_time(path, labels, blank, delay)):
+        if [c for c, _ in groupby(path) if c != blank] == right and (delay < 0 or in_time(path, labels, blank, delay)):
             paths_found.append(path)
             logs.append(logarithms[steps, path].sum())
     if not logs:
@@ -93,18 +94,6 @@ def _all_alignments(scores: Any, labels: list[tuple[int, int]], blank: int, dela
     for path, log in zip(paths_found, logs, strict=True):
         gradient[steps, path] -= np.exp(log - total)
     return -total, gradient
-
-
-def _in_time(path: tuple[int, ...], labels: list[tuple[int, int]], blank: int, delay: int) -> bool:
-    """Whether labels are over *delay* steps after the next one begins, and blanks a step before the label behind them must be."""
-    begun = 0
-    for step, current in enumerate(path):
-        begun += current != blank and (step == 0 or path[step - 1] != current)
-        if current != blank and begun < len(labels) and step > labels[begun][0] + delay:
-            return False
-        if current == blank and begun + 1 < len(labels) and step > labels[begun + 1][0] + delay - 1:
-            return False
-    return True
 
 
 # ---- rankings ----

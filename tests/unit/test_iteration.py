@@ -6,13 +6,12 @@ import contextlib
 import importlib
 import inspect
 import pkgutil
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hostile.arguments import at_most
 
 import cntk as C
 from cntk.core.csr import CsrMatrix
@@ -128,20 +127,6 @@ USES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    def end(*_: Any) -> None:
-        raise AssertionError(f"it has not ended after {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", OBJECTS)
 def test_all_uses_of_an_iterator_end(name: str) -> None:
@@ -181,7 +166,7 @@ def test_rows_of_a_csr_matrix_end() -> None:
     assert len(list(CsrMatrix(np.ones(2, np.float32), np.array([0, 1]), np.array([0, 1, 2]), 3))) == 2
 
 
-def test_schedules_and_types_are_not_iterable() -> None:
+def test_long_schedules_and_types_are_not_iterable() -> None:
     for made in (C.learning_parameter_schedule([0.1, 0.2], epoch_size=10**9), Tensor, Sequence, C.placeholder(), source()):
         with pytest.raises(TypeError, match="iter"):
             list(made)
