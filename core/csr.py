@@ -10,6 +10,9 @@ import numpy as np
 
 _UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
+_EXACT = 2**31
+"""Sums of lengths below this do not wrap around, so that none that is too large can be made up for by others."""
+
 _USUAL = (np.dtype(np.int32), np.dtype(np.int64))
 
 TERMS_AT_ONCE = 2**22
@@ -178,21 +181,27 @@ def fault_of(matrix: Any) -> str:
 def is_usual(matrix: Any) -> bool:
     """Whether nothing is wrong with a CSR matrix, and its arrays are as SciPy makes them; every minibatch is asked, so it takes no time."""
     data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
-    count, places = shape[0], indices.shape
     if not (
         type(data) is type(indices) is type(starts) is np.ndarray
-        and starts.shape == (count + 1,)
-        and data.shape == places
+        and data.shape == indices.shape
         and starts.dtype in _USUAL
         and indices.dtype in _USUAL
         and len(shape) == 2
+        and starts.shape == (shape[0] + 1,)
     ):
         return False
-    if places == (count,) and starts.tobytes() == _starts_of_one_each(count + 1, starts.dtype):
-        return is_within(indices, shape[1])
-    if starts.item(0) != 0 or (starts.item(-1),) != indices.shape or b"\1" in (starts[1:] < starts[:-1]).tobytes():
+    if not has_one_each(indices, starts) and (
+        starts.item(0) != 0 or (starts.item(-1),) != indices.shape or not _never_falls(starts, len(indices))
+    ):
         return False
     return is_within(indices, shape[1])
+
+
+def _never_falls(starts: Any, entries: int) -> bool:
+    """Whether no row begins behind the next one, where the last row ends with the *entries*."""
+    if starts.size * entries < _EXACT:
+        return is_within(starts[1:] - starts[:-1], entries + 1)
+    return bool((starts[1:] >= starts[:-1]).all())
 
 
 def fault_of_ends(matrix: Any) -> str:

@@ -38,6 +38,11 @@ def set_checked_mode(enable: bool) -> None:
     _checked = bool(enable)
 
 
+def switches() -> tuple[Any, ...]:
+    """What the process has chosen that programs depend on."""
+    return _checked, passes.selected
+
+
 def program_for(
     function: Function,
     roots: Sequence[Variable],
@@ -55,7 +60,7 @@ def program_for(
     elif not isinstance(device, DeviceDescriptor):
         raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
     backend = device.backend
-    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, _checked, passes.selected)
+    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, switches())
     programs = function.__dict__.setdefault("_programs", {})
     entry = programs.get(key)
     if entry is None:

@@ -61,10 +61,10 @@ def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
     >>> rows.tolist(), pieces.tolist()
     ([0, 256, 300, 556, 812, 900], [0, 2, 5])
     """
-    if len(starts) < 2 or starts[-1] - starts[0] <= FEW:  # as in most minibatches, which need no look at each run
+    if len(starts) < 2 or starts.item(-1) - starts.item(0) <= FEW:  # as in most minibatches, which need no look at each run
         return None
     lengths = starts[1:] - starts[:-1]
-    if int(lengths.max()) <= FEW:
+    if lengths.item(lengths.argmax()) <= FEW:  # a few numbers have their largest sooner found than reduced
         return None
     counts = -(-lengths // PIECE)
     pieces = xp.concatenate((xp.zeros_like(counts[:1]), xp.cumsum(counts))).astype(starts.dtype)

@@ -13,9 +13,10 @@ import numpy as np
 from cntk.core import random
 from cntk.core.arguments import checked
 from cntk.core.block import as_composite, as_outputs, combine
+from cntk.core.device import use_default_device
 from cntk.core.distributed import Minibatch, Transport
 from cntk.core.dtypes import computing_type
-from cntk.core.evaluate import feeds_for, program_for
+from cntk.core.evaluate import feeds_for, program_for, switches
 from cntk.core.function import Function
 from cntk.core.graph import depth_first_search
 from cntk.core.model_files import holders_of_both
@@ -84,6 +85,7 @@ class Trainer:
         self._wrt = (*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient))
         self._gradient_roots = (self._loss,)
         self._plan: TrainingPlan | None = None
+        self._plan_asked: Any = None
         self._team = team_of(self._learners, self._loss)
         seen = self._learners[0].total_number_of_samples_seen
         self._seen: int = seen if self._team is not None else seen()
@@ -382,9 +384,12 @@ class Trainer:
 
     def _plan_for(self, extra: Mapping[Any, Variable], device: Any) -> TrainingPlan:
         """How to train and have the values of further variables; kept for as long as the same are asked for."""
-        program = program_for(self._function, (*self._roots, *extra.values()), device, self._wrt, self._gradient_roots, training=True)
-        if self._plan is None or self._plan.program is not program:
-            self._plan = TrainingPlan(program, self._loss, self._metric, self._learners)
+        asked = None if extra else (use_default_device() if device is None else device, switches())
+        if self._plan is None or asked is None or asked != self._plan_asked:
+            program = program_for(self._function, (*self._roots, *extra.values()), device, self._wrt, self._gradient_roots, training=True)
+            if self._plan is None or self._plan.program is not program:
+                self._plan = TrainingPlan(program, self._loss, self._metric, self._learners)
+            self._plan_asked = asked
         return self._plan
 
     def _train_without_data(self, team: Team, extra: Mapping[Any, Variable], device: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.sparse import Parts
-from ...core.sums import write_in_pieces
+from ...core.sums import FEW, write_in_pieces
 from .language import helper, prange
 from .loops import ROWS_SHARED_FROM, Loop
 
@@ -46,20 +46,24 @@ def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None
 def _transpose(
     data: Any, indices: Any, indptr: Any, width: int, work: Any, places: Any, present: Any, starts: Any, values: Any, rows: Any, count: Any
 ) -> None:
-    """Write the columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them; and their number."""
+    """Write the columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them.
+
+    The *count* is of these columns, and of entries in the fullest one.
+    """
     entries = len(indices)
     order, row_of = _sorted(indices, width, work[0], work[1], places), work[2]
     for row in range(len(indptr) - 1):
         row_of[indptr[row] : indptr[row + 1]] = row
-    found = 0
+    found, longest = 0, 0
     for k in range(entries):
         i = order[k]
         values[k], rows[k] = data[i], row_of[i]
         if k == 0 or indices[i] != present[found - 1]:
             present[found], starts[found] = indices[i], k
             found += 1
+        longest = max(longest, k + 1 - starts[found - 1])
     starts[found] = entries
-    count[0] = found
+    count[0], count[1] = found, longest
 
 
 @helper
@@ -84,15 +88,15 @@ def _sorted(indices: Any, width: int, order: Any, moved: Any, places: Any) -> An
     return order
 
 
-def transpose(data: Any, indices: Any, indptr: Any, width: int) -> tuple[Any, Parts]:
-    """The columns that hold entries, ascending, and the CSR arrays of the matrix with one row for each of them."""
+def transpose(data: Any, indices: Any, indptr: Any, width: int) -> tuple[Any, Parts, int]:
+    """The columns that hold entries, ascending, the CSR arrays with one row for each of them, and the entries of the longest row."""
     entries = len(indices)
-    present, starts, count = np.empty(entries, indices.dtype), np.empty(entries + 1, indptr.dtype), np.empty(1, np.intp)
+    present, starts, count = np.empty(entries, indices.dtype), np.empty(entries + 1, indptr.dtype), np.empty(2, np.intp)
     values, rows = np.empty(entries, data.dtype), np.empty(entries, indices.dtype)
     work, places = np.empty((3, entries), np.intp), np.empty((1 << DIGIT) + 1, np.intp)
     _transpose.run(False, data, indices, indptr, width, work, places, present, starts, values, rows, count)
-    found = int(count[0])
-    return present[:found], (values, rows, starts[: found + 1])
+    found, longest = count.tolist()
+    return present[:found], (values, rows, starts[: found + 1]), longest
 
 
 class Csr:
@@ -101,9 +105,7 @@ class Csr:
     @staticmethod
     def product(rows: Parts, dense: Any, out: Any) -> None:
         """Write the product with a matrix *dense*, ``(columns of the rows, n)``, to *out* ``(rows, n)``."""
-        data, indices, indptr = rows
-        shared = len(data) * out.shape[1] >= ROWS_SHARED_FROM
-        write_in_pieces(np, indptr, out, out.dtype, lambda starts, sums: multiply.run(shared, data, indices, starts, dense, sums))
+        write_in_pieces(np, rows[2], out, out.dtype, lambda starts, sums: _multiply(rows, starts, dense, sums))
 
     @staticmethod
     def transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
@@ -112,7 +114,15 @@ class Csr:
         Returns:
             The columns that hold entries, ascending, and the product's rows ``(columns with entries, n)``; the others are zero.
         """
-        present, transposed = transpose(*rows, width)
+        present, transposed, longest = transpose(*rows, width)
         out = np.empty((len(present), dense.shape[1]), dense.dtype)
-        Csr.product(transposed, dense, out)
+        if longest <= FEW:
+            _multiply(transposed, transposed[2], dense, out)
+        else:
+            Csr.product(transposed, dense, out)
         return present, out
+
+
+def _multiply(rows: Parts, starts: Any, dense: Any, out: Any) -> None:
+    """Write the sums of a product's terms, from each of *starts* to the next, to a row of *out*, one term after another."""
+    multiply.run(len(rows[0]) * out.shape[1] >= ROWS_SHARED_FROM, rows[0], rows[1], starts, dense, out)

@@ -110,6 +110,14 @@ def test_nothing_is_wrong_with_a_whole_matrix(kind: Any) -> None:
         assert fault_of(matrix) == ""
 
 
+def test_pointers_that_rise_beyond_their_type_and_come_back() -> None:
+    entries = 1000
+    starts = np.append((np.arange(0, 2**32 + entries, entries) % 2**32).astype(np.uint32).view(np.int32), np.int32(entries))
+    assert (starts[1:] - starts[:-1]).view(np.uint32).max() == entries, "each row is one that could be"
+    matrix = CsrMatrix(np.ones(entries, np.float32), np.zeros(entries, np.int32), starts, WIDTH)
+    assert "indptr falls from 2147483000 to -2147483296" in fault_of(matrix)
+
+
 def product() -> tuple[Any, Any]:
     x = C.input_variable(WIDTH, is_sparse=True, name="words")
     return x, C.times(x, C.parameter((WIDTH, 8), init=C.glorot_uniform(seed=1)))
