@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .labels import LabelDeserializer
-from .utterances import Utterance
+from .utterances import OpenFile, Utterance
 
 MAGIC = b"MLF"
 NUMBERED, NAMED = 1, 2
@@ -43,13 +43,12 @@ class HTKMLFBinaryDeserializer(LabelDeserializer):
     def _find(self) -> list[Utterance]:
         return [utterance for path in self._paths for utterance in read_utterances(path)]
 
-    def _frames(self, utterance: Utterance) -> Any:
+    def _frames(self, utterance: Utterance, files: OpenFile) -> Any:
         where = f"{utterance.path}, byte {utterance.line}: utterance '{utterance.name}'"
         try:
-            with open(utterance.path, "rb") as file:
-                file.seek(utterance.start)
-                (count,) = struct.unpack("<H", _read(file, 2))
-                classes, counts = np.frombuffer(_read(file, count * SEGMENT), "<u2").astype(np.int64).reshape(-1, 2).T
+            file = files.at(utterance.path, utterance.start)
+            (count,) = struct.unpack("<H", _read(file, 2))
+            classes, counts = np.frombuffer(_read(file, count * SEGMENT), "<u2").astype(np.int64).reshape(-1, 2).T
         except OSError as error:
             raise ValueError(f"cannot read the master label file '{utterance.path}': {error.strerror or error}") from None
         except ValueError as error:

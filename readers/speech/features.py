@@ -13,7 +13,7 @@ from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamInformation
 from .htk import Header, read_frames, read_header
 from .scp import Entry, read_scp
-from .utterances import Utterance, UtteranceDeserializer, logical_name, one_dim
+from .utterances import OpenFile, Utterance, UtteranceDeserializer, logical_name, one_dim
 
 KIND = "HTKFeatureDeserializer"
 
@@ -120,11 +120,11 @@ class _Features(UtteranceDeserializer):
             raise ValueError(f"its frames have {header.dim} elements, those of stream '{self.name}' {self.dim}")
         return header
 
-    def _frames(self, utterance: Utterance) -> Any:
+    def _frames(self, utterance: Utterance, files: OpenFile) -> Any:
         try:
-            with open(utterance.path, "rb") as file:
-                header = self._checked(read_header(file))
-                frames = read_frames(file, header, utterance.start, utterance.start + utterance.frames - 1)
+            file = files.at(utterance.path)
+            header = self._checked(read_header(file))
+            frames = read_frames(file, header, utterance.start, utterance.start + utterance.frames - 1)
         except (OSError, ValueError) as error:
             raise ValueError(_cannot_read(str(self.scp), utterance.line, utterance.path, error)) from None
         if self._width == self.dim:

@@ -14,6 +14,9 @@ from .utterances import UtteranceDeserializer, one_dim
 BYTES = 24
 """Memory that the label of a frame takes: a row of a sparse matrix with one element."""
 
+NO_FRAMES = np.empty((0, 2), np.int64)
+"""Class and value of each frame of an utterance without any."""
+
 
 class LabelDeserializer(UtteranceDeserializer):
     """Base class: one stream of one-hot labels.
@@ -53,6 +56,6 @@ class LabelDeserializer(UtteranceDeserializer):
         return frames
 
     def _rows(self, frames: Any) -> Any:
-        joined = np.concatenate([np.empty((0, 2), np.int64), *frames])
+        joined = np.concatenate([NO_FRAMES, *frames])
         indices = joined[:, 0].astype(np.int64)
         return csr_matrix_of(joined[:, 1].astype(np.float32), indices, np.arange(len(joined) + 1), self._dim)

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .labels import LabelDeserializer
-from .utterances import Utterance, logical_name
+from .labels import NO_FRAMES, LabelDeserializer
+from .utterances import OpenFile, Utterance, logical_name
 
 FIRST_LINE = b"#!MLF!#"
 FRAME = 100_000
@@ -50,14 +50,14 @@ class HTKMLFDeserializer(LabelDeserializer):
         self._classes = read_classes(self._mapping_file)
         return [utterance for path in self._paths for utterance in read_mlf(path)]
 
-    def _frames(self, utterance: Utterance) -> Any:
+    def _frames(self, utterance: Utterance, files: OpenFile) -> Any:
         try:
-            with open(utterance.path, "rb") as file:
-                file.seek(utterance.start)
-                segments = list(self._segments(file, utterance))
+            segments = list(self._segments(files.at(utterance.path, utterance.start), utterance))
         except OSError as error:
             raise ValueError(f"cannot read the master label file '{utterance.path}': {error.strerror or error}") from None
-        classes, counts = zip(*segments, strict=True) if segments else ((), ())
+        if not segments:
+            return NO_FRAMES
+        classes, counts = zip(*segments, strict=True)
         return self._labelled(np.array(classes, np.int64), np.array(counts, np.int64), self._first_value)
 
     def _segments(self, file: BinaryIO, utterance: Utterance) -> Iterator[tuple[int, int]]:
@@ -131,9 +131,10 @@ def _utterances(path: str, file: BinaryIO) -> Iterator[Utterance]:
 
 def _end_of(line: bytes) -> int:
     """The frame with which the last line of an utterance ends; 1 if it does not say, for it has to be read to say what is wrong."""
+    columns = line.split()
     try:
-        return max(frame_of(line.split()[1]), 1)
-    except (IndexError, ValueError):
+        return max(frame_of(columns[1]), 1) if len(columns) > 1 else 1
+    except ValueError:
         return 1
 
 

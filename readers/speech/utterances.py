@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,34 @@ def one_dim(kind: str, name: str, stream: Mapping[str, Any]) -> int:
     return dim
 
 
+class OpenFile:
+    """The file that was read from last; it stays open for the utterances that follow in it."""
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._file: BinaryIO | None = None
+
+    def at(self, path: str, position: int = 0) -> BinaryIO:
+        """A file, opened where it is another one, at a position.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        if self._file is None or path != self._path:
+            self.__exit__()
+            self._file, self._path = open(path, "rb"), path
+        self._file.seek(position)
+        return self._file
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+
 class UtteranceDeserializer(Deserializer):
     """Base class: one stream, whose sequences are utterances.
 
@@ -86,8 +114,8 @@ class UtteranceDeserializer(Deserializer):
         """All utterances, in the order of the data."""
 
     @abstractmethod
-    def _frames(self, utterance: Utterance) -> Any:
-        """The frames of one, as an array.
+    def _frames(self, utterance: Utterance, files: OpenFile) -> Any:
+        """The frames of one, as an array, read from one of the *files*.
 
         Raises:
             ValueError: it cannot be read.
@@ -124,11 +152,12 @@ class UtteranceDeserializer(Deserializer):
 
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
         parts, lengths = [], []
-        for utterance in self._utterances[self._bounds[chunk] : self._bounds[chunk + 1]]:
-            try:
-                parts.append(self._frames(utterance))
-                lengths.append(len(parts[-1]))
-            except ValueError as error:
-                errors.leave_out(error)
-                lengths.append(0)
+        with OpenFile() as files:
+            for utterance in self._utterances[self._bounds[chunk] : self._bounds[chunk + 1]]:
+                try:
+                    parts.append(self._frames(utterance, files))
+                    lengths.append(len(parts[-1]))
+                except ValueError as error:
+                    errors.leave_out(error)
+                    lengths.append(0)
         return {self._name: StreamData.of_lengths(self._rows(parts), lengths)}
