@@ -212,6 +212,13 @@ class Strategy:
         """What it keeps that is this worker's own."""
         return {}
 
+    def check_checkpoint(self, common: Any, own: Sequence[Any]) -> None:
+        """Refuse states that :meth:`restore_from_checkpoint` cannot go on from, before anything is changed.
+
+        Raises:
+            RuntimeError: they are those of something else, or damaged.
+        """
+
     def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
         """Go on from there.
 

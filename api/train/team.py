@@ -111,19 +111,22 @@ class Team:
 
         Raises:
             OSError: it cannot be written.
+            RuntimeError: something else is wrong on the main worker, where it is raised as it is.
         """
-        failed: OSError | None = None
+        failed: Exception | None = None
         if self.transport.rank == 0:
             try:
                 write()
-            except OSError as error:
+            except Exception as error:
                 failed = error
-        told = self.first_says("" if failed is None else f"{failed.errno or errno.EIO} {failed}")
+        code = failed.errno or errno.EIO if isinstance(failed, OSError) else 0
+        told = self.first_says("" if failed is None else f"{code} {failed}")
         if failed is not None:
             raise failed
         if told:
-            code, _, text = told.partition(" ")
-            raise OSError(int(code), f"the main worker could not write: {text}")
+            number, _, text = told.partition(" ")
+            message = f"the main worker could not write: {text}"
+            raise OSError(int(number), message) if int(number) else RuntimeError(message)
 
     def gather_states(self, state: Mapping[str, Any]) -> list[Any]:
         """The workers' states, together with what their strategies keep, on the main worker; elsewhere nothing."""
@@ -133,6 +136,15 @@ class Team:
         pieces[0] = np.frombuffer(to_bytes(own), np.uint8)
         states = self.transport.exchange(pieces, "states for a checkpoint")
         return [from_bytes(bytes(received)) for received in states] if self.transport.rank == 0 else []
+
+    def check_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse states of strategies that :meth:`restore_learners` cannot go on from.
+
+        Raises:
+            RuntimeError, KeyError, TypeError, ValueError: something is wrong with them, or missing.
+        """
+        for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
+            learner.strategy.check_checkpoint(saved["strategy"], [worker["strategies"][index] for worker in workers])
 
     def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
         """Have the learners go on from their states, and those of the strategies of all workers then."""

@@ -282,6 +282,9 @@ class Trainer:
         for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
             with part_of(where, f"learners[{index}]"):
                 learner.check_checkpoint(saved)
+        if self._team is not None:
+            with part_of(where, "strategies"):
+                self._team.check_learners(learners, workers)
         with part_of(where, "seeds"):
             random.check_checkpoint(state["seeds"])
         with part_of(where, "operators"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.distributed import Minibatch, Strategy, Transport
+from .states import require_arrays
 
 
 class BlockMomentum(Strategy):
@@ -118,6 +119,14 @@ class BlockMomentum(Strategy):
 
     def create_own_checkpoint(self) -> dict[str, Any]:
         return {} if self._resets else {"learner": self.learner.create_checkpoint()}
+
+    def check_checkpoint(self, common: Any, own: Sequence[Any]) -> None:
+        velocity = common["velocity"]
+        if velocity != []:
+            require_arrays("block momentum: velocity", velocity, [tuple(parameter.shape) for parameter in self.learner.updated_parameters])
+        for state in own:
+            if "learner" in state:
+                self.learner.check_checkpoint(state["learner"])
 
     def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
         self._samples = 0

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.distributed import Minibatch, Strategy, Transport
 from ...core.sparse import RowSparse
 from .quantizer import BITS, Quantizer
+from .states import require_arrays
 
 
 class _Table:
@@ -114,6 +115,20 @@ class QuantizedDataParallel(Strategy):
         errors = [table.backend.to_numpy(table.error) for table in tables]
         sum_errors = [table.backend.to_numpy(table.sum_error) for table in tables]
         return {"errors": errors, "sum_errors": sum_errors}
+
+    def check_checkpoint(self, common: Any, own: Sequence[Any]) -> None:
+        states = [state for state in own if state["errors"]]
+        if not states:
+            return
+        whole = [(table.columns, table.width) for table in self._tables]
+        for state in states:
+            require_arrays("quantised gradients: errors", state["errors"], whole)
+            parts = [(len(part), table.width) for part, table in zip(state["sum_errors"], self._tables, strict=True)]
+            require_arrays("quantised gradients: errors of sums", state["sum_errors"], parts)
+        for index, table in enumerate(self._tables):
+            columns = sum(len(state["sum_errors"][index]) for state in states)
+            if columns != table.columns:
+                raise RuntimeError(f"quantised gradients: errors of sums of {columns} columns given to a parameter with {table.columns}")
 
     def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
         """Go on from the workers' errors; where there are as many workers as then each has its own, otherwise equal shares of the sum."""

@@ -82,7 +82,7 @@ class OpenFile:
         """
         if self._file is None or path != self._path:
             self.__exit__()
-            self._file, self._path = open(path, "rb"), path
+            self._file, self._path = open(path, "rb"), path  # noqa: SIM115  (closed when another one is read from, or none)
         self._file.seek(position)
         return self._file
 

@@ -13,6 +13,15 @@ SMALLEST = 16
 """So many times the least normal number count as nothing: smaller ones may be taken for 0 on the way."""
 
 
+DISTURBANCE, DISTURBED = 8, 8
+"""Units by which numbers are disturbed, and how often, to learn how much results depend on roundings."""
+
+
+def disturbed(random: np.random.Generator, numbers: Any, unit: float) -> Any:
+    """*numbers* in double precision, each off by some *unit* of itself."""
+    return numbers * (1 + random.uniform(-DISTURBANCE * unit, DISTURBANCE * unit, np.shape(numbers)))
+
+
 def sum_unit(dtype: Any) -> float:
     """The unit of sums and products, which are in float32 where elements are float16."""
     return UNIT[np.float32 if dtype is np.float16 else dtype]

@@ -215,8 +215,18 @@ class Options:
         return kind.make(parameters, self.rate.ours(), **named)
 
 
-def by_formula(rule: str, options: Options, start: Array, gradients: Sequence[Any], counts: Sequence[int]) -> tuple[Array, float]:
-    """A parameter after updates with summed gradients, in double precision, and the largest number it came by."""
+def exact(numbers: Array) -> Array:
+    """The numbers as they are."""
+    return numbers
+
+
+def by_formula(
+    rule: str, options: Options, start: Array, gradients: Sequence[Any], counts: Sequence[int], rounded: Callable[[Array], Array] = exact
+) -> tuple[Array, float]:
+    """A parameter after updates with summed gradients, in double precision, and the largest number it came by.
+
+    Before each update its gradient and the parameter are *rounded*.
+    """
     kind = RULES[rule]
     w = np.array(start, np.float64)
     states = [np.zeros_like(w) for _ in range(kind.states)]
@@ -226,7 +236,8 @@ def by_formula(rule: str, options: Options, start: Array, gradients: Sequence[An
         lazily = isinstance(gradient, RowSparse) and kind.is_lazy and not options.l2
         rows: Any = gradient.rows if lazily else ...
         samples = 1 if options.mean else count
-        g = prepared(options, gradient, rows, w, count, samples)
+        w = rounded(w)
+        g = prepared(options, gradient, rows, w, count, samples, rounded)
         variance_momentum = options.variance_momentum.decay(seen, count)
         smoothed = variance_momentum * smoothed + (1 - variance_momentum) * count
         rate = options.rate.rate(seen, count, options.mean)
@@ -243,10 +254,12 @@ def by_formula(rule: str, options: Options, start: Array, gradients: Sequence[An
     return w, largest
 
 
-def prepared(options: Options, gradient: Any, rows: Any, w: Array, count: int, samples: int) -> Array:
+def prepared(
+    options: Options, gradient: Any, rows: Any, w: Array, count: int, samples: int, rounded: Callable[[Array], Array] = exact
+) -> Array:
     """The gradient that a formula sees: the mean, clipped, and with the parameter added to it."""
     given = gradient.to_dense(np)[rows] if isinstance(gradient, RowSparse) else gradient
-    g = np.array(given, np.float64) / (count if options.mean else 1)
+    g = rounded(np.array(given, np.float64) / (count if options.mean else 1))
     bound = options.threshold * samples
     if options.truncates:
         g = np.clip(g, -bound, bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from bounds import DISTURBED, disturbed
 from learner_formulas import RULES, Options, Schedule, by_formula
 
 import cntk as C
@@ -14,6 +15,9 @@ from cntk.learners import kernels
 ULPS_PER_STEP = 16
 """How many units of the last place an update may add to the error, of the largest number that the parameter comes by; with L2 weights
 large steps feed errors back."""
+
+SPREADS = 2
+"""So many times as far off may results be as disturbed numbers take them."""
 
 NEVER = 2**62
 
@@ -30,19 +34,28 @@ def trial(random: np.random.Generator) -> str:
     start = random.normal(size=shape).astype(dtype)
     gradients = [some_gradient(random, shape, dtype, sparse) for _ in range(steps)]
     counts = [int(count) for count in random.integers(1, 20, steps)]
-    compare(rule, options, start, gradients, counts)
+    compare(random, rule, options, start, gradients, counts)
     return f"{rule}{', sparse' if sparse else ''}"
 
 
-def compare(rule: str, options: Options, start: Any, gradients: list[Any], counts: list[int]) -> None:
+def compare(random: np.random.Generator, rule: str, options: Options, start: Any, gradients: list[Any], counts: list[int]) -> None:
     """Train by kernels, without them and by formula."""
     plain = trained(rule, options, start, gradients, counts, NEVER)
     fused = trained(rule, options, start, gradients, counts, 1)
     assert np.array_equal(plain, fused), f"{rule}, {options}: kernels and steps differ by {np.abs(plain - fused).max()}"
     expected, largest = by_formula(rule, options, start, gradients, counts)
-    allowed = ULPS_PER_STEP * (len(counts) + 4) * float(np.finfo(start.dtype).eps) * max(largest, 1)
-    worst = float(np.abs(plain - expected).max(initial=0))
-    assert worst <= allowed, f"{rule}, {options}: {worst:.3g} from the formula after {len(counts)} updates, allowed are {allowed:.3g}"
+    eps = float(np.finfo(start.dtype).eps)
+    allowed = ULPS_PER_STEP * (len(counts) + 4) * eps * max(largest, 1)
+    errors = np.abs(plain - expected)
+    if not (errors <= allowed).all():  # where a gradient all but vanishes roundings decide its sign, and some learners know little else
+        for _ in range(DISTURBED):
+            other, _ = by_formula(rule, options, start, gradients, counts, lambda numbers: disturbed(random, numbers, eps))
+            allowed = np.maximum(allowed, SPREADS * np.abs(other - expected))
+    worst = np.unravel_index(int((errors - allowed).argmax()), errors.shape) if errors.size else ()
+    assert (errors <= allowed).all(), (
+        f"{rule}, {options}: {errors[worst]:.3g} from the formula after {len(counts)} updates, "
+        f"allowed are {np.broadcast_to(allowed, errors.shape)[worst]:.3g}"
+    )
 
 
 def trained(rule: str, options: Options, start: Any, gradients: list[Any], counts: list[int], fused_from: int) -> Any:

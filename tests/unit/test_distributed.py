@@ -30,6 +30,7 @@ from cntk.plugins.distributed.quantizer import Quantizer
 from cntk.plugins.distributed.rows import sum_rows
 from cntk.testing import check_strategy
 from cntk.testing.strategies import run_workers
+from cntk.train.checkpoint import read_checkpoint, to_bytes, write_checkpoint
 from cntk.train.distributed import DistributedLearner
 
 
@@ -501,6 +502,91 @@ def test_float16_is_summed_in_float32() -> None:
 
 def at(begun: list[int], *waits: list[int], computes: bool = False) -> Position:
     return Position(begun, list(waits), computes, "somewhere")
+
+
+@pytest.mark.parametrize(
+    ("failure", "others"),
+    [(OSError(28, "No space left on device"), OSError), (ValueError("it cannot be saved"), RuntimeError)],
+)
+def test_all_workers_are_told_why_the_main_worker_could_not_save(
+    failure: Exception, others: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr("cntk.train.trainer.write_checkpoint", fail)
+
+    def work(transport: Any) -> Exception:
+        trainer = linear(transport)
+        with pytest.raises(Exception, match=str(failure.args[-1])) as caught:
+            trainer.save_checkpoint(tmp_path / "model")
+        return caught.value
+
+    first, *rest = run_workers(3, work)
+    assert first is failure
+    for told in rest:
+        assert type(told) is others
+        assert "the main worker could not write" in str(told)
+        assert not isinstance(told, OSError) or told.errno == 28
+
+
+QUANTIZED = {"strategy": QuantizedDataParallel}
+BLOCKS = {"strategy": BlockMomentum, "block_size": 3, "reset_sgd_momentum_after_aggregation": False}
+
+
+def own(state: Any, worker: int) -> Any:
+    return state["workers"][worker]["strategies"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "damage", "message"),
+    [
+        (QUANTIZED, lambda state: state["workers"][1].pop("strategies"), "strategies: 'strategies' is missing"),
+        (QUANTIZED, lambda state: own(state, 1).pop("errors"), "strategies: 'errors' is missing"),
+        (QUANTIZED, lambda state: own(state, 2)["errors"].append(np.zeros((3, 2))), "expected 1 arrays.* got 2"),
+        (QUANTIZED, lambda state: own(state, 0).update(errors=[np.ones((2, 3))]), r"shape \(3, 2\), got .*\(2, 3\)"),
+        (
+            QUANTIZED,
+            lambda state: own(state, 0).update(errors=[np.ones((3, 2), int)]),
+            "floating-point .* got int64",
+        ),
+        (QUANTIZED, lambda state: own(state, 0).update(sum_errors=[np.ones((2, 2))]), "of 4 columns .* with 3"),
+        (QUANTIZED, lambda state: own(state, 0).update(sum_errors=[7]), "strategies: .*int"),
+        (BLOCKS, lambda state: state["learners"][0]["strategy"].pop("velocity"), "'velocity' is missing"),
+        (BLOCKS, lambda state: state["learners"][0]["strategy"].update(velocity=[np.ones(6)]), r"shape \(3, 2\), got .*\(6,\)"),
+        (BLOCKS, lambda state: state["learners"][0]["strategy"].update(velocity="fast"), "expected 1 arrays, .* got str 'fast'"),
+        (BLOCKS, lambda state: own(state, 2)["learner"].pop("mean"), "lacks 'mean'"),
+    ],
+)
+def test_a_damaged_state_of_a_strategy_changes_nothing(options: Any, damage: Any, message: str, tmp_path: Path) -> None:
+    """Whichever worker's state it is; as they are they can be gone on from."""
+    data = np.random.default_rng(0).normal(size=(4, 3, 3)).astype(np.float32)
+
+    def work(transport: Any) -> None:
+        trainer = linear(transport, **options)
+        (w,) = trainer.loss_function.parameters
+        for rows in data:
+            trainer.train_minibatch(rows[transport.rank :])
+        trainer.save_checkpoint(tmp_path / "model")
+        trainer.train_minibatch(data[0])
+        if transport.rank == 0:
+            model, state = read_checkpoint(tmp_path / "model")
+            damage(state)
+            write_checkpoint(tmp_path / "damaged", C.Function.load(model), state)
+        transport.barrier()
+        before, learner, samples = (
+            w.value,
+            to_bytes(trainer.parameter_learners[0].create_checkpoint()),
+            trainer.total_number_of_samples_seen,
+        )
+        with pytest.raises(RuntimeError, match=message):
+            trainer.restore_from_checkpoint(tmp_path / "damaged")
+        assert np.array_equal(w.value, before)
+        assert to_bytes(trainer.parameter_learners[0].create_checkpoint()) == learner
+        assert trainer.total_number_of_samples_seen == samples
+        trainer.restore_from_checkpoint(tmp_path / "model")
+
+    run_workers(3, work)
 
 
 def test_workers_cannot_go_on_where_each_waits_for_what_another_has_not_begun() -> None:
