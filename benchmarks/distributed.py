@@ -20,7 +20,8 @@ import numpy as np
 from machine import description
 
 import cntk as C
-from cntk.core.distributed import Minibatch
+from cntk.core.distributed import sum_over_workers
+from cntk.core.minibatch import Minibatch
 from cntk.plugins.distributed.quantizer import Quantizer
 
 SHAPES = [(1000, 1000)] * 10
@@ -58,7 +59,7 @@ def measure() -> dict[str, Any]:
 
         def aggregate() -> None:
             minibatch = Minibatch(1, 0.0, 0.0)
-            minibatch.sum_over(transport)
+            sum_over_workers(transport, minibatch)
             learner.strategy._sum(gradients)
 
         pairs = [(timed(lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, message)), timed(aggregate)) for _ in range(15)]
@@ -74,7 +75,7 @@ def step_of(make: Callable[[Any], Any]) -> dict[str, float]:
 
     def step() -> None:
         minibatch = Minibatch(1, 0.0, 0.0)
-        minibatch.sum_over(transport)
+        sum_over_workers(transport, minibatch)
         learner.update([gradient.copy() for gradient in gradients], minibatch)
 
     steps = PERIOD if learner.strategy.averages_models else 3

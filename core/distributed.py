@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .environment import whole_in
+from .minibatch import Minibatch
 
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 """Variables in which launchers of MPI programs say how many workers they have started."""
@@ -106,44 +107,25 @@ class Transport:
         """Take leave of the others; no other method may be called any more."""
 
 
-class Minibatch:
-    """Sums over a minibatch: of this worker, and, once the workers have told one another, of all.
+def sum_over_workers(transport: Transport, minibatch: Minibatch, digest: int = 0) -> bool:
+    """Make a minibatch of this worker that of all workers.
 
-    Attributes:
-        samples, loss, metric: number of samples, sum of losses and of metrics.
-        ends_sweep: whether a pass over the data ends in it; of several workers, which may end one at different times, the main one says so.
-        own: samples, loss and metric of this worker alone.
+    Args:
+        transport: what connects them.
+        minibatch: sums over this worker's samples, which become those over all.
+        digest: 32 bits that stand for what should be the same on every worker.
+
+    Returns:
+        Whether the digest is; every worker is told the same.
     """
-
-    __slots__ = ("ends_sweep", "loss", "metric", "own", "samples")
-
-    def __init__(self, samples: int, loss: float, metric: float, ends_sweep: bool = False) -> None:
-        self.samples, self.loss, self.metric, self.ends_sweep = samples, loss, metric, ends_sweep
-        self.own = samples, loss, metric
-
-    @property
-    def sums(self) -> tuple[int, float, float]:
-        """Samples, loss and metric."""
-        return self.samples, self.loss, self.metric
-
-    def sum_over(self, transport: Transport, digest: int = 0) -> bool:
-        """Make it that of all workers.
-
-        Args:
-            transport: what connects them.
-            digest: 32 bits that stand for what should be the same on every worker.
-
-        Returns:
-            Whether the digest is; every worker is told the same.
-        """
-        high, low = divmod(digest, 2**16)
-        ends_sweep = self.ends_sweep and transport.rank == 0
-        sums = np.array([self.samples, self.loss, self.metric, ends_sweep, high, high * high, low, low * low], np.float64)
-        transport.sum(sums, "sums of a minibatch")
-        samples, self.loss, self.metric, ends, high, high_squares, low, low_squares = sums.tolist()
-        self.samples, self.ends_sweep = int(samples), ends > 0
-        # p numbers are equal where p times the sum of their squares is the square of their sum
-        return transport.size * high_squares == high * high and transport.size * low_squares == low * low
+    high, low = divmod(digest, 2**16)
+    ends_sweep = minibatch.ends_sweep and transport.rank == 0
+    sums = np.array([*minibatch.sums, ends_sweep, high, high * high, low, low * low], np.float64)
+    transport.sum(sums, "sums of a minibatch")
+    samples, minibatch.loss, minibatch.metric, ends, high, high_squares, low, low_squares = sums.tolist()
+    minibatch.samples, minibatch.ends_sweep = int(samples), ends > 0
+    # p numbers are equal where p times the sum of their squares is the square of their sum
+    return transport.size * high_squares == high * high and transport.size * low_squares == low * low
 
 
 def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:

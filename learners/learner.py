@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..core import random
 from .arguments import checked_gradient, checked_parameters
 from .checkpoint import check_states, require, require_counts, restore_states, saved_states
+from .interface import LearnerInterface
 from .kernels import kernel_of
 from .options import UNPREPARED, LearnerOptions, prepare
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule
@@ -36,7 +37,7 @@ COUNTS = ("samples", "minibatches", "sweeps", "minibatch_size", "noise_seed", "l
 """What of that are whole numbers."""
 
 
-class Learner:
+class Learner(LearnerInterface):
     """Base class of the learners, for ``isinstance`` and for writing further ones.
 
     A learner says in class attributes what it keeps for a parameter and writes :meth:`step`; one with momenta or counts of its
@@ -211,6 +212,11 @@ class Learner:
         schedule.minibatch_size = self._learning_rate_schedule.minibatch_size
         self._learning_rate_schedule = schedule
         self._learning_rate_start = self._sweeps if schedule.is_sweep_based else self._samples
+
+    @property
+    def samples_seen(self) -> int:
+        """The same as :meth:`total_number_of_samples_seen`, also of a distributed learner, where that is a property."""
+        return self.total_number_of_samples_seen()
 
     def total_number_of_samples_seen(self) -> int:
         """Number of samples whose gradients have been used."""

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from cntk.core import profiling
 from cntk.core.distributed import is_launched, launched_rank
+from cntk.core.function import Function
+from cntk.core.graph import depth_first_search
 from cntk.core.lock import Lock
 from cntk.core.profiling import BACKWARD, FORWARD, Recorder, Tally
+from cntk.core.variable import Variable
 from cntk.debugging.profile_files import table, trace
 from cntk.debugging.rates import Rates, machine_rates
 from cntk.debugging.roofline import check_for_matplotlib, draw
@@ -123,8 +126,9 @@ def set_node_timing(enable: bool) -> None:
         profiling.begin(_timing)
 
 
-def node_timing(uids: set[str]) -> str:
-    """What has been measured of the functions with these uids: a line for each, in the order in which they ran first."""
+def timing_of(function: Function) -> str:
+    """What :func:`set_node_timing` has had measured of a function's nodes: a line for each, in the order in which they ran first."""
+    uids = {node.uid for node in depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)}
     lines = []
     for uid in dict.fromkeys(uid for uid, _ in _timing.tallies if uid in uids):
         forward, backward = (_timing.tallies.get((uid, direction), Tally()) for direction in (FORWARD, BACKWARD))

@@ -10,8 +10,11 @@ from cntk.core.build import as_variable
 from cntk.core.function import Function
 from cntk.core.progress import ProgressWriter
 from cntk.core.variable import Variable
+from cntk.debugging.profiler import timing_of
 from cntk.train.communicator import world
-from cntk.train.trainer import function_of, measure, timing_of, writers_of
+from cntk.train.criterion import function_of
+from cntk.train.measure import measure
+from cntk.train.progress import Progress
 
 
 class Evaluator:
@@ -35,7 +38,7 @@ class Evaluator:
     ) -> None:
         self._metric = as_variable(eval_function, op_name="Evaluator")
         self._function = combine([self._metric])
-        self._writers = writers_of(progress_writers)
+        self._progress = Progress(progress_writers)
 
     def test_minibatch(self, arguments: Any, device: Any = None, distributed: bool = False) -> float:
         """Average of the metric over one minibatch, per sample.
@@ -49,8 +52,7 @@ class Evaluator:
             ValueError: data that does not fit the inputs.
         """
         average, samples = measure(self._function, self._metric, arguments, device, world() if distributed else None)
-        for writer in self._writers:
-            writer.update_test(samples, average * samples)
+        self._progress.count_test(average, samples)
         return average
 
     def print_node_timing(self) -> None:
@@ -64,8 +66,7 @@ class Evaluator:
 
     def summarize_test_progress(self) -> None:
         """Have the progress writers sum up what was tested since the last summary."""
-        for writer in self._writers:
-            writer.summarize_test()
+        self._progress.summarize_test()
 
 
 __all__ = ["Evaluator"]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core.distributed import Minibatch, Strategy, Transport
+from cntk.core.distributed import Strategy, Transport, sum_over_workers
+from cntk.core.minibatch import Minibatch
 
 STEPS = 30
 TOLERANCE = 0.1
@@ -157,7 +158,7 @@ def _train(factory: Any, transport: Transport, pause: int = 0, stop: int = 0) ->
         x = random.standard_normal((count, 3)).astype(np.float32)
         error = x @ (parameters[0].value - goal) + parameters[1].value
         minibatch = Minibatch(count, float((error**2).sum()), 0.0)
-        minibatch.sum_over(transport)
+        sum_over_workers(transport, minibatch)
         strategy.update([x.T @ error, error.sum(axis=0)], minibatch)
     strategy.synchronize()
     left = np.abs(parameters[0].value - goal).max() / 2

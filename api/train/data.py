@@ -13,6 +13,7 @@ from cntk.core.foreign import as_data
 from cntk.core.value import is_csr
 from cntk.core.variable import Variable
 from cntk.io import MinibatchSource, UserMinibatchSource
+from cntk.readers.streams import MinibatchData
 
 
 class ArrayData:
@@ -160,6 +161,14 @@ class SourceData:
 
 
 Data = ArrayData | SourceData
+
+
+def ends_sweep(arguments: Any) -> bool:
+    """Whether data of a minibatch source says that a sweep ends in it."""
+    for data in arguments.values() if isinstance(arguments, dict) else (arguments,):
+        if isinstance(data, MinibatchData) and data.end_of_sweep:
+            return True
+    return False
 
 
 def is_source(data: Any) -> bool:

@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cntk.core import plugins
-from cntk.core.distributed import Minibatch, Strategy
+from cntk.core.distributed import Strategy
+from cntk.core.minibatch import Minibatch
 from cntk.core.variable import Parameter
 from cntk.learners import Learner
 from cntk.learners.checkpoint import require_counts
+from cntk.learners.interface import LearnerInterface
 from cntk.train.communicator import Communicator, WorkerDescriptor, mpi_communicator
 
 
-class DistributedLearner:
+class DistributedLearner(LearnerInterface):
     """A learner that learns together with those of the other workers; made by :func:`data_parallel_distributed_learner` and the like.
 
     Attributes:
@@ -33,7 +35,7 @@ class DistributedLearner:
     def __init__(self, learner: Learner, strategy: Strategy, distributed_after: int = 0) -> None:
         self.learner, self.strategy = learner, strategy
         self.distributed_after = int(distributed_after)
-        self._samples = learner.total_number_of_samples_seen()
+        self._samples = learner.samples_seen
         self._has_begun = False
         self._is_metric_aggregator = False
         self.announcements: dict[str, float] = {}
@@ -91,6 +93,11 @@ class DistributedLearner:
     def updated_parameters(self) -> tuple[Parameter, ...]:
         """The parameters that it updates."""
         return self.learner.updated_parameters
+
+    @property
+    def samples_seen(self) -> int:
+        """Number of samples that all workers together have learnt from."""
+        return self._samples
 
     def settings(self) -> dict[str, Any]:
         """In what the workers' learners must be alike, by name: rules and options, and how far they have come."""

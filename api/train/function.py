@@ -11,8 +11,10 @@ from cntk.core.function import Function
 from cntk.core.progress import NEVER, ProgressWriter
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
+from cntk.train.lists import as_list
+from cntk.train.progress import writers_of
 from cntk.train.session_config import UNLIMITED, CheckpointConfig, CrossValidationConfig, TestConfig, sizes_of
-from cntk.train.trainer import Trainer, as_list, writers_of
+from cntk.train.trainer import Trainer
 from cntk.train.training_session import TrainingSession
 from cntk.variables import Record, Variable
 

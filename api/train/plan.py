@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from cntk.core.distributed import Minibatch
-from cntk.core.dtypes import computing_type
+import numpy as np
+
+from cntk.core.block import as_outputs, combine
+from cntk.core.device import use_default_device
+from cntk.core.evaluate import feeds_for, program_for, switches
+from cntk.core.function import Function
+from cntk.core.minibatch import Minibatch
 from cntk.core.program import Program
-from cntk.core.variable import Variable
+from cntk.core.slots import ROWS
+from cntk.core.sparse import RowSparse
+from cntk.core.unfeed import unfeed
+from cntk.core.variable import Parameter, Variable
 from cntk.core.workspace import Run
-from cntk.learners import Learner
+from cntk.learners.interface import LearnerInterface
+from cntk.train.criterion import Criterion
+from cntk.train.data import ends_sweep
+from cntk.train.totals import Total
 
 
 class TrainingPlan:
@@ -17,31 +29,94 @@ class TrainingPlan:
 
     Args:
         program: computes the loss, the metric and the gradients.
-        loss, metric: its roots that are summed; the metric may be None.
+        criterion: what is trained.
         learners: what updates the parameters.
-
-    Attributes:
-        program: as given.
     """
 
-    def __init__(self, program: Program, loss: Variable, metric: Variable | None, learners: Sequence[Learner]) -> None:
+    def __init__(self, program: Program, criterion: Criterion, learners: Sequence[LearnerInterface]) -> None:
         self.program = program
-        self._loss, self._loss_slot = loss, program.root_slots[loss]
-        self._metric_slot = None if metric is None else program.root_slots[metric]
-        self._loss_type, self._metric_type = (computing_type(of.dtype) for of in (loss, loss if metric is None else metric))
-        self._updates = [(learner, [program.gradient_slots[p] for p in learner.updated_parameters]) for learner in learners]
+        self._function, self._loss = criterion.function, criterion.loss
+        self._total_loss = Total(program, criterion.loss)
+        self._total_metric = None if criterion.metric is None else Total(program, criterion.metric)
+        self._parameters = [learner.updated_parameters for learner in learners]
+        self._gradient_slots = [[program.gradient_slots[parameter] for parameter in own] for own in self._parameters]
 
-    def sums(self, run: Run, ends_sweep: bool) -> Minibatch:
+    def start(self, arguments: Any) -> Run:
+        """Load data; the caller closes the run."""
+        return self.program.start(feeds_for(self.program, arguments, self._function))
+
+    def sums(self, run: Run, arguments: Any, is_sweep_end: bool | None) -> Minibatch:
         """Loss and metric summed over the minibatch; samples are those of the loss."""
-        arrays, total = run.binding.arrays, self.program.backend.xp.add.reduce
-        loss = float(total(arrays[self._loss_slot], None, self._loss_type))
-        metric = 0.0 if self._metric_slot is None else float(total(arrays[self._metric_slot], None, self._metric_type))
-        return Minibatch(run.count(self._loss), loss, metric, ends_sweep)
+        ends = ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end)
+        metric = 0.0 if self._total_metric is None else self._total_metric.of(run)
+        return Minibatch(run.count(self._loss), self._total_loss.of(run), metric, ends)
 
-    def learn(self, run: Run, minibatch: Minibatch) -> bool:
-        """Go back, and have the learners update the parameters; whether one did."""
-        run.backward()
-        arrays, updated = run.binding.arrays, False
-        for learner, slots in self._updates:
-            updated = learner.update_arrays([arrays[slot] for slot in slots], minibatch.samples, minibatch.ends_sweep) or updated
-        return updated
+    def gradients(self, run: Run) -> list[list[Any]]:
+        """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""
+        arrays = run.binding.arrays
+        return [[arrays[slot] for slot in slots] for slots in self._gradient_slots]
+
+    def zero_gradients(self) -> list[list[Any]]:
+        """Gradients of zero, of the kinds that the program makes."""
+        return [
+            [_zero(parameter, self.program.slots[slot].kind == ROWS) for parameter, slot in zip(own, slots, strict=True)]
+            for own, slots in zip(self._parameters, self._gradient_slots, strict=True)
+        ]
+
+
+def _zero(parameter: Parameter, is_row_sparse: bool) -> Any:
+    shape, xp = tuple(parameter.shape), parameter.backend.xp
+    if not is_row_sparse:
+        return xp.zeros(shape, parameter.dtype)
+    zero = RowSparse(shape, parameter.dtype)
+    zero.set(xp.zeros(0, np.intp), xp.zeros((0, *shape[1:]), parameter.dtype))
+    return zero
+
+
+class Planner:
+    """Makes a trainer's plans, and keeps the last one for as long as the same is asked for.
+
+    Args:
+        criterion: what is trained.
+        learners: what updates the parameters.
+    """
+
+    def __init__(self, criterion: Criterion, learners: Sequence[LearnerInterface]) -> None:
+        self._criterion, self._learners = criterion, list(learners)
+        parameters = [parameter for learner in learners for parameter in learner.updated_parameters]
+        inputs = [variable for variable in combine([criterion.loss]).arguments if variable.needs_gradient]
+        self._wrt = (*parameters, *inputs)
+        self._plan: TrainingPlan | None = None
+        self._asked: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the compiled program."""
+        return {**self.__dict__, "_plan": None}
+
+    def plan_for(self, extra: Mapping[Any, Variable], device: Any) -> TrainingPlan:
+        """How to train and have the values of further variables; the program is looked up only where something else is asked for."""
+        asked = None if extra else (use_default_device() if device is None else device, switches())
+        if self._plan is None or asked is None or asked != self._asked:
+            criterion = self._criterion
+            roots = *criterion.roots, *extra.values()
+            program = program_for(criterion.function, roots, device, self._wrt, (criterion.loss,), training=True)
+            if self._plan is None or self._plan.program is not program:
+                self._plan = TrainingPlan(program, criterion, self._learners)
+            self._asked = asked
+        return self._plan
+
+
+def wanted(outputs: Any) -> dict[Any, Variable]:
+    """Variables by the function or variable that stands for them; the outputs of a function with several stand for themselves."""
+    listed = [outputs] if isinstance(outputs, (Function, Variable)) else list(outputs)
+    found: dict[Any, Variable] = {}
+    for item in listed:
+        variables = as_outputs(item)
+        found.update({item: variables[0]} if len(variables) == 1 else {variable: variable for variable in variables})
+    return found
+
+
+def values_of(run: Run, extra: Mapping[Any, Variable]) -> dict[Any, Any]:
+    """Values of the variables that are :func:`wanted`, as users get them."""
+    to_numpy = run.binding.backend.to_numpy
+    return {key: unfeed(to_numpy(run.value(of)), of.dynamic_axes, run.layout(of)) for key, of in extra.items()}

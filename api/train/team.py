@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from cntk.core.block import combine
-from cntk.core.distributed import Minibatch, Strategy, hand_out
-from cntk.core.program import Program
-from cntk.core.slots import ROWS
-from cntk.core.sparse import RowSparse
+from cntk.core.distributed import Strategy, hand_out, sum_over_workers
+from cntk.core.minibatch import Minibatch
 from cntk.core.variable import Parameter, Variable
 from cntk.core.workspace import Run
 from cntk.train.agreement import agree, agree_on_values, description
 from cntk.train.checkpoint import from_bytes, to_bytes
 from cntk.train.distributed import DistributedLearner
+from cntk.train.plan import TrainingPlan
+from cntk.train.update_strategy import UpdateStrategy
 
 
-class Team:
-    """What a trainer does with distributed learners in place of updating parameters itself.
+class Team(UpdateStrategy):
+    """Distributed learners, which learn together with those of the other workers.
 
     First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.  That all
     train one model in one way is compared when a team is made, when its learning begins, and where their learners have come apart.
@@ -37,12 +37,24 @@ class Team:
     def __init__(self, learners: Sequence[DistributedLearner], loss: Variable) -> None:
         self._learners, self._loss = list(learners), loss
         self.transport = learners[0].strategy.transport
-        self.averages_models = any(learner.strategy.averages_models for learner in learners)
+        self._averages_models = any(learner.strategy.averages_models for learner in learners)
         self._metric = 0.0
         self._to_begin = list(learners)
         self._number = -1
         self._compare()
         self._number = self.transport.next_number()
+
+    @property
+    def team(self) -> Team:
+        return self
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.transport.rank, self.transport.size
+
+    @property
+    def learners(self) -> Sequence[DistributedLearner]:
+        return self._learners
 
     @property
     def is_distributed(self) -> bool:
@@ -63,18 +75,28 @@ class Team:
                 learner.begin()
                 self._to_begin.remove(learner)
 
-    def learn(self, run: Run, minibatch: Minibatch) -> bool:
-        """Compute gradients, and update the parameters; *minibatch* becomes that of all workers."""
+    def learn(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
         self._share(minibatch)
         run.backward(on_final=self._early() if self.transport.size > 1 else None)
-        return self._update([[run.gradient(p) for p in learner.updated_parameters] for learner in self._learners], minibatch)
+        return self._update(plan.gradients(run), minibatch)
 
-    def learn_from_others(self, program: Program, minibatch: Minibatch) -> bool:
-        """The same without samples of one's own."""
+    def learn_without_data(self, plan: Callable[[], TrainingPlan]) -> tuple[bool, Minibatch]:
+        minibatch = Minibatch(0, 0.0, 0.0)
+        self.begin()
+        made = plan()
         self._share(minibatch)
-        if not minibatch.samples:
-            return False
-        return self._update([[_zero(program, p) for p in learner.updated_parameters] for learner in self._learners], minibatch)
+        return bool(minibatch.samples) and self._update(made.zero_gradients(), minibatch), minibatch
+
+    def learnt_from(self, minibatch: Minibatch) -> tuple[int, float, float]:
+        return minibatch.own if self._averages_models else minibatch.sums
+
+    def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
+        self._metric += minibatch.metric
+        samples = max(learner.strategy.take_synchronized() for learner in self._learners)
+        metric = self._metric
+        if samples:
+            self._metric = 0.0
+        return samples, metric
 
     def synchronize(self) -> None:
         """Make the workers' models equal; all call it.
@@ -151,17 +173,8 @@ class Team:
         for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
             learner.restore_from_checkpoint(saved, [worker["strategies"][index] for worker in workers])
 
-    def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
-        """Samples and metric of a synchronisation of models that *minibatch* has brought about; no samples where it has not."""
-        self._metric += minibatch.metric
-        samples = max(learner.strategy.take_synchronized() for learner in self._learners)
-        metric = self._metric
-        if samples:
-            self._metric = 0.0
-        return samples, metric
-
     def _share(self, minibatch: Minibatch) -> None:
-        if self.is_distributed and self.transport.size > 1 and not minibatch.sum_over(self.transport, self._digest()):
+        if self.is_distributed and self.transport.size > 1 and not sum_over_workers(self.transport, minibatch, self._digest()):
             self._compare()
 
     def _digest(self) -> int:
@@ -197,30 +210,3 @@ class Team:
 
 def _teller(strategy: Strategy, index: int) -> Callable[[Any], None]:
     return lambda gradient: strategy.gradient_is_final(index, gradient)
-
-
-def _zero(program: Program, parameter: Parameter) -> Any:
-    """A gradient of zero, of the kind that the program makes."""
-    shape, xp = tuple(parameter.shape), parameter.backend.xp
-    if program.slots[program.gradient_slots[parameter]].kind != ROWS:
-        return xp.zeros(shape, parameter.dtype)
-    zero = RowSparse(shape, parameter.dtype)
-    zero.set(xp.zeros(0, np.intp), xp.zeros((0, *shape[1:]), parameter.dtype))
-    return zero
-
-
-def team_of(learners: Sequence[Any], loss: Variable) -> Team | None:
-    """The team of distributed learners, None where they are not.
-
-    Raises:
-        ValueError: some are distributed and some are not, or the workers differ.
-    """
-    distributed = [learner for learner in learners if isinstance(learner, DistributedLearner)]
-    if not distributed:
-        return None
-    if len(distributed) < len(learners):
-        raise ValueError(
-            "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
-            "such as by data_parallel_distributed_learner"
-        )
-    return Team(distributed, loss)

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import NoneType
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from cntk.core import random
 from cntk.core.arguments import checked
-from cntk.core.block import as_composite, as_outputs, combine
-from cntk.core.device import use_default_device
-from cntk.core.distributed import Minibatch, Transport
-from cntk.core.dtypes import computing_type
-from cntk.core.evaluate import feeds_for, program_for, switches
+from cntk.core.distributed import Transport
 from cntk.core.function import Function
-from cntk.core.graph import depth_first_search
-from cntk.core.model_files import holders_of_both
-from cntk.core.operator_states import check_operator_states, operator_states, restore_operator_states
-from cntk.core.progress import ProgressWriter
-from cntk.core.unfeed import unfeed
-from cntk.core.variable import Output, Parameter, Variable
-from cntk.core.workspace import Run
-from cntk.debugging.profiler import node_timing
-from cntk.learners import Learner
-from cntk.plugins.formats.wire import DamagedFile
-from cntk.readers.reader import handed_over
-from cntk.readers.shares import Share
-from cntk.readers.streams import MinibatchData
-from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, write_checkpoint
-from cntk.train.distributed import DistributedLearner
-from cntk.train.plan import TrainingPlan
-from cntk.train.team import Team, team_of
-
-logger = logging.getLogger("cntk.train")
+from cntk.debugging.profiler import timing_of
+from cntk.learners.interface import LearnerInterface
+from cntk.train.criterion import Criterion, Model, function_of
+from cntk.train.plan import Planner, values_of, wanted
+from cntk.train.progress import Progress, Writers
+from cntk.train.state import TrainerState
+from cntk.train.updates import updates_by
 
 
 class Trainer:
@@ -47,6 +26,9 @@ class Trainer:
         criterion: a function with the loss as its first and a metric as its optional second output, or a tuple of these.
         parameter_learners: a learner, or several that share the parameters between them.
         progress_writers: a progress writer, several, or None.
+
+    Attributes:
+        team: what connects the workers of distributed learners; None with others.
 
     Raises:
         ValueError: a criterion of more than two parts, no learner, a learner's parameter that the loss does not contain, or a
@@ -65,36 +47,18 @@ class Trainer:
     @checked
     def __init__(
         self,
-        model: Function | Variable | None,
+        model: Model,
         criterion: Any,
-        parameter_learners: Learner | Sequence[Learner],
-        progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None,
+        parameter_learners: LearnerInterface | Sequence[LearnerInterface],
+        progress_writers: Writers = None,
     ) -> None:
-        if not isinstance(model, (Function, Variable, NoneType)):
-            raise TypeError(f"Trainer: the model must be a Function or None, got {type(model).__name__} {model!r:.80}")
-        self._model = model
-        self._loss, self._metric = _parts_of(criterion)
-        self._learners = as_list(parameter_learners)
-        self._writers = writers_of(progress_writers)
-        self._parameters = _check_learners(self._learners, self._loss)
-        _tell_of_others(self._parameters, self._loss)
-        self._roots = [self._loss] if self._metric is None else [self._loss, self._metric]
-        outputs = model.outputs if isinstance(model, Function) else [model] if isinstance(model, Variable) else []
-        self._function = combine([*self._roots, *outputs])
-        self._saved = combine([*outputs, *self._roots])
-        self._wrt = (*self._parameters, *(v for v in combine([self._loss]).arguments if v.needs_gradient))
-        self._gradient_roots = (self._loss,)
-        self._plan: TrainingPlan | None = None
-        self._plan_asked: Any = None
-        self._team = team_of(self._learners, self._loss)
-        seen = self._learners[0].total_number_of_samples_seen
-        self._seen: int = seen if self._team is not None else seen()
-        self._last: tuple[int, float, float] | None = None
-        self._ended_sweep = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the compiled program."""
-        return {**self.__dict__, "_plan": None}
+        self._criterion = Criterion(model, criterion)
+        self._progress = Progress(progress_writers)
+        self._updates = updates_by(parameter_learners, self._criterion.loss)
+        self._progress.seen = self._updates.learners[0].samples_seen
+        self._planner = Planner(self._criterion, self._updates.learners)
+        self._state = TrainerState(self._criterion.function, self._updates, self._progress)
+        self.team = self._updates.team
 
     # ---- training and testing ----
 
@@ -120,24 +84,26 @@ class Trainer:
         Raises:
             ValueError: data that does not fit the inputs.
         """
-        extra = {} if outputs is None else _by_output(outputs)
+        extra = {} if outputs is None else wanted(outputs)
+        updates = self._updates
         if isinstance(arguments, dict) and not arguments:
-            updated = self._team is not None and self._train_without_data(self._team, extra, device)
+            updated, minibatch = updates.learn_without_data(partial(self._planner.plan_for, extra, device))
+            if minibatch.samples:
+                self._progress.count(minibatch, updates)
             return updated if outputs is None else (updated, {})
-        plan = self._plan_for(extra, device)
-        if self._team is not None:
-            self._team.begin()
-        run = plan.program.start(feeds_for(plan.program, arguments, self._function))
+        plan = self._planner.plan_for(extra, device)
+        updates.begin()
+        run = plan.start(arguments)
         try:
             with run.guard():
                 run.forward()
-                minibatch = plan.sums(run, _ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end))
-                updated = plan.learn(run, minibatch) if self._team is None else self._team.learn(run, minibatch)
-                values = {wanted: _host(run, variable) for wanted, variable in extra.items()} if extra else {}
+                minibatch = plan.sums(run, arguments, is_sweep_end)
+                updated = updates.learn(plan, run, minibatch)
+                values = values_of(run, extra) if extra else {}
                 run.finish()
         finally:
             run.close()
-        self._report(minibatch)
+        self._progress.count(minibatch, updates)
         return updated if outputs is None else (updated, values)
 
     def test_minibatch(self, arguments: Any, device: Any = None) -> float:
@@ -146,7 +112,7 @@ class Trainer:
         Raises:
             ValueError: the criterion has no metric.
         """
-        self._known_metric()
+        self._criterion.require_metric()
         return self.measure_minibatch(arguments, device)[0]
 
     def measure_minibatch(self, arguments: Any, device: Any = None, transport: Transport | None = None) -> tuple[float, int]:
@@ -156,9 +122,8 @@ class Trainer:
             arguments, device: as for :meth:`test_minibatch`; with a *transport*, ``{}`` stands for no samples.
             transport: what connects this worker with others over whose samples to average, too.
         """
-        average, samples = measure(self._function, self._loss if self._metric is None else self._metric, arguments, device, transport)
-        for writer in self._writers:
-            writer.update_test(samples, average * samples)
+        average, samples = self._criterion.measure(arguments, device, transport)
+        self._progress.count_test(average, samples)
         return average, samples
 
     def summarize_training_progress(self) -> None:
@@ -167,37 +132,27 @@ class Trainer:
 
     def take_training_summary(self) -> Callable[[], None]:
         """Have the progress writers start anew, and return what has them write the summary of training until now."""
-        summaries = [writer.take_training_summary() for writer in self._writers]
+        return self._progress.take_training_summary()
 
-        def write() -> None:
-            for summary in summaries:
-                summary()
-
-        return write
-
-    def add_progress_writers(self, progress_writers: ProgressWriter | Sequence[ProgressWriter]) -> None:
+    def add_progress_writers(self, progress_writers: Writers) -> None:
         """Have further progress writers told of what comes.
 
         Raises:
             TypeError: something is no progress writer.
         """
-        self._writers.extend(writers_of(progress_writers))
+        self._progress.add(progress_writers)
 
-    def remove_progress_writers(self, progress_writers: ProgressWriter | Sequence[ProgressWriter]) -> None:
+    def remove_progress_writers(self, progress_writers: Writers) -> None:
         """Have progress writers told no more.
 
         Raises:
             ValueError: one is not among those of the trainer.
         """
-        for writer in writers_of(progress_writers):
-            if writer not in self._writers:
-                raise ValueError(f"remove_progress_writers: {writer!r:.80} is none of this trainer's progress writers")
-            self._writers.remove(writer)
+        self._progress.remove(progress_writers)
 
     def summarize_test_progress(self) -> None:
         """Have the progress writers sum up tests since the last summary."""
-        for writer in self._writers:
-            writer.summarize_test()
+        self._progress.summarize_test()
 
     # ---- checkpoints ----
 
@@ -219,22 +174,7 @@ class Trainer:
             TypeError: *external_state* holds something else.
             OSError: a file cannot be written.
         """
-        team, external = self._team, {} if external_state is None else external_state
-        require_plain(external, "external_state")
-        if team is not None:
-            team.synchronize()
-        own = {"operators": operator_states(self._saved), "external": external}
-        state = {
-            "samples": self._seen,
-            "learners": [learner.create_checkpoint() for learner in self._learners],
-            "seeds": random.create_checkpoint(),
-            "progress": [writer.create_checkpoint() for writer in self._writers],
-            "workers": [own] if team is None else team.gather_states(own),
-        }
-        if team is None:
-            write_checkpoint(filename, self._saved, state)
-        else:
-            team.on_main_worker(lambda: write_checkpoint(filename, self._saved, state))
+        self._state.save(filename, {} if external_state is None else external_state)
 
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
@@ -265,81 +205,33 @@ class Trainer:
         Raises:
             RuntimeError, ValueError: as :meth:`restore_from_checkpoint`.
         """
-        model, state = read_checkpoint(filename)
-        where = f"{os.fsdecode(filename)}.ckp"
-        require_parts(state, where, samples=int, learners=list, seeds=dict, progress=list, workers=list)
-        learners, workers, progress = state["learners"], state["workers"], state["progress"]
-        if not workers:
-            raise DamagedFile(f"{where}: expected the state of one worker at least in it, got none")
-        for index, worker in enumerate(workers):
-            with part_of(where, f"workers[{index}]"):
-                require_parts(worker, "a worker", operators=list, external=dict)
-        if len(learners) != len(self._learners):
-            raise RuntimeError(f"{filename}: checkpoint of {len(learners)} learners given to a trainer with {len(self._learners)}")
-        values = holders_of_both(self._saved, Function.load(model), os.fsdecode(filename))
-        rank, size = (0, 1) if self._team is None else (self._team.transport.rank, self._team.transport.size)
-        own = workers[rank if rank < len(workers) else 0]
-        for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
-            with part_of(where, f"learners[{index}]"):
-                learner.check_checkpoint(saved)
-        if self._team is not None:
-            with part_of(where, "strategies"):
-                self._team.check_learners(learners, workers)
-        with part_of(where, "seeds"):
-            random.check_checkpoint(state["seeds"])
-        with part_of(where, "operators"):
-            check_operator_states(self._saved, own["operators"])
-        if len(progress) == len(self._writers):
-            for index, (writer, saved) in enumerate(zip(self._writers, progress, strict=True)):
-                with part_of(where, f"progress[{index}]"):
-                    writer.check_checkpoint(saved)
-        external: dict[str, Any] = own["external"]
-        if len(workers) != size:
-            external = handed_over(external, [worker["external"] for worker in workers], Share(size, rank))
-
-        def take_over() -> None:
-            if self._team is not None:
-                self._team.restore_learners(learners, workers)
-            else:
-                for learner, saved in zip(self._learners, learners, strict=True):
-                    learner.restore_from_checkpoint(saved)
-            for mine, stored in values:
-                mine.value = stored.value
-            random.restore_from_checkpoint(state["seeds"])
-            if rank < len(workers):
-                restore_operator_states(self._saved, own["operators"])
-            self._seen, self._last = state["samples"], None
-            if len(progress) == len(self._writers):
-                for writer, saved in zip(self._writers, progress, strict=True):
-                    writer.restore_from_checkpoint(saved)
-
-        return external, take_over
+        return self._state.checked(filename)
 
     def print_node_timing(self) -> None:
         """Print how long operators have taken on average since :func:`cntk.debugging.set_node_timing` was switched on."""
-        print(timing_of(self._function), end="")
+        print(timing_of(self._criterion.function), end="")
 
     # ---- what it knows ----
 
     @property
-    def model(self) -> Function | Variable | None:
+    def model(self) -> Model:
         """The model given at construction."""
-        return self._model
+        return self._criterion.model
 
     @property
     def loss_function(self) -> Function:
         """The loss."""
-        return function_of(self._loss)
+        return function_of(self._criterion.loss)
 
     @property
     def evaluation_function(self) -> Function | None:
         """The metric, or None."""
-        return None if self._metric is None else function_of(self._metric)
+        return None if self._criterion.metric is None else function_of(self._criterion.metric)
 
     @property
-    def parameter_learners(self) -> tuple[Learner, ...]:
+    def parameter_learners(self) -> tuple[LearnerInterface, ...]:
         """The learners."""
-        return tuple(self._learners)
+        return tuple(self._updates.learners)
 
     @property
     def previous_minibatch_loss_average(self) -> float:
@@ -348,7 +240,7 @@ class Trainer:
         Raises:
             RuntimeError: there was none.
         """
-        samples, loss, _ = self._previous()
+        samples, loss, _ = self._progress.previous()
         return loss / samples
 
     @property
@@ -359,199 +251,24 @@ class Trainer:
             RuntimeError: there was no minibatch.
             ValueError: there is no metric.
         """
-        samples, _, metric = self._previous()
-        self._known_metric()
+        samples, _, metric = self._progress.previous()
+        self._criterion.require_metric()
         return metric / samples
 
     @property
     def previous_minibatch_sample_count(self) -> int:
         """Samples of the last minibatch, as the loss counts them; 0 before the first."""
-        return 0 if self._last is None else self._last[0]
+        return 0 if self._progress.last is None else self._progress.last[0]
 
     @property
     def previous_minibatch_ended_sweep(self) -> bool:
         """Whether a pass over the data ended in the last minibatch, on any worker."""
-        return self._ended_sweep
-
-    @property
-    def team(self) -> Team | None:
-        """What connects the workers of distributed learners; None with others."""
-        return self._team
+        return self._progress.ended_sweep
 
     @property
     def total_number_of_samples_seen(self) -> int:
         """Samples trained on so far, those included that the first learner had seen before it came to this trainer."""
-        return self._seen
-
-    # ---- inside ----
-
-    def _plan_for(self, extra: Mapping[Any, Variable], device: Any) -> TrainingPlan:
-        """How to train and have the values of further variables; kept for as long as the same are asked for."""
-        asked = None if extra else (use_default_device() if device is None else device, switches())
-        if self._plan is None or asked is None or asked != self._plan_asked:
-            program = program_for(self._function, (*self._roots, *extra.values()), device, self._wrt, self._gradient_roots, training=True)
-            if self._plan is None or self._plan.program is not program:
-                self._plan = TrainingPlan(program, self._loss, self._metric, self._learners)
-            self._plan_asked = asked
-        return self._plan
-
-    def _train_without_data(self, team: Team, extra: Mapping[Any, Variable], device: Any) -> bool:
-        """Take part in a minibatch of the other workers; whether there was one."""
-        minibatch = Minibatch(0, 0.0, 0.0)
-        team.begin()
-        updated = team.learn_from_others(self._plan_for(extra, device).program, minibatch)
-        if minibatch.samples:
-            self._report(minibatch)
-        return updated
-
-    def _report(self, minibatch: Minibatch) -> None:
-        self._seen += minibatch.samples
-        self._ended_sweep = minibatch.ends_sweep
-        self._last = minibatch.own if self._team is not None and self._team.averages_models else minibatch.sums
-        for learner in self._learners:
-            if learner.announcements:
-                for name, value in learner.announcements.items():
-                    for writer in self._writers:
-                        writer.write(name, value)
-                learner.announcements.clear()
-        for writer in self._writers:
-            writer.update_training(*minibatch.sums)
-        if self._team is not None and (synchronized := self._team.take_synchronization(minibatch))[0]:
-            for writer in self._writers:
-                writer.update_distributed(*synchronized)
-
-    def _previous(self) -> tuple[int, float, float]:
-        if self._last is None or not self._last[0]:
-            raise RuntimeError("Trainer: no minibatch has been trained yet, or this worker had no samples in the last one")
-        return self._last
-
-    def _known_metric(self) -> Variable:
-        if self._metric is None:
-            raise ValueError("Trainer: the criterion has no metric; give it a second output, such as classification_error")
-        return self._metric
-
-
-def measure(
-    function: Function, metric: Variable, arguments: Any, device: Any = None, transport: Transport | None = None
-) -> tuple[float, int]:
-    """Average of *metric* over a minibatch, and the number of samples it is the average of.
-
-    Args:
-        arguments: the data; with a *transport*, ``{}`` for none.
-        transport: what connects this worker with others that measure, too, and whose samples count.
-    """
-    is_empty = transport is not None and isinstance(arguments, dict) and not arguments
-    total, samples = (0.0, 0) if is_empty else _sum_of(function, metric, arguments, device)
-    if transport is not None:
-        sums = np.array([total, samples], np.float64)
-        transport.sum(sums, "sums of a test")
-        total, samples = float(sums[0]), int(sums[1])
-    return total / samples if samples else 0.0, samples
-
-
-def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -> tuple[float, int]:
-    program = program_for(function, [metric], device)
-    run = program.start(feeds_for(program, arguments, function))
-    try:
-        with run.guard():
-            run.forward()
-        return float(run.value(metric).sum(dtype=computing_type(metric.dtype))), run.count(metric)
-    finally:
-        run.close()
-
-
-def timing_of(function: Function) -> str:
-    """What :func:`cntk.debugging.set_node_timing` has measured of a function's nodes, a line for each."""
-    nodes = depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)
-    return node_timing({node.uid for node in nodes})
-
-
-def function_of(variable: Variable) -> Function:
-    """The function whose only output is *variable*."""
-    if isinstance(variable, Output) and len(variable.owner.outputs) == 1:
-        return as_composite(variable.owner)
-    return combine([variable])
-
-
-def _by_output(outputs: Any) -> dict[Any, Variable]:
-    """Variables by the function or variable that stands for them; the outputs of a function with several stand for themselves."""
-    listed = [outputs] if isinstance(outputs, (Function, Variable)) else list(outputs)
-    found: dict[Any, Variable] = {}
-    for item in listed:
-        variables = as_outputs(item)
-        found.update({item: variables[0]} if len(variables) == 1 else {variable: variable for variable in variables})
-    return found
-
-
-def _host(run: Run, variable: Variable) -> Any:
-    return unfeed(run.binding.backend.to_numpy(run.value(variable)), variable.dynamic_axes, run.layout(variable))
-
-
-def _ends_sweep(arguments: Any) -> bool:
-    """Whether data of a minibatch source says that a sweep ends in it."""
-    for data in arguments.values() if isinstance(arguments, dict) else (arguments,):
-        if isinstance(data, MinibatchData) and data.end_of_sweep:
-            return True
-    return False
-
-
-def _parts_of(criterion: Any) -> tuple[Variable, Variable | None]:
-    """Loss and metric of a criterion; a metric of None is none."""
-    given = list(criterion) if isinstance(criterion, (tuple, list)) else [criterion]
-    if len(given) == 2 and given[1] is None:
-        given.pop()
-    parts = as_outputs(given, "Trainer: a criterion consists of functions")
-    if not 1 <= len(parts) <= 2:
-        raise ValueError(f"Trainer: the criterion must have a loss and at most one metric, got {len(parts)} outputs")
-    return parts[0], parts[1] if len(parts) == 2 else None
-
-
-def writers_of(given: Any) -> list[ProgressWriter]:
-    """Progress writers as a list, of one, several or None.
-
-    Raises:
-        TypeError: one is something else.
-    """
-    writers = as_list(given)
-    for writer in writers:
-        if not isinstance(writer, ProgressWriter):
-            raise TypeError(f"progress_writers: expected progress writers, got {type(writer).__name__} {writer!r:.80}")
-        if not hasattr(writer, "_training"):
-            raise TypeError(f"progress_writers: {type(writer).__name__}.__init__ must call super().__init__(freq, ...)")
-    return writers
-
-
-def as_list(items: Any) -> list[Any]:
-    """A list of what is given as None, one item or several."""
-    if items is None:
-        return []
-    return list(items) if isinstance(items, (list, tuple)) else [items]
-
-
-def _tell_of_others(learnt: Sequence[Parameter], loss: Variable) -> None:
-    """Tell of parameters without a learner, which may have been forgotten."""
-    known = set(learnt)
-    left = [parameter.name or parameter.uid for parameter in combine([loss]).parameters if parameter not in known]
-    if left:
-        logger.warning("Trainer: %d parameters of the loss belong to no learner and stay as they are: %s", len(left), ", ".join(left))
-
-
-def _check_learners(learners: Sequence[Learner], loss: Variable) -> list[Parameter]:
-    """The learners' parameters, each once and part of the loss."""
-    if not learners:
-        raise ValueError("Trainer: at least one learner is needed")
-    known = set(combine([loss]).parameters)
-    owned: dict[Parameter, None] = {}
-    for learner in learners:
-        if not isinstance(learner, (Learner, DistributedLearner)):
-            raise TypeError(f"Trainer: expected learners, made by cntk.sgd(...) or the like, got {type(learner).__name__} {learner!r:.80}")
-        for parameter in learner.updated_parameters:
-            if parameter not in known:
-                raise ValueError(f"Trainer: {parameter!r} of a learner is not a parameter of the loss")
-            if parameter in owned:
-                raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
-            owned[parameter] = None
-    return list(owned)
+        return self._progress.seen
 
 
 __all__ = ["Trainer"]

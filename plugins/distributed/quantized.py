@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.distributed import Minibatch, Strategy, Transport
+from ...core.distributed import Strategy, Transport
+from ...core.minibatch import Minibatch
 from ...core.sparse import RowSparse
 from .quantizer import BITS, Quantizer
 from .states import require_arrays

@@ -9,7 +9,15 @@ from types import FrameType
 
 from ...core.source import is_ours
 
-INNER = ("cntk.core", "cntk.plugins", "cntk.train.team", "cntk.train.agreement")
+INNER = (
+    "cntk.core",
+    "cntk.plugins",
+    "cntk.train.agreement",
+    "cntk.train.criterion",
+    "cntk.train.state",
+    "cntk.train.team",
+    "cntk.train.updates",
+)
 """Modules whose functions programs do not call."""
 
 

@@ -481,7 +481,7 @@ def test_a_state_that_is_none_changes_nothing(monkeypatch: pytest.MonkeyPatch, p
     for place in places(state):
         for other in (KeyError, "text", [], -1.5):
             monkeypatch.setattr(
-                "cntk.train.trainer.read_checkpoint", lambda name, other=other, place=place: (model, changed(state, place, other))
+                "cntk.train.state.read_checkpoint", lambda name, other=other, place=place: (model, changed(state, place, other))
             )
             try:
                 trainer.trainer.checked_checkpoint(path)

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 import cntk as C
 from cntk.core import profiling
-from cntk.core.distributed import Minibatch, Strategy, is_launched, launched_rank, launched_size
+from cntk.core.distributed import Strategy, is_launched, launched_rank, launched_size, sum_over_workers
 from cntk.core.environment import number_in, switch_in, whole_in
+from cntk.core.minibatch import Minibatch
 from cntk.core.sparse import RowSparse
 from cntk.plugins.distributed.bits import column_size, pack, unpack
 from cntk.plugins.distributed.block_momentum import BlockMomentum
@@ -48,7 +49,7 @@ def updates(strategy: type, gradients: list[list[Any]], learner: Any = per_sampl
         found = []
         for gradient in gradients[transport.rank]:
             minibatch = Minibatch(samples, 0.0, 0.0)
-            minibatch.sum_over(transport)
+            sum_over_workers(transport, minibatch)
             made.update([np.array(gradient, np.float32)], minibatch)
             found.append(weights.value.copy())
         return found
@@ -483,7 +484,7 @@ def test_all_parameters_start_from_those_of_the_main_worker_before_the_first_gra
 def test_a_digest_is_the_same_on_all_workers_or_not() -> None:
     def work(transport: Any) -> list[bool]:
         digests = [(7, 7), (0, 2**32 - 1), (2**32 - 1, 2**32 - 2), (5 << 16, 6 << 16), (2**32 - 1, 2**32 - 1)]
-        return [Minibatch(1, 0.0, 0.0).sum_over(transport, digest[transport.rank == 3]) for digest in digests]
+        return [sum_over_workers(transport, Minibatch(1, 0.0, 0.0), digest[transport.rank == 3]) for digest in digests]
 
     assert run_workers(5, work) == [[True, False, False, False, True]] * 5
 
@@ -514,7 +515,7 @@ def test_all_workers_are_told_why_the_main_worker_could_not_save(
     def fail(*_: Any) -> None:
         raise failure
 
-    monkeypatch.setattr("cntk.train.trainer.write_checkpoint", fail)
+    monkeypatch.setattr("cntk.train.state.write_checkpoint", fail)
 
     def work(transport: Any) -> Exception:
         trainer = linear(transport)

@@ -25,8 +25,8 @@ from cntk.core.native import native_user_function, register_native_user_function
 from cntk.core.python_function import BlockFunction
 from cntk.core.value import NDArrayView
 from cntk.core.variable import Constant, Parameter, Variable
+from cntk.debugging.profiler import timing_of
 from cntk.plugins.formats import wire
-from cntk.train.trainer import timing_of
 
 _CLONE_METHODS = (CloneMethod.share, CloneMethod.clone, CloneMethod.freeze)
 

@@ -18,7 +18,7 @@ from cntk.train import Communicator, DistributedLearner, Trainer
 
 def progress_writers(self: Any) -> list[Any]:
     """The progress writers."""
-    return list(self._writers)
+    return list(self._progress.writers)
 
 
 class _EvaluatorMembers:

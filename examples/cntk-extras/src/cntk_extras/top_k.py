@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.distributed import Minibatch, Strategy, Transport
+from cntk.core.distributed import Strategy, Transport
+from cntk.core.minibatch import Minibatch
 from cntk.core.sparse import RowSparse
 
 

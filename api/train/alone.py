@@ -1,0 +1,62 @@
+"""Learning in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cntk.core.minibatch import Minibatch
+from cntk.core.workspace import Run
+from cntk.learners import Learner
+from cntk.train.plan import TrainingPlan
+from cntk.train.update_strategy import UpdateStrategy
+
+
+class Alone(UpdateStrategy):
+    """Learners that see the samples of this process and no others.
+
+    Args:
+        learners: the learners, none of them distributed.
+    """
+
+    def __init__(self, learners: Sequence[Learner]) -> None:
+        self._learners = list(learners)
+
+    @property
+    def learners(self) -> Sequence[Learner]:
+        return self._learners
+
+    def begin(self) -> None:
+        """There is nobody to agree with."""
+
+    def learn(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
+        run.backward()
+        updated = False
+        for learner, gradients in zip(self._learners, plan.gradients(run), strict=True):
+            updated = learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep) or updated
+        return updated
+
+    def learn_without_data(self, plan: Callable[[], TrainingPlan]) -> tuple[bool, Minibatch]:
+        return False, Minibatch(0, 0.0, 0.0)
+
+    def learnt_from(self, minibatch: Minibatch) -> tuple[int, float, float]:
+        return minibatch.own
+
+    def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
+        return 0, 0.0
+
+    def synchronize(self) -> None:
+        """There is one model."""
+
+    def gather_states(self, state: Mapping[str, Any]) -> list[Any]:
+        return [state]
+
+    def on_main_worker(self, write: Callable[[], None]) -> None:
+        write()
+
+    def check_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
+        """Learners keep nothing beside their states."""
+
+    def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
+        for learner, saved in zip(self._learners, learners, strict=True):
+            learner.restore_from_checkpoint(saved)

@@ -1,0 +1,25 @@
+"""Sums over a minibatch, of training and of tests."""
+
+from __future__ import annotations
+
+from cntk.core.dtypes import computing_type
+from cntk.core.program import Program
+from cntk.core.variable import Variable
+from cntk.core.workspace import Run
+
+
+class Total:
+    """Adds up the values of a root of a program.
+
+    Args:
+        program: computes it.
+        root: the root.
+    """
+
+    def __init__(self, program: Program, root: Variable) -> None:
+        self._slot, self._dtype = program.root_slots[root], computing_type(root.dtype)
+        self._add_up = program.backend.xp.add.reduce
+
+    def of(self, run: Run) -> float:
+        """The sum over the minibatch of a run."""
+        return float(self._add_up(run.binding.arrays[self._slot], None, self._dtype))

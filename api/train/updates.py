@@ -1,0 +1,64 @@
+"""What a trainer's learners update, and how."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from cntk.core.block import combine
+from cntk.core.variable import Parameter, Variable
+from cntk.learners import Learner
+from cntk.learners.interface import LearnerInterface
+from cntk.train.alone import Alone
+from cntk.train.distributed import DistributedLearner
+from cntk.train.lists import as_list
+from cntk.train.team import Team
+from cntk.train.update_strategy import UpdateStrategy
+
+logger = logging.getLogger("cntk.train")
+
+
+def updates_by(given: Any, loss: Variable) -> UpdateStrategy:
+    """How a learner, or several, update parameters: in this process alone, or together with other workers where they are distributed.
+
+    Raises:
+        ValueError: there is no learner, one has a parameter that the loss does not contain or that another has, some are distributed and
+            some are not, or the workers differ in what they train.
+        TypeError: a learner is something else.
+    """
+    learners = as_list(given)
+    _tell_of_others(_checked(learners, loss), loss)
+    distributed = [learner for learner in learners if isinstance(learner, DistributedLearner)]
+    if distributed and len(distributed) < len(learners):
+        raise ValueError(
+            "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
+            "such as by data_parallel_distributed_learner"
+        )
+    return Team(distributed, loss) if distributed else Alone(learners)
+
+
+def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Parameter]:
+    """The learners' parameters, each once and part of the loss."""
+    if not learners:
+        raise ValueError("Trainer: at least one learner is needed")
+    known = set(combine([loss]).parameters)
+    owned: dict[Parameter, None] = {}
+    for learner in learners:
+        if not isinstance(learner, (Learner, DistributedLearner)):
+            raise TypeError(f"Trainer: expected learners, made by cntk.sgd(...) or the like, got {type(learner).__name__} {learner!r:.80}")
+        for parameter in learner.updated_parameters:
+            if parameter not in known:
+                raise ValueError(f"Trainer: {parameter!r} of a learner is not a parameter of the loss")
+            if parameter in owned:
+                raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
+            owned[parameter] = None
+    return list(owned)
+
+
+def _tell_of_others(learnt: Sequence[Parameter], loss: Variable) -> None:
+    """Tell of parameters without a learner, which may have been forgotten."""
+    known = set(learnt)
+    left = [parameter.name or parameter.uid for parameter in combine([loss]).parameters if parameter not in known]
+    if left:
+        logger.warning("Trainer: %d parameters of the loss belong to no learner and stay as they are: %s", len(left), ", ".join(left))
