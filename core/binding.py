@@ -6,7 +6,6 @@ A program in stages has a binding for each, as sizes become known; the last one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -30,8 +29,17 @@ if TYPE_CHECKING:
     from .variable import Variable
     from .workspace import Workspace
 
-Step = tuple[Callable[..., None], tuple[Any, ...], "Primitive"]
-"""A call: the method, its arguments, and the function of the graph that it works for."""
+Step = tuple[Callable[..., None], tuple[Any, ...], "Primitive", Op | None, tuple[Any, ...]]
+"""A call: what is called, its arguments, and the function of the graph that it works for; beside, for those who take its time, the operator
+whose work it does, None for copies and the like, and what that works on: the arguments, or what stands for them in a call that has none.
+
+It is a plain tuple: a sweep over a loop makes one a call, and one with named fields takes many times as long to make.
+"""
+
+
+def step_beside(call: Callable[..., None], arguments: tuple[Any, ...], node: Primitive) -> Step:
+    """A step that does no operator's work: a copy, a sum of gradients, a check."""
+    return call, arguments, node, None, arguments
 
 
 class Binding:
@@ -190,7 +198,7 @@ class Binding:
         for instruction in self.program.instructions:
             if hasattr(instruction.op, "finish"):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
-                self.finish_steps.append((instruction.op.finish, arguments, instruction.node))
+                self.finish_steps.append((instruction.op.finish, arguments, instruction.node, instruction.op, arguments))
 
     def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
         """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
@@ -238,12 +246,13 @@ class Binding:
         result = self.result(instruction)
         arguments = self.contexts[instruction], result, *self.operands(instruction)
         if self._is_declined(instruction):
-            yield instruction.op.forward, arguments, instruction.node
+            yield instruction.op.forward, arguments, instruction.node, instruction.op, arguments
+        elif is_repeated and instruction.bind is not None and (bound := self._bound(instruction, arguments)) is not None:
+            yield bound, (), instruction.node, instruction.op, arguments
         else:
-            bound = self._bound(instruction, arguments) if is_repeated and instruction.bind is not None else None
-            yield instruction.forward if bound is None else partial(_call, instruction.op, bound), arguments, instruction.node
+            yield instruction.forward, arguments, instruction.node, instruction.op, arguments
         if self.program.checked:
-            yield _check_for_nan, (self.backend.xp, result), instruction.node
+            yield step_beside(_check_for_nan, (self.backend.xp, result), instruction.node)
 
     def _is_declined(self, instruction: Instruction) -> bool:
         """Whether its kernel leaves the arrays that are bound to the operator's own methods; in loops, other arrays come with each step."""
@@ -295,7 +304,7 @@ class Binding:
         if any(g is not None for g in grads):
             if hasattr(op, "grad_view"):
                 target: Any = grads[0]
-                yield self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape)), instruction.node
+                yield step_beside(self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape)), instruction.node)
             else:
                 kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self.operands(instruction))]
                 result = self.result(instruction) if op.keep_output else None
@@ -303,9 +312,10 @@ class Binding:
                     operands = zip(instruction.inputs, grads, strict=True)
                     grads = [None if g is None else self._aligned(g, slot, instruction) for slot, g in operands]
                 arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
-                yield op.backward if self._is_declined(instruction) else instruction.backward, arguments, instruction.node
+                backward = op.backward if self._is_declined(instruction) else instruction.backward
+                yield backward, arguments, instruction.node, op, arguments
         for total, term in sums:
-            yield add, (self.backend.xp, arrays[total], arrays[term]), instruction.node
+            yield step_beside(add, (self.backend.xp, arrays[total], arrays[term]), instruction.node)
 
     def operands(self, instruction: Instruction) -> list[Any]:
         """The operands' arrays, aligned if the operator wants them so."""
@@ -358,11 +368,6 @@ def _with_loops(steps: Sequence[Step | Sweep]) -> Iterator[Step]:
             yield from step.steps()
         else:
             yield step
-
-
-def _call(op: Op, bound: Callable[[], None], *arguments: Any) -> None:
-    """Call what is bound to its arguments; they and the operator are there for those who look at steps."""
-    bound()
 
 
 def add(xp: Any, total: Any, term: Any) -> None:

@@ -43,8 +43,9 @@ def in_blocks(binding: Binding, chain: Chain, steps: Iterable[Step]) -> Iterator
     rows, calls = _Rows(binding, layout.rows), list(steps)
     for first in range(0, layout.rows, count):
         last = min(first + count, layout.rows)
-        for method, arguments, node in calls:
-            yield method, rows.of(arguments, first, last), node
+        for method, arguments, node, op, _ in calls:
+            cut = rows.of(arguments, first, last)
+            yield method, cut, node, op, cut
 
 
 class _Rows:

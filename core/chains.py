@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import plugins
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from .backend import Backend
     from .binding import Step
     from .context import Context
-    from .op import Op
     from .sizes import Sizes
     from .slots import Instruction, Slot
 
@@ -107,8 +105,8 @@ class Together:
 
     def step(self) -> Step:
         """The call."""
-        node = next(node for _, _, node in self._calls.values())
-        return self, (), node
+        node = next(step[2] for step in self._calls.values())
+        return self, (), node, None, ()
 
     def __call__(self) -> None:
         self._fused.run()
@@ -116,16 +114,9 @@ class Together:
     def single_steps(self) -> Iterator[Step]:
         """The calls one by one, for who takes the time of each; what there is to do counts for the first group of rows."""
         for group in range(self._fused.groups):
-            for number, (_, arguments, node) in self._calls.items():
-                if group == 0:
-                    yield partial(_instead, node.op, self._fused, number), arguments, node
-                else:
-                    yield self._fused.run_one, (number, group), node
-
-
-def _instead(op: Op, fused: Fused, member: int, *arguments: Any) -> None:
-    """Have a fused chain do for its first rows what one of its members does with some arguments."""
-    fused.run_one(member, 0)
+            for number, (_, _, node, _, arguments) in self._calls.items():
+                op, works_on = (node.op, arguments) if group == 0 else (None, ())
+                yield self._fused.run_one, (number, group), node, op, works_on
 
 
 def one_by_one(steps: Iterable[Step]) -> Iterator[Step]:

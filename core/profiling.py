@@ -13,6 +13,7 @@ from .work import Work, work_of
 
 if TYPE_CHECKING:
     from .binding import Step
+    from .op import Op
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -134,14 +135,16 @@ def note_event(name: str, category: str, begin: float, end: float, **details: An
 
 def timed(steps: Iterable[Step], direction: str) -> Iterator[Step]:
     """The same calls, each measured."""
-    for call, arguments, node in steps:
-        yield _measure, (call, arguments, node.uid, direction), node
+    for call, arguments, node, op, works_on in steps:
+        yield _measure, (call, arguments, node.uid, direction, op, works_on), node, op, works_on
 
 
-def _measure(call: Callable[..., None], arguments: tuple[Any, ...], uid: str, direction: str) -> None:
+def _measure(
+    call: Callable[..., None], arguments: tuple[Any, ...], uid: str, direction: str, op: Op | None, works_on: tuple[Any, ...]
+) -> None:
     start = perf_counter()
     call(*arguments)
     stop = perf_counter()
-    work = work_of(call, arguments, direction == BACKWARD)
+    work = work_of(op, works_on, direction == BACKWARD)
     for recorder in recorders:
         recorder.count(uid, direction, start, stop, work)

@@ -8,7 +8,6 @@ their gradient from one product.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,7 +21,6 @@ from .slots import COMPUTED, FOLDED, HELD, ROWS
 
 if TYPE_CHECKING:
     from .binding import Binding, Step
-    from .op import Op
     from .shape import Shape
     from .slots import Instruction, Loop
 
@@ -127,12 +125,13 @@ class Unrolling:
         delays = [instruction for instruction in self.loop.body if instruction.op.steps_back]
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
-            steps.append((delay.op.fill, arguments, delay.node))
+            steps.append((delay.op.fill, arguments, delay.node, None, arguments))
         if self._forward_sweep is None:
             self._forward_sweep = self._new_forward_sweep()
         steps.append(self._forward_sweep)
         for delay in delays:
-            steps.append((delay.op.remember, (binding.contexts[delay], binding.arrays[delay.inputs[0]]), delay.node))
+            remembered = binding.contexts[delay], binding.arrays[delay.inputs[0]]
+            steps.append((delay.op.remember, remembered, delay.node, None, remembered))
 
     def _new_forward_sweep(self) -> Sweep:
         binding, sweep = self.binding, Sweep(self, rising=self.loop.forward)
@@ -149,7 +148,7 @@ class Unrolling:
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
         self.binding, steps = binding, binding.backward_steps
-        steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node) for index in self.loop.zeros)
+        steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node, None, ()) for index in self.loop.zeros)
         if self._backward_sweep is None or not self._is_lasting:
             self._backward_sweep = self._new_backward_sweep()
         steps.append(self._backward_sweep)
@@ -222,12 +221,15 @@ class Unrolling:
         here = slice(self.starts[time], self.starts[time] + count)
         there = slice(self.starts[source], self.starts[source] + count)
         z, x, xp = shift.z, shift.x, self.binding.backend.xp
+        call: Callable[..., None]
+        arguments: tuple[Any, ...]
         if not shift.adds:
-            yield xp.copyto, (z[here], x[there]), shift.instruction.node
+            call, arguments = xp.copyto, (z[here], x[there])
         elif z.shape[1:] == x.shape[1:]:
-            yield xp.add, (z[there], x[here], z[there]), shift.instruction.node
+            call, arguments = xp.add, (z[there], x[here], z[there])
         else:
-            yield _add_sum, (self.binding.contexts[shift.instruction], z[there], x[here]), shift.instruction.node
+            call, arguments = _add_sum, (self.binding.contexts[shift.instruction], z[there], x[here])
+        yield call, arguments, shift.instruction.node, None, arguments
 
 
 def _within(shape: Shape, bound: Shape, has_rows: bool) -> bool:
@@ -268,7 +270,7 @@ class Sweep:
 
     def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
         """Add calls for all rows."""
-        self.calls.extend(Call(method, arguments, instruction) for method, arguments, _ in steps)
+        self.calls.extend(Call(method, arguments, instruction) for method, arguments, *_ in steps)
 
     def close(self, passing: list[Any]) -> None:
         """Settle how calls are made, once all are there."""
@@ -285,7 +287,7 @@ class Sweep:
     def steps(self) -> Iterator[Step]:
         """The calls of each step, one step after another."""
         for fused in self._fused:
-            yield _begin, (fused,), fused.instruction.node
+            yield _begin, (fused,), fused.instruction.node, None, ()
         if self._fused and profiling.recorders:
             yield from self._single_steps()
         elif len(self._fused) == len(self._parts):
@@ -298,7 +300,8 @@ class Sweep:
             pool = self._pool.at(time)
             for part, pick, node in self._parts:
                 if pick is not None:
-                    yield part.method, pick(pool), node  # type: ignore[union-attr]
+                    arguments = pick(pool)
+                    yield part.method, arguments, node, part.instruction.op, arguments  # type: ignore[union-attr]
                 elif isinstance(part, Shift):
                     yield from self.unrolling.shifted(part, time)
                 else:
@@ -314,15 +317,16 @@ class Sweep:
                 if isinstance(call, Shift):
                     steps = self.unrolling.shifted(call, time)
                 else:
-                    steps = iter([(call.method, next(pickers)(objects), call.instruction.node)])
-                for method, arguments, node in steps:
+                    arguments = next(pickers)(objects)
+                    steps = iter([(call.method, arguments, call.instruction.node, call.instruction.op, arguments)])
+                for method, arguments, node, op, works_on in steps:
                     if id(call) in place:
                         fused, number = place[id(call)]
-                        method = partial(_instead, node.op, fused, number, (self.unrolling.offsets, time, time + 1, self.rising))
-                    yield method, arguments, node
+                        method, arguments = fused.run_one, (number, self.unrolling.offsets, time, time + 1, self.rising)
+                    yield method, arguments, node, op, works_on
 
     def _fused_step(self, fused: Fused, begin: int, end: int) -> Step:
-        return fused.run, (self.unrolling.offsets, begin, end, self.rising), fused.instruction.node
+        return fused.run, (self.unrolling.offsets, begin, end, self.rising), fused.instruction.node, None, ()
 
     def _times(self) -> Iterable[int]:
         times = range(len(self.unrolling.alive))
@@ -345,11 +349,6 @@ class Sweep:
 
 def _begin(fused: Fused) -> None:
     fused.begin()
-
-
-def _instead(op: Op, fused: Fused, number: int, steps: tuple[Any, int, int, bool], *arguments: Any) -> None:
-    """Have a fused call do what one of its calls does with some arguments."""
-    fused.run_one(number, *steps)
 
 
 class Pool:

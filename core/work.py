@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from .context import Context
@@ -27,14 +25,13 @@ class Work(NamedTuple):
     dtype: Any = None
 
 
-def work_of(call: Callable[..., None], arguments: tuple[Any, ...], backward: bool) -> Work:
-    """The work of a call, once it is done.
+def work_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Work:
+    """The work of an operator on these arguments, or of a call that is no operator's, once it is done.
 
     An operator without a method ``flop`` counts as moving data only, as do copies and sums of gradients that are no operator's.  A backward
     step takes the operations of the forward step for each of its gradients.
     """
-    op = call.args[0] if isinstance(call, partial) else getattr(call, "__self__", None)
-    if not isinstance(op, Op) or not hasattr(op, "flop") or not isinstance(arguments[0], Context):
+    if op is None or not hasattr(op, "flop") or not isinstance(arguments[0], Context):
         return Work(0, _nbytes(arguments))
     context, result, *operands = arguments
     if not backward:

@@ -44,10 +44,10 @@ def bound(f: Any, x: Any, training: bool = False) -> Any:
 def test_a_chain_runs_block_after_block() -> None:
     x = C.input_variable(3)
     steps = bound(chain(x), x).forward_steps
-    names = [node.op_name for _, _, node in steps]
+    names = [node.op_name for _, _, node, _, _ in steps]
     assert len(names) == 6 * 4
     assert names[:6] == names[6:12]
-    assert [len(arguments[1]) for _, arguments, _ in steps[::6]] == [2, 2, 2, 1]
+    assert [len(arguments[1]) for _, arguments, *_ in steps[::6]] == [2, 2, 2, 1]
 
 
 def test_results_and_gradients_are_those_of_whole_arrays() -> None:
