@@ -157,9 +157,11 @@ class Run:
             on_final: whom to tell the gradients of variables, which may be overwritten then, as soon as nothing more needs them.
         """
         binding, slot_of = self.binding, self.program.seed_slots
-        given = None if seeds is None else {slot_of[root]: seed for root, seed in seeds.items() if root in slot_of}
         for slot in slot_of.values():
-            binding.arrays[slot][...] = 1 if given is None else given.get(slot, 0)
+            binding.arrays[slot].fill(1 if seeds is None else 0)
+        for root, seed in (seeds or {}).items():
+            if root in slot_of:
+                binding.arrays[slot_of[root]][...] = seed
         if not on_final:
             binding.run(binding.backward_steps, profiling.BACKWARD)
             return

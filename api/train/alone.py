@@ -20,11 +20,7 @@ class Alone(UpdateStrategy):
     """
 
     def __init__(self, learners: Sequence[Learner]) -> None:
-        self._learners = list(learners)
-
-    @property
-    def learners(self) -> Sequence[Learner]:
-        return self._learners
+        self.learners: Sequence[Learner] = list(learners)
 
     def begin(self) -> None:
         """There is nobody to agree with."""
@@ -32,18 +28,12 @@ class Alone(UpdateStrategy):
     def learn(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
         run.backward()
         updated = False
-        for learner, gradients in zip(self._learners, plan.gradients(run), strict=True):
+        for learner, gradients in zip(self.learners, plan.gradients(run), strict=True):
             updated = learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep) or updated
         return updated
 
     def learn_without_data(self, plan: Callable[[], TrainingPlan]) -> tuple[bool, Minibatch]:
         return False, Minibatch(0, 0.0, 0.0)
-
-    def learnt_from(self, minibatch: Minibatch) -> tuple[int, float, float]:
-        return minibatch.own
-
-    def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
-        return 0, 0.0
 
     def synchronize(self) -> None:
         """There is one model."""
@@ -58,5 +48,5 @@ class Alone(UpdateStrategy):
         """Learners keep nothing beside their states."""
 
     def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
-        for learner, saved in zip(self._learners, learners, strict=True):
+        for learner, saved in zip(self.learners, learners, strict=True):
             learner.restore_from_checkpoint(saved)

@@ -40,6 +40,7 @@ def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -
     try:
         with run.guard():
             run.forward()
-        return Total(program, metric).of(run), run.count(metric)
+        total = Total(program, metric)
+        return total.of(run), total.samples(run)
     finally:
         run.close()

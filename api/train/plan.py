@@ -35,9 +35,9 @@ class TrainingPlan:
 
     def __init__(self, program: Program, criterion: Criterion, learners: Sequence[LearnerInterface]) -> None:
         self.program = program
-        self._function, self._loss = criterion.function, criterion.loss
-        self._total_loss = Total(program, criterion.loss)
-        self._total_metric = None if criterion.metric is None else Total(program, criterion.metric)
+        self._function = criterion.function
+        self._loss = Total(program, criterion.loss)
+        self._metric = None if criterion.metric is None else Total(program, criterion.metric)
         self._parameters = [learner.updated_parameters for learner in learners]
         self._gradient_slots = [[program.gradient_slots[parameter] for parameter in own] for own in self._parameters]
 
@@ -48,8 +48,8 @@ class TrainingPlan:
     def sums(self, run: Run, arguments: Any, is_sweep_end: bool | None) -> Minibatch:
         """Loss and metric summed over the minibatch; samples are those of the loss."""
         ends = ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end)
-        metric = 0.0 if self._total_metric is None else self._total_metric.of(run)
-        return Minibatch(run.count(self._loss), self._total_loss.of(run), metric, ends)
+        metric = 0.0 if self._metric is None else self._metric.of(run)
+        return Minibatch(self._loss.samples(run), self._loss.of(run), metric, ends)
 
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""

@@ -41,7 +41,8 @@ class Progress:
         """Count a minibatch that has been trained on, and tell of it, and of what has changed with it."""
         self.seen += minibatch.samples
         self.ended_sweep = minibatch.ends_sweep
-        self.last = updates.learnt_from(minibatch)
+        sums = minibatch.sums
+        self.last = minibatch.own if updates.averages_models else sums
         for learner in updates.learners:
             if learner.announcements:
                 for name, value in learner.announcements.items():
@@ -49,11 +50,10 @@ class Progress:
                         writer.write(name, value)
                 learner.announcements.clear()
         for writer in self.writers:
-            writer.update_training(*minibatch.sums)
-        samples, metric = updates.take_synchronization(minibatch)
-        if samples:
+            writer.update_training(*sums)
+        if updates.averages_models and (synchronized := updates.take_synchronization(minibatch))[0]:
             for writer in self.writers:
-                writer.update_distributed(samples, metric)
+                writer.update_distributed(*synchronized)
 
     def previous(self) -> tuple[int, float, float]:
         """Samples, loss and metric of the last minibatch.

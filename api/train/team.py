@@ -35,9 +35,10 @@ class Team(UpdateStrategy):
     """
 
     def __init__(self, learners: Sequence[DistributedLearner], loss: Variable) -> None:
-        self._learners, self._loss = list(learners), loss
+        self.learners: Sequence[DistributedLearner] = list(learners)
+        self._loss = loss
         self.transport = learners[0].strategy.transport
-        self._averages_models = any(learner.strategy.averages_models for learner in learners)
+        self.averages_models = any(learner.strategy.averages_models for learner in learners)
         self._metric = 0.0
         self._to_begin = list(learners)
         self._number = -1
@@ -53,13 +54,9 @@ class Team(UpdateStrategy):
         return self.transport.rank, self.transport.size
 
     @property
-    def learners(self) -> Sequence[DistributedLearner]:
-        return self._learners
-
-    @property
     def is_distributed(self) -> bool:
         """Whether workers have samples of their own by now."""
-        return any(learner.is_distributed for learner in self._learners)
+        return any(learner.is_distributed for learner in self.learners)
 
     @property
     def partition(self) -> tuple[int, int]:
@@ -70,7 +67,7 @@ class Team(UpdateStrategy):
         """Called before each minibatch: before the first that the workers learn from together all start from the main worker's values."""
         if self._to_begin and self.is_distributed:
             self._compare()
-            hand_out(self.transport, self._without_learner() if len(self._to_begin) == len(self._learners) else ())
+            hand_out(self.transport, self._without_learner() if len(self._to_begin) == len(self.learners) else ())
             for learner in [learner for learner in self._to_begin if learner.is_distributed]:
                 learner.begin()
                 self._to_begin.remove(learner)
@@ -87,12 +84,9 @@ class Team(UpdateStrategy):
         self._share(minibatch)
         return bool(minibatch.samples) and self._update(made.zero_gradients(), minibatch), minibatch
 
-    def learnt_from(self, minibatch: Minibatch) -> tuple[int, float, float]:
-        return minibatch.own if self._averages_models else minibatch.sums
-
     def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
         self._metric += minibatch.metric
-        samples = max(learner.strategy.take_synchronized() for learner in self._learners)
+        samples = max(learner.strategy.take_synchronized() for learner in self.learners)
         metric = self._metric
         if samples:
             self._metric = 0.0
@@ -104,10 +98,10 @@ class Team(UpdateStrategy):
         Raises:
             ValueError: they are not, because a program has set values on some workers only; it is raised on all.
         """
-        for learner in self._learners:
+        for learner in self.learners:
             learner.synchronize()
         if not self._to_begin:
-            agree_on_values(self.transport, [parameter for learner in self._learners for parameter in learner.updated_parameters])
+            agree_on_values(self.transport, [parameter for learner in self.learners for parameter in learner.updated_parameters])
 
     def agree(self, settings: Mapping[str, Any]) -> None:
         """Compare settings with the other workers, who all call this.
@@ -152,7 +146,7 @@ class Team(UpdateStrategy):
 
     def gather_states(self, state: Mapping[str, Any]) -> list[Any]:
         """The workers' states, together with what their strategies keep, on the main worker; elsewhere nothing."""
-        own = {**state, "strategies": [learner.strategy.create_own_checkpoint() for learner in self._learners]}
+        own = {**state, "strategies": [learner.strategy.create_own_checkpoint() for learner in self.learners]}
         nothing = np.zeros(0, np.uint8)
         pieces = [nothing] * self.transport.size
         pieces[0] = np.frombuffer(to_bytes(own), np.uint8)
@@ -165,12 +159,12 @@ class Team(UpdateStrategy):
         Raises:
             RuntimeError, KeyError, TypeError, ValueError: something is wrong with them, or missing.
         """
-        for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
+        for index, (learner, saved) in enumerate(zip(self.learners, learners, strict=True)):
             learner.strategy.check_checkpoint(saved["strategy"], [worker["strategies"][index] for worker in workers])
 
     def restore_learners(self, learners: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]]) -> None:
         """Have the learners go on from their states, and those of the strategies of all workers then."""
-        for index, (learner, saved) in enumerate(zip(self._learners, learners, strict=True)):
+        for index, (learner, saved) in enumerate(zip(self.learners, learners, strict=True)):
             learner.restore_from_checkpoint(saved, [worker["strategies"][index] for worker in workers])
 
     def _share(self, minibatch: Minibatch) -> None:
@@ -180,21 +174,21 @@ class Team(UpdateStrategy):
     def _digest(self) -> int:
         """What stands for how far the learners have come, and of which trainer."""
         digest = self._number
-        for learner in self._learners:
+        for learner in self.learners:
             digest = learner.digest(digest)
         return digest
 
     def _compare(self) -> None:
         if self.transport.size > 1:
-            self.agree({"trainer": f"number {self._number}", **description(self._learners, self._loss)})
+            self.agree({"trainer": f"number {self._number}", **description(self.learners, self._loss)})
 
     def _without_learner(self) -> list[Parameter]:
-        learnt = {parameter for learner in self._learners for parameter in learner.updated_parameters}
+        learnt = {parameter for learner in self.learners for parameter in learner.updated_parameters}
         return [parameter for parameter in combine([self._loss]).parameters if parameter not in learnt]
 
     def _update(self, gradients: Sequence[Sequence[Any]], minibatch: Minibatch) -> bool:
         updated = False
-        for learner, own in zip(self._learners, gradients, strict=True):
+        for learner, own in zip(self.learners, gradients, strict=True):
             updated = learner.update(own, minibatch) or updated
         return updated
 
@@ -202,7 +196,7 @@ class Team(UpdateStrategy):
         """Whom to tell, by parameter, as soon as its gradient is final."""
         return {
             parameter: _teller(learner.strategy, index)
-            for learner in self._learners
+            for learner in self.learners
             if learner.is_distributed and learner.strategy.wants_gradients_early
             for index, parameter in enumerate(learner.updated_parameters)
         }

@@ -9,7 +9,7 @@ from cntk.core.workspace import Run
 
 
 class Total:
-    """Adds up the values of a root of a program.
+    """Adds up the values of a root of a program, and counts the samples that it has values for.
 
     Args:
         program: computes it.
@@ -17,9 +17,14 @@ class Total:
     """
 
     def __init__(self, program: Program, root: Variable) -> None:
-        self._slot, self._dtype = program.root_slots[root], computing_type(root.dtype)
+        self._root, self._slot, self._dtype = root, program.root_slots[root], computing_type(root.dtype)
         self._add_up = program.backend.xp.add.reduce
 
     def of(self, run: Run) -> float:
         """The sum over the minibatch of a run."""
         return float(self._add_up(run.binding.arrays[self._slot], None, self._dtype))
+
+    def samples(self, run: Run) -> int:
+        """How many samples, or steps of sequences, these are; without dynamic axes the most that an input has."""
+        layout = run.binding.sizes.layouts[self._slot]
+        return run.count(self._root) if layout is None else layout.rows

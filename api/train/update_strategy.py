@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 class UpdateStrategy(ABC):
-    """What stands between a trainer's gradients and its learners."""
+    """What stands between a trainer's gradients and its learners.
+
+    Attributes:
+        learners: the learners.
+        averages_models: whether workers learn from their own samples and have different parameters from time to time.
+    """
+
+    learners: Sequence[LearnerInterface]
+    averages_models = False
 
     @property
     def team(self) -> Team | None:
@@ -27,11 +35,6 @@ class UpdateStrategy(ABC):
     def place(self) -> tuple[int, int]:
         """Number of this worker, and how many there are."""
         return 0, 1
-
-    @property
-    @abstractmethod
-    def learners(self) -> Sequence[LearnerInterface]:
-        """The learners."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -51,13 +54,9 @@ class UpdateStrategy(ABC):
     def learn_without_data(self, plan: Callable[[], TrainingPlan]) -> tuple[bool, Minibatch]:
         """Take part in a minibatch of other workers: whether a learner updated parameters, and the minibatch, which may be empty."""
 
-    @abstractmethod
-    def learnt_from(self, minibatch: Minibatch) -> tuple[int, float, float]:
-        """Samples, loss and metric of the part of a minibatch that this worker's model has learnt from."""
-
-    @abstractmethod
     def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
         """Samples and metric of a synchronisation of models that *minibatch* has brought about; no samples where it has not."""
+        return 0, 0.0
 
     # ---- checkpoints ----
 
