@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from cntk.core import plugins
+from cntk.core.thresholds import TABLE, own_file, thresholds
 
 from . import loops_report
 
@@ -76,7 +77,17 @@ def _machine() -> list[str]:
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         f"NumPy {version('numpy')} with {_blas()}",
         f"{_cores()} cores",
+        _tuned(),
     ]
+
+
+def _tuned() -> str:
+    """Whether thresholds were measured on this machine."""
+    path = own_file()
+    if path is None or not path.exists():
+        return "thresholds are the defaults; cntk tune measures those of this machine"
+    changed = sum(getattr(thresholds, name) != line.default for name, line in TABLE.items())
+    return f"thresholds are those of {path}, {changed} of which are not the defaults"
 
 
 def _blas() -> str:
