@@ -114,7 +114,7 @@ class Together:
         self._fused.run()
 
     def single_steps(self) -> Iterator[Step]:
-        """The calls one by one, for who takes the time of each; what there is to do counts for the first group of rows."""
+        """The calls one by one, for the profiler; their work is counted with the first group of rows."""
         for group in range(self._fused.groups):
             for number, (_, arguments, node) in self._calls.items():
                 if group == 0:

@@ -1,4 +1,4 @@
-"""``cntk doctor``: what is there on this machine, what is missing, and how to mend it."""
+"""``cntk doctor``: what this machine has, what is missing, and how to install it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PARTS = (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Say what this machine has and lacks, and how to mend it.
+    """Say what this machine has and lacks, and how to fix that.
 
     Args:
         arguments: none but ``--help``.
@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 when a backend or plugin that is installed cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to mend it.")
+    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.parse_args(arguments)
     backends = dict(_backends())
     broken = [record for record in plugins.records if record.state == "broken"]
@@ -118,7 +118,7 @@ def _backends() -> Iterator[tuple[str, tuple[str, str]]]:
 def _parts() -> Iterator[str]:
     for part in PARTS:
         if find_spec(part.module) is None:
-            yield f"{part.module:12} missing  for {part.purpose}; mend with: pip install '{part.install}'"
+            yield f"{part.module:12} missing  for {part.purpose}; install it with: pip install '{part.install}'"
         else:
             yield f"{part.module:12} {_version(part.distribution):8} for {part.purpose}"
 
