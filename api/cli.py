@@ -18,6 +18,7 @@ def cntk_register_commands(register: Register) -> None:
     register("ctf2bin", "cntk.commands.ctf2bin:run")
     register("doctor", "cntk.commands.doctor:run")
     register("launch", "cntk.commands.launch:run")
+    register("tune", "cntk.commands.tune:run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -46,11 +46,10 @@ def checked(function: F) -> F:
     Traceback (most recent call last):
     ValueError: repeated: count must be a whole number, got 2.5
     """
-    code = function.__code__
-    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    named, by_position = _arguments(function)
     annotations = function.__annotations__
     wanted = [
-        (place if place < code.co_argcount else _BY_NAME_ONLY, name, kind)
+        (place if place < by_position else _BY_NAME_ONLY, name, kind)
         for place, name in enumerate(named)
         if (kind := kind_of(annotations.get(name, "Any"))) is not None
     ]
@@ -78,6 +77,15 @@ def checked(function: F) -> F:
 
 
 _BY_NAME_ONLY = 2**31
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[Sequence[str], int]:
+    """The names of a function's arguments, and how many of them may be given by position."""
+    signature = getattr(function, "__signature__", None)
+    if signature is not None:  # a decorator has given it arguments
+        return tuple(signature.parameters), len(signature.parameters)
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], code.co_argcount
 
 
 def _name(error: Exception, who: str) -> None:

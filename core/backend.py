@@ -22,7 +22,7 @@ class Backend(Protocol):
     sparse: bool
 
     def unavailable(self) -> str:
-        """Why the backend cannot be used here and how to mend it; empty when it can."""
+        """Why the backend cannot be used here and how to fix that; empty when it can."""
 
     def describe(self) -> str:
         """One line on the library and the device."""

@@ -12,15 +12,13 @@ import numpy as np
 
 from .context import Context, StepContext
 from .layout import Layout
+from .thresholds import thresholds
 
 if TYPE_CHECKING:
     from .backend import Backend
     from .binding import Binding, Step
     from .chains import Chain
     from .sizes import Sizes
-
-LARGE = 4 << 20
-"""Bytes of an array from which blocks gain; smaller ones stay in cache as they are."""
 
 BLOCK = 1 << 19
 """Bytes of an array in a block: less makes more calls, more leaves the cache."""
@@ -33,7 +31,7 @@ def rows_of_block(chain: Chain, sizes: Sizes, backend: Backend) -> int | None:
     results = [instruction.outputs[0] for instruction in chain.members]
     layout, nbytes = sizes.layouts[results[0]], max(backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in results)
     count = 0 if layout is None else max(1, layout.rows * BLOCK // max(nbytes, 1))
-    return count if layout is not None and nbytes >= LARGE and count < layout.rows else None
+    return count if layout is not None and nbytes >= thresholds.blocks_of_rows and count < layout.rows else None
 
 
 def in_blocks(binding: Binding, chain: Chain, steps: Iterable[Step]) -> Iterator[Step]:

@@ -112,7 +112,7 @@ class Together:
         self._fused.run()
 
     def single_steps(self) -> Iterator[Step]:
-        """The calls one by one, for who takes the time of each; what there is to do counts for the first group of rows."""
+        """The calls one by one, for the profiler; their work is counted with the first group of rows."""
         for group in range(self._fused.groups):
             for number, (_, _, node, _, arguments) in self._calls.items():
                 op, works_on = (node.op, arguments) if group == 0 else (None, ())

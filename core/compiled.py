@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import cache
 
 from .environment import switch_in
 from .lock import Lock
@@ -36,6 +37,12 @@ def switch_off(part: str, why: str) -> None:
     if part not in switched_off:
         switched_off[part] = why
         warnings.warn(f"{part} are switched off: {why}; results are the same, but slower to come", RuntimeWarning, stacklevel=3)
+
+
+@cache
+def warn_unkept(why: str) -> None:
+    """Warn, once, that compiled code cannot be kept, so that every process makes it anew."""
+    warnings.warn(f"compiled code is not kept, and made anew by each process: {why}", RuntimeWarning, stacklevel=3)
 
 
 if hasattr(os, "register_at_fork"):

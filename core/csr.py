@@ -254,7 +254,7 @@ def is_within(indices: Any, width: int) -> bool:
 
 
 def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:
-    """The matrix that users get: SciPy's, or ours where there is no SciPy; of float32 for float16, which SciPy has not."""
+    """The matrix that users get: SciPy's, or ours where there is no SciPy; of float32 for float16, which SciPy does not have."""
     values = data.astype(np.float32) if data.dtype == np.float16 else data
     made = _scipy()
     if made is not None:

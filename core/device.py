@@ -28,7 +28,7 @@ def backend_named(name: str) -> Any:
     """The one instance of a registered backend.
 
     Raises:
-        ValueError: no such backend, or it cannot be used here; the message says why and how to mend it.
+        ValueError: no such backend, or it cannot be used here; the message says why and how to fix that.
     """
     instance = _instances.get(name)
     if instance is None:

@@ -19,7 +19,7 @@ from .variable import Variable
 
 
 class Feed(NamedTuple):
-    """One input's data: dense rows, a CSR matrix or (of float16, which SciPy has not) SparseRows, and how its rows lie.
+    """One input's data: dense rows, a CSR matrix or (of float16, which SciPy does not have) SparseRows, and how its rows lie.
 
     *continues* tells, where the user said it, for each sequence the one of the previous minibatch that it goes on with, -1 where it is new.
     """
@@ -298,7 +298,7 @@ def _shape_of_rows(variable: Variable, matrix: Any, dims: Shape) -> Shape:
 
 
 def _typed(variable: Variable, matrix: Any) -> Any:
-    """A CSR matrix with values of the variable's type: SparseRows for float16, which SciPy has not."""
+    """A CSR matrix with values of the variable's type: SparseRows for float16, which SciPy does not have."""
     if matrix.dtype == variable.dtype:
         return matrix
     if variable.dtype is not np.float16:
@@ -538,7 +538,7 @@ def _sequence(variable: Variable, item: Any, position: int) -> Any:
 
 
 def _plain(variable: Variable, matrix: Any) -> Any:
-    """A CSR matrix of the variable's type, or of its own where that is float16, which SciPy has not."""
+    """A CSR matrix of the variable's type, or of its own where that is float16, which SciPy does not have."""
     if variable.dtype is np.float16 or matrix.dtype == variable.dtype:
         return matrix
     return matrix.astype(_checked(variable, matrix.dtype))

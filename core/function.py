@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import graph
 from .model_files import ModelFormat
 from .options import get_global_option
+from .source import warn_user
 from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
 
@@ -476,7 +477,8 @@ class Function(TensorOps, metaclass=_FunctionType):
             filename: path of the file.
             format: format of the file, which a plugin provides: a :class:`ModelFormat` or the plugin's name for it, such as
                 ``'safetensors'`` for parameters alone.
-            use_external_files_to_store_parameters: concerns ``ModelFormat.ONNX`` only.
+            use_external_files_to_store_parameters: CNTK's ONNX format alone has such files; here, as there for other formats, it warns that
+                parameters are in the file itself.
 
         Raises:
             ValueError: a parameter has dimensions that are not known yet, or an operator has no counterpart in the format.
@@ -494,6 +496,8 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         from .model_files import save
 
+        if use_external_files_to_store_parameters:
+            warn_user("save: use_external_files_to_store_parameters has no effect: parameters are stored in the file itself", UserWarning)
         save(self, filename, format)
 
     def restore(self, filename: Any) -> None:

@@ -42,7 +42,7 @@ def _aligned(size: int) -> int:
 
 
 def _peak(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> int:
-    """The most memory that is alive at one time, which no plan can do with less of."""
+    """The most memory that is alive at one time: a lower bound for every plan."""
     begins = ((birth, 0, _aligned(size)) for birth, size in zip(births, sizes, strict=True))
     ends = ((death, 1, -_aligned(size)) for death, size in zip(deaths, sizes, strict=True))
     return max(accumulate(map(itemgetter(2), sorted(chain(begins, ends)))), default=0)

@@ -178,7 +178,7 @@ def _said(error: BaseException) -> str:
 
 
 def _remedy(distribution: str) -> str:
-    return f"mend it, or remove it with: pip uninstall {distribution}"
+    return f"fix it, or remove it with: pip uninstall {distribution}"
 
 
 def _strict() -> bool:

@@ -103,7 +103,7 @@ class Recorder:
 
 
 recorders: tuple[Recorder, ...] = ()
-"""Who measures just now."""
+"""The recorders that are measuring."""
 
 
 def begin(recorder: Recorder) -> None:

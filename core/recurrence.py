@@ -1,8 +1,8 @@
 """Recurrences at work: a loop's instructions called once for each step.
 
 Rows are packed by step, so that a step of a value is one contiguous slice of its array and a delay copies one slice into another.
-What operands from outside a loop are due is computed after it, for all steps at once: the weights of a recurrent network get
-their gradient from one product.
+Gradients of operands from outside a loop are computed after it, for all steps at once: the weights of a recurrent network get theirs from
+one product.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ class Sweep:
                     yield self._fused_step(part, time, time + 1)  # type: ignore[arg-type]
 
     def _single_steps(self) -> Iterator[Step]:
-        """The same for who takes the time of calls: those that have been put into one are made one by one."""
+        """The same for the profiler: calls that have been fused into one are made one by one."""
         place = {id(call): (fused, number) for fused in self._fused for number, call in enumerate(fused.calls)}
         pool = Pool(self.unrolling, self.is_fixed, [call for call in self.calls if isinstance(call, Call)])
         for time in self._times():

@@ -12,7 +12,7 @@ from .dtypes import computing_type
 from .shape import size_of
 
 LANES = 64
-"""Sums that are made side by side, of every so-manieth element."""
+"""Sums that are made side by side: lane k adds elements k, k + LANES, k + 2 * LANES and so on."""
 
 ROWS = 64
 """Elements that are added up in the array's own type, before the sums of lanes are in float64."""

@@ -232,7 +232,7 @@ class Value(SharedArrayMixin):
             batch = NDArrayView.from_data(batch if is_csr(batch) else np.asarray(batch, order="C"), device)
         self._view = batch
         self._lengths: list[int] | None = None
-        self._sequences: list[Any] | None = None  # CSR matrices of a sparse value's sequences, which are dear to cut out
+        self._sequences: list[Any] | None = None  # CSR matrices of a sparse value's sequences, kept since slicing is expensive
         self._lease: Lease | None = None
         self.seq_starts = None if seq_starts is None else list(seq_starts)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from .learner import Learner
 from .numerics import positive
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import ScheduleLike, learning_parameter_schedule_per_sample
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -55,19 +55,13 @@ class AdaDelta(Learner):
 
 
 @checked
+@takes_options
 def adadelta(
     parameters: Iterable[Parameter],
     lr: ScheduleLike = DEFAULT_LEARNING_RATE,
     rho: float = 0.95,
     epsilon: float = 1e-8,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """AdaDelta: a step is the gradient times the ratio of the root mean squares of past steps and past gradients.
 
@@ -77,6 +71,7 @@ def adadelta(
         lr: learning rate, 1 per sample if not given.
         rho: decay of both mean squares, at each update.
         epsilon: added to both mean squares; the size of the first steps follows from it.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -90,14 +85,4 @@ def adadelta(
         >>> w.value.round(3)
         array([0.106, 0.03 ], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
-    return AdaDelta(parameters, lr, rho, epsilon, options)
+    return AdaDelta(parameters, lr, rho, epsilon, LearnerOptions(**options))

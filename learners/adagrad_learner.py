@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from ..core.sums import mean
 from .learner import Learner
 from .numerics import positive
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import ScheduleLike
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -51,18 +52,12 @@ class AdaGrad(Learner):
 
 
 @checked
+@takes_options
 def adagrad(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,
     need_ave_multiplier: bool = True,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """AdaGrad: ``a += g**2; w -= lr / average * g / sqrt(a)``.
 
@@ -70,6 +65,7 @@ def adagrad(
         need_ave_multiplier: True divides by the *average* of ``1 / sqrt(a)`` over the parameter (over the rows present, of a
             row-sparse gradient), so that the step is about as large as plain descent would make it; an element that never had a
             gradient then makes the others stand still.  False does not divide.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -83,14 +79,4 @@ def adagrad(
         >>> w.value
         array([0.5, 0.5], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
-    return AdaGrad(parameters, lr, need_ave_multiplier, options)
+    return AdaGrad(parameters, lr, need_ave_multiplier, LearnerOptions(**options))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from .learner import Learner
 from .numerics import positive
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -103,22 +104,17 @@ class Adamax(Adam):
 
 
 @checked
+@takes_options
 def adam(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,
     momentum: ScheduleLike,
     unit_gain: bool = True,
     variance_momentum: ScheduleLike = DEFAULT_VARIANCE_MOMENTUM,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
+    *,
     epsilon: float = 1e-8,
     adamax: bool = False,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """Adam, or Adamax.
 
@@ -132,6 +128,7 @@ def adam(
         variance_momentum: decay of the mean square, or of the maximum.
         epsilon: keeps the divisor away from 0.
         adamax: whether to use the maximum in place of the mean square.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -145,15 +142,5 @@ def adam(
         >>> w.value.round(3)
         array([0.5, 0.5], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
     kind = Adamax if adamax else Adam
-    return kind(parameters, lr, momentum, unit_gain, variance_momentum, epsilon, options)
+    return kind(parameters, lr, momentum, unit_gain, variance_momentum, epsilon, LearnerOptions(**options))

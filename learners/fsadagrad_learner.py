@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from .learner import Learner
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -72,20 +73,14 @@ class FSAdaGrad(Learner):
 
 
 @checked
+@takes_options
 def fsadagrad(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,
     momentum: ScheduleLike,
     unit_gain: bool = True,
     variance_momentum: ScheduleLike = DEFAULT_VARIANCE_MOMENTUM,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """FSAdaGrad: momentum over scaled gradients, a relative of Adam that weighs minibatches by their number of samples.
 
@@ -97,6 +92,7 @@ def fsadagrad(
         momentum: decay of the velocity: a number, a list or a schedule.
         unit_gain: True weighs the new gradient by ``1 - momentum``, so that the sum of all weights is 1; False by 1.
         variance_momentum: decay of the mean square.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -110,14 +106,4 @@ def fsadagrad(
         >>> w.value
         array([0.875, 0.875], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
-    return FSAdaGrad(parameters, lr, momentum, unit_gain, variance_momentum, options)
+    return FSAdaGrad(parameters, lr, momentum, unit_gain, variance_momentum, LearnerOptions(**options))

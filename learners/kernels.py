@@ -9,12 +9,10 @@ from ..core import plugins
 from ..core.compiled import Unusable
 from ..core.shape import size_of
 from ..core.source import warn_user
+from ..core.thresholds import thresholds
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
-
-FUSED_FROM = 2**17
-"""Elements of a learner's parameters from which on kernels save more time than it takes to load them."""
 
 
 def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
@@ -23,7 +21,7 @@ def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
     Kernels are registered under a learner's module and class, so that none is taken for a class that only has the same name.
     """
     name = f"{learner.__module__}.{learner.__qualname__}", *{parameter.backend.name for parameter in parameters}
-    if name not in plugins.kernels or sum(size_of(parameter.shape) for parameter in parameters) < FUSED_FROM:
+    if name not in plugins.kernels or sum(size_of(parameter.shape) for parameter in parameters) < thresholds.learner_compiled:
         return None
     try:
         return plugins.kernels.get(name)

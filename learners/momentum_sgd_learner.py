@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from .learner import Learner
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import ScheduleLike
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -62,19 +62,13 @@ class MomentumSGD(Learner):
 
 
 @checked
+@takes_options
 def momentum_sgd(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,
     momentum: ScheduleLike,
     unit_gain: bool = True,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """Stochastic gradient descent with momentum: ``v = momentum * v + gain * lr * g; w -= v``.
 
@@ -84,6 +78,7 @@ def momentum_sgd(
     Args:
         momentum: a number, a list or a schedule; of each minibatch, or of the number of samples its schedule refers to.
         unit_gain: True weighs the new gradient by ``1 - momentum``, so that the sum of all weights is 1; False by 1.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -96,14 +91,4 @@ def momentum_sgd(
         >>> w.value
         array([0.6875, 0.375 ], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
-    return MomentumSGD(parameters, lr, momentum, unit_gain, options)
+    return MomentumSGD(parameters, lr, momentum, unit_gain, LearnerOptions(**options))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from .learner import Learner
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import ScheduleLike
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -51,19 +51,13 @@ class Nesterov(Learner):
 
 
 @checked
+@takes_options
 def nesterov(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,
     momentum: ScheduleLike,
     unit_gain: bool = True,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """Nesterov's accelerated gradient: ``s = gain * lr * g; v = momentum * v + s; w -= momentum * v + s``.
 
@@ -72,6 +66,7 @@ def nesterov(
     Args:
         momentum: a number, a list or a schedule; of each minibatch, or of the number of samples its schedule refers to.
         unit_gain: True weighs the new gradient by ``1 - momentum``, so that the sum of all weights is 1; False by 1.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -85,14 +80,4 @@ def nesterov(
         >>> w.value
         array([0.8125, 0.625 ], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
-    return Nesterov(parameters, lr, momentum, unit_gain, options)
+    return Nesterov(parameters, lr, momentum, unit_gain, LearnerOptions(**options))

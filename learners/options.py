@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from .numerics import norm
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule, learning_parameter_schedule, training_parameter_schedule
@@ -39,22 +39,41 @@ def set_default_unit_gain_value(value: bool) -> None:
     _default_unit_gain = bool(value)
 
 
+class Options(TypedDict, total=False):
+    """The options that every built-in learner takes.
+
+    Keys:
+        l1_regularization_weight: per sample; parameters move towards 0 by it, times the learning rate, and stop there.
+        l2_regularization_weight: per sample; multiples of the parameters that are added to the (clipped) gradient.
+        gaussian_noise_injection_std_dev: standard deviation of the noise added to the parameters at each update: a number, a list or
+            a schedule.
+        gradient_clipping_threshold_per_sample: largest size of the elements, or of the norm, of a parameter's gradient per sample.
+        gradient_clipping_with_truncation: True clips the elements, False scales each parameter's gradient to the norm.
+        use_mean_gradient: legacy; True means ``minibatch_size=IGNORE``.
+        minibatch_size: number of samples that learning rate and momentum refer to where their schedules do not say; ``IGNORE``: the
+            gradient is the minibatch's mean.
+        epoch_size: number of samples that each value of a list of learning rates or momenta is for; None for a sweep through the data.
+    """
+
+    l1_regularization_weight: float
+    l2_regularization_weight: float
+    gaussian_noise_injection_std_dev: ScheduleLike
+    gradient_clipping_threshold_per_sample: float
+    gradient_clipping_with_truncation: bool
+    use_mean_gradient: bool | None
+    minibatch_size: int | None
+    epoch_size: int | None
+
+
 @dataclass(frozen=True)
 class LearnerOptions:
-    """The options that every built-in learner takes.
+    """:class:`Options` with their defaults, checked.
 
     With *m* the number of samples of the minibatch, the gradient a learner sees is the sum over the minibatch, or its mean if
     ``minibatch_size`` is ``IGNORE``.  In the first case what is said per sample is multiplied by *m*.
 
     Attributes:
-        l1_regularization_weight: per sample; parameters move towards 0 by it, times the learning rate, and stop there.
-        l2_regularization_weight: per sample; multiples of the parameters that are added to the (clipped) gradient.
-        gaussian_noise_injection_std_dev: number, list or schedule; standard deviation of the noise added at each update.
-        gradient_clipping_threshold_per_sample: bound on each element, or on the norm, of a parameter's gradient per sample.
-        gradient_clipping_with_truncation: whether elements are clipped; if not, the gradient is scaled to the norm.
-        use_mean_gradient: legacy; True means ``minibatch_size=IGNORE``.
-        minibatch_size: number of samples that learning rate and momentum refer to where their schedules do not say.
-        epoch_size: number of samples of an epoch, for learning rates and momenta given as lists.
+        gaussian_noise_injection_std_dev: a schedule, whatever was given.
 
     Raises:
         ValueError: a weight, deviation, threshold or size is negative.

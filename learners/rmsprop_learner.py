@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.arguments import checked
 from ..core.sums import mean
 from .learner import Learner
 from .numerics import positive
-from .options import LearnerOptions
+from .options import LearnerOptions, Options
 from .schedules import ScheduleLike
+from .signature import takes_options
 
 if TYPE_CHECKING:
     from ..core.variable import Parameter
@@ -105,6 +106,7 @@ def _check(gamma: float, inc: float, dec: float, max: float, min: float) -> None
 
 
 @checked
+@takes_options
 def rmsprop(
     parameters: Iterable[Parameter],
     lr: ScheduleLike,
@@ -114,14 +116,7 @@ def rmsprop(
     max: float,
     min: float,
     need_ave_multiplier: bool = True,
-    l1_regularization_weight: float = 0.0,
-    l2_regularization_weight: float = 0.0,
-    gaussian_noise_injection_std_dev: ScheduleLike = 0.0,
-    gradient_clipping_threshold_per_sample: float = math.inf,
-    gradient_clipping_with_truncation: bool = True,
-    use_mean_gradient: bool | None = None,
-    minibatch_size: int | None = None,
-    epoch_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Learner:
     """RMSProp with a step size *s* for each weight that grows while the gradient keeps its sign.
 
@@ -133,6 +128,7 @@ def rmsprop(
         inc, dec: factors of a step size that grows, and shrinks.
         max, min: bounds of a step size that grows, and shrinks; *max* may be infinite.
         need_ave_multiplier: True divides by the *average* of ``s / sqrt(a)`` over the parameter; False does not.
+        options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.
 
@@ -146,14 +142,4 @@ def rmsprop(
         >>> w.value
         array([0.75, 0.75], dtype=float32)
     """
-    options = LearnerOptions(
-        l1_regularization_weight,
-        l2_regularization_weight,
-        gaussian_noise_injection_std_dev,
-        gradient_clipping_threshold_per_sample,
-        gradient_clipping_with_truncation,
-        use_mean_gradient,
-        minibatch_size,
-        epoch_size,
-    )
-    return RMSProp(parameters, lr, gamma, inc, dec, max, min, need_ave_multiplier, options)
+    return RMSProp(parameters, lr, gamma, inc, dec, max, min, need_ave_multiplier, LearnerOptions(**options))

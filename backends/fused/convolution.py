@@ -14,11 +14,9 @@ from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 from ...core.shape import size_of
 from ...core.spec import Spec
+from ...core.thresholds import thresholds
 from ...core.windows import Correlation
 from .self_check import are_usable
-
-FUSED_FROM = 2**17
-"""Multiplications in a call from which on loops save more time than it takes to load them."""
 
 
 class ConvolutionKernel:
@@ -110,4 +108,4 @@ def _module(g: Correlation, rows: int, itemsize: int) -> Any:
 
 def is_for_loops(g: Correlation, rows: int, dtype: Any) -> bool:
     """Whether there is enough to do for loops."""
-    return dtype != np.float16 and rows * size_of(g.weights) * size_of(g.windows.out) >= FUSED_FROM and are_usable()
+    return dtype != np.float16 and rows * size_of(g.weights) * size_of(g.windows.out) >= thresholds.convolution_compiled and are_usable()

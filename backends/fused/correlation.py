@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.threads import max_threads
+from ...core.thresholds import thresholds
 from ...core.windows import Correlation
 from .language import prange
 from .loops import Loop
@@ -23,9 +24,6 @@ from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_
 
 LARGEST_FILTERS = 2**21
 """Weights up to which their gradient is summed in parts."""
-
-SHARED_FROM = 2**22
-"""Multiplications from which on threads share them."""
 
 
 @Loop
@@ -169,7 +167,7 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     work = ctx.scratch("work", (min(max_threads(), len(how.parts)), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     tables = how.parts, how.blocks, how.slabs, how.fills, how.grads, how.rows, how.columns, how.runs, how.by_count, how.clears, how.sizes
-    _weigh.run(_multiplications(grad, g) >= SHARED_FROM, work, totals.reshape(len(totals), -1), grad, operand, *tables)
+    _weigh.run(_multiplications(grad, g) >= thresholds.convolution_shared, work, totals.reshape(len(totals), -1), grad, operand, *tables)
     ctx.sum_to(totals[:, :, :maps, :seen], filters_grad.reshape(g.weights))
 
 
@@ -182,7 +180,7 @@ def _arguments(
     if bias is None:
         bias = work[0, :0]
     tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.clears, how.sizes
-    return multiplications >= SHARED_FROM, work, out, weights, x, *tables, bias, is_cut
+    return multiplications >= thresholds.convolution_shared, work, out, weights, x, *tables, bias, is_cut
 
 
 def _multiplications(result: Any, g: Correlation) -> int:

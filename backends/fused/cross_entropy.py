@@ -13,10 +13,8 @@ import numpy as np
 from ...core.axis import Axis
 from ...core.context import Context
 from ...core.sparse import SparseRows
+from ...core.thresholds import thresholds
 from .self_check import are_usable
-
-FUSED_FROM = 2**14
-"""Logits from which on loops save more time than it takes to load them."""
 
 
 class CrossEntropyKernel:
@@ -28,7 +26,12 @@ class CrossEntropyKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
         """Whether a call is left to the operator."""
-        if z.size < FUSED_FROM or z.dtype == np.float16 or y.shape != z.shape or (ctx.layouts[0] is None) != (ctx.layouts[1] is None):
+        if (
+            z.size < thresholds.cross_entropy_compiled
+            or z.dtype == np.float16
+            or y.shape != z.shape
+            or (ctx.layouts[0] is None) != (ctx.layouts[1] is None)
+        ):
             return True
         axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
         return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1) or not are_usable()
@@ -39,9 +42,8 @@ class CrossEntropyKernel:
             op.forward(ctx, out, z, y)
             return
         from . import distributions as loops
-        from .exponential import SHARED_FROM
 
-        shared, (logits, edge, total) = z.size >= SHARED_FROM, _rows(ctx, z)
+        shared, (logits, edge, total) = z.size >= thresholds.exponentials_shared, _rows(ctx, z)
         if isinstance(y, SparseRows):
             loops.sparse_cross_entropy.run(shared, logits, *y.parts, edge, total, out.reshape(-1))
         else:
@@ -53,9 +55,8 @@ class CrossEntropyKernel:
             op.backward(ctx, grad, grads, out, z, y)
             return
         from . import distributions as loops
-        from .exponential import SHARED_FROM
 
-        shared, (logits, edge, total) = z.size >= SHARED_FROM, _rows(ctx, z)
+        shared, (logits, edge, total) = z.size >= thresholds.exponentials_shared, _rows(ctx, z)
         grad, (dz, dy) = grad.reshape(-1), grads
         if dz is not None and isinstance(y, SparseRows):
             loops.sparse_cross_entropy_gradient.run(shared, logits, *y.parts, edge, total, grad, dz.reshape(logits.shape))

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...core.sparse import Parts
 from ...core.sums import FEW, write_in_pieces
+from ...core.thresholds import thresholds
 from .language import helper, prange
-from .loops import ROWS_SHARED_FROM, Loop
+from .loops import Loop
 
 SHARES = 16
 """Runs of rows, with about as many entries each, that a product is cut into for the threads."""
@@ -125,4 +126,4 @@ class Csr:
 
 def _multiply(rows: Parts, starts: Any, dense: Any, out: Any) -> None:
     """Write the sums of a product's terms, from each of *starts* to the next, to a row of *out*, one term after another."""
-    multiply.run(len(rows[0]) * out.shape[1] >= ROWS_SHARED_FROM, rows[0], rows[1], starts, dense, out)
+    multiply.run(len(rows[0]) * out.shape[1] >= thresholds.rows_shared, rows[0], rows[1], starts, dense, out)

@@ -11,22 +11,11 @@ from typing import Any
 
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
+from ...core.thresholds import thresholds
 from .self_check import are_usable
-
-FUSED_FROM, ROWS_FROM = 2**22, 384
-"""Multiplications in a product, and rows of it, from which on loops are faster than the BLAS."""
-
-STACKED_FROM = 2**20
-"""Multiplications in all products of a stack, which NumPy computes one by one."""
-
-LEAST = 32
-"""Rows, columns and depth of products that are worth panels."""
 
 WIDTH, MOST_WASTED = 32, 0.1
 """Columns that panels are rounded to, and the part of these that may be empty."""
-
-CUT_FROM = 2**17
-"""Elements of a gradient that a rectifier sends back from which on a loop is faster."""
 
 
 class Products:
@@ -45,15 +34,17 @@ class Products:
         """Whether loops are faster at writing the product of two matrices, or of two stacks of them, to *out*."""
         m, n = out.shape[-2:]
         depth = left.shape[-1]
-        if min(m, n, depth) < LEAST or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
+        if min(m, n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
             return False
         if out.ndim == 2:
-            is_large = m >= ROWS_FROM and m * n * depth >= FUSED_FROM
+            is_large = m >= thresholds.product_rows and m * n * depth >= thresholds.product_compiled
             lies_well = left.strides[1] == left.itemsize and out.strides[1] == out.itemsize
             return is_large and _fills_panels(n) and lies_well and are_usable()
         if out.strides[2] != out.itemsize:
             n = m
-        return out.size * depth >= STACKED_FROM and _fills_panels(n) and out.itemsize in out.strides[1:] and are_usable()
+        return (
+            out.size * depth >= thresholds.product_stack_compiled and _fills_panels(n) and out.itemsize in out.strides[1:] and are_usable()
+        )
 
     @staticmethod
     def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
@@ -78,7 +69,13 @@ class Products:
         """The gradient of the product, after which come the steps; writes those of their operands."""
         (bias_grad,) = epilogue.grads
         is_cut = len(epilogue.steps) > 1 and bias_grad is not None
-        if not is_cut or out.size < CUT_FROM or out.dtype.char not in "fd" or bias_grad.size != out.shape[-1] or not are_usable():
+        if (
+            not is_cut
+            or out.size < thresholds.product_cut
+            or out.dtype.char not in "fd"
+            or bias_grad.size != out.shape[-1]
+            or not are_usable()
+        ):
             return epilogue.backward(ctx, grad, out)
         return _module().cut_back(ctx, grad, out, bias_grad.reshape(-1))
 
@@ -86,7 +83,7 @@ class Products:
 def _is_bias(step: Step) -> bool:
     """Whether what is added has a number for each of so many columns as panels may have."""
     (spec,) = step.others
-    return spec.axes == () and len(spec.dims) == 1 and spec.dims[0] >= LEAST and _fills_panels(spec.dims[0])
+    return spec.axes == () and len(spec.dims) == 1 and spec.dims[0] >= thresholds.product_sides and _fills_panels(spec.dims[0])
 
 
 def _fills_panels(columns: int) -> bool:

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...core.context import Context
+from ...core.thresholds import thresholds
 from .self_check import are_usable
-
-FUSED_FROM = 2**14
-"""Elements from which on loops save more time than it takes to load them."""
 
 
 class DropoutKernel:
@@ -27,21 +25,21 @@ class DropoutKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
         """Whether a call is left to the operator."""
-        return not ctx.training or out.dtype == np.float16 or out.size < FUSED_FROM or not are_usable()
+        return not ctx.training or out.dtype == np.float16 or out.size < thresholds.dropout_compiled or not are_usable()
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
         if DropoutKernel.declines(op, ctx, out):
             op.forward(ctx, out, x)
             return
-        from .masks import BITS_SHARED_FROM, drop
+        from .masks import drop
 
         rate, seed, draw = op.begin_draw()
         source, target = _whole(ctx, x), _place(ctx, out)
         words, bits = _bits(ctx, out)
         ctx.state = math.ceil(np.float32(rate) * 2**24), out.dtype.type(1 / (1 - rate))
         arrays = source.reshape(-1), target.reshape(-1), words, bits
-        drop.run(out.size >= BITS_SHARED_FROM, *arrays, _key(seed), draw, *ctx.state)
+        drop.run(out.size >= thresholds.dropout_bits_shared, *arrays, _key(seed), draw, *ctx.state)
         if target is not out:
             np.copyto(out, target)
 
@@ -50,10 +48,10 @@ class DropoutKernel:
         if DropoutKernel.declines(op, ctx, grad):
             op.backward(ctx, grad, grads, out, x)
             return
-        from .masks import SHARED_FROM, drop_gradient
+        from .masks import drop_gradient
 
         source, target = _whole(ctx, grad), _place(ctx, grads[0])
-        drop_gradient.run(grad.size >= SHARED_FROM, source.reshape(-1), target.reshape(-1), _bits(ctx, grad)[1], *ctx.state)
+        drop_gradient.run(grad.size >= thresholds.dropout_shared, source.reshape(-1), target.reshape(-1), _bits(ctx, grad)[1], *ctx.state)
         if target is not grads[0]:
             np.copyto(grads[0], target)
 

@@ -27,9 +27,6 @@ ODD = 1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.999999999999999999
 EVEN = 3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1
 """Terms of polynomials in x², the odd and the even part of a fraction that comes near the exponential."""
 
-SHARED_FROM = 2**16
-"""Exponentials in a call from which on it gains by a second thread, which must be woken."""
-
 
 def exp(x: Any) -> Any:
     """The exponential of a number; there in compiled code."""

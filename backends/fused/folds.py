@@ -10,9 +10,6 @@ from .lanes import add_up, add_up_powers, has_nan, highest, lowest, write_powers
 from .language import prange
 from .loops import Loop
 
-SHARED_FROM = 2**18
-"""Elements from which on it gains by a second thread, which must be woken; fewer where there are exponentials."""
-
 
 @Loop
 def total(x: Any, y: Any, factor: Any) -> None:

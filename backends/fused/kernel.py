@@ -13,11 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import sums
+from ...core.thresholds import thresholds
 from .language import helper, prange
-from .loops import ROWS_SHARED_FROM, SHARED_FROM, Loop
-
-UPDATE_SHARED_FROM = 2**19
-"""Elements of an update that take longer than waking threads."""
+from .loops import Loop
 
 
 class Part(Protocol):
@@ -63,14 +61,14 @@ def run(loop: Loop, calls: Sequence[Call]) -> None:
     shared = _are_worth_sharing(calls)
     for arrays, numbers in calls:
         flat = [array.reshape(-1) for array in arrays]
-        loop.run(shared and flat[0].size >= SHARED_FROM, *flat, *_typed(flat[0].dtype.type, tuple(numbers)))
+        loop.run(shared and flat[0].size >= thresholds.elements_shared, *flat, *_typed(flat[0].dtype.type, tuple(numbers)))
 
 
 def run_rows(loop: Loop, part: Part) -> None:
     """Run a loop over some rows of matrices, with numbers in the type of the matrices."""
     matrices = [array.reshape(len(array), -1) for array in (part.w, part.g, *part.states)]
     numbers = _typed(part.w.dtype.type, (*part.coefficients, *part.preparation))
-    loop.run(part.g.size >= ROWS_SHARED_FROM, *matrices, part.rows, *numbers)
+    loop.run(part.g.size >= thresholds.rows_shared, *matrices, part.rows, *numbers)
 
 
 def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
@@ -84,13 +82,13 @@ def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
         written = arrays[-1].reshape(-1)
         lanes = np.empty((written.size // sums.BLOCK, sums.LANES), written.dtype)
         flat = [array.reshape(-1) for array in arrays]
-        loop.run(shared and written.size >= SHARED_FROM, *flat, lanes, *_typed(written.dtype.type, tuple(numbers)))
+        loop.run(shared and written.size >= thresholds.elements_shared, *flat, lanes, *_typed(written.dtype.type, tuple(numbers)))
         means.append(sums.total_of_lanes(np, lanes, written) / written.size)
     return means
 
 
 def _are_worth_sharing(calls: Sequence[Call]) -> bool:
-    return sum(arrays[0].size for arrays, _ in calls) >= UPDATE_SHARED_FROM
+    return sum(arrays[0].size for arrays, _ in calls) >= thresholds.learner_shared
 
 
 @helper

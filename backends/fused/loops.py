@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from ...core.compiled import Unusable, compiling
 from ...core.threads import max_threads
+from ...core.thresholds import thresholds
 from . import self_check
 from .converted import Converted, can_convert
 from .language import prange
@@ -22,12 +23,6 @@ self_check.require()  # what follows needs LLVM
 from . import openmp  # noqa: E402
 from .machine_code import address_of  # noqa: E402
 from .openmp import are_shared as are_shared  # noqa: E402
-
-SHARED_FROM = 2**14
-"""Elements that a loop goes through in more time than it takes to share them."""
-
-ROWS_SHARED_FROM = 2**20
-"""The same for loops over scattered rows, which come so long after others that the threads sleep and must be woken."""
 
 FAILED = b"\1"
 
@@ -55,7 +50,7 @@ class Loop:
             size: number of elements.
             arguments: of the function.
         """
-        self.run(size >= SHARED_FROM, *arguments)
+        self.run(size >= thresholds.elements_shared, *arguments)
 
     def run(self, shared: bool, *arguments: Any) -> None:
         """Run the loop, by several threads if it is to be *shared* and they can.

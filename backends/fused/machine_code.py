@@ -10,7 +10,6 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,10 +19,10 @@ import numpy as np
 from llvmlite import binding
 
 from ...core.cache_folder import user_cache
-from ...core.compiled import Unusable
+from ...core.compiled import Unusable, warn_unkept
 from ...core.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor
-from .code_files import HERE, WITHOUT, Code, Maker, keep, key_of, read, write
+from .code_files import HERE, WITHOUT, Code, Key, Maker, keep, key_of, read, write
 from .numba_version import why_not
 
 ENTRY = "cntk_loop"
@@ -63,11 +62,21 @@ def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
         if found is not None:
             return found
     code = _compiled(function, kinds, _level())
-    for folder in _folders():
-        with suppress(OSError):
-            keep(folder, key, _maker(), code)
-            break
+    _keep(key, code)
     return code
+
+
+def _keep(key: Key, code: Code) -> None:
+    """Keep code in the best folder that can be written to; warns, once, where none can."""
+    reasons = []
+    for folder in _folders():
+        try:
+            keep(folder, key, _maker(), code)
+        except OSError as error:
+            reasons.append(f"{folder}: {error.strerror or error}")
+        else:
+            return
+    warn_unkept("; ".join(reasons) or "the user has no home, and NUMBA_CACHE_DIR names no folder")
 
 
 def bring_along(function: Callable[..., None], kinds: Sequence[str], folder: Path) -> None:

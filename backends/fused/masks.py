@@ -20,9 +20,6 @@ SPARE = np.uint32(8)
 BLOCK = 512
 """Times as many elements, whose bits a thread makes before it goes through them."""
 
-BITS_SHARED_FROM, SHARED_FROM = 2**16, 2**18
-"""Elements from which on it gains by a second thread, which must be woken, to make bits or only to go through them."""
-
 
 @helper
 def _keep(y: Any, x: Any, bits: Any, begin: int, end: int, least: Any, scale: Any) -> None:

@@ -13,11 +13,9 @@ import numpy as np
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 from ...core.shape import size_of
+from ...core.thresholds import thresholds
 from ...core.windows import Windows
 from .self_check import are_usable
-
-FUSED_FROM = 2**13
-"""Elements of all windows in a call from which on loops save more time than it takes to load them."""
 
 LARGEST_WINDOW = 256
 """Elements of a window that numbers of eight bits tell apart."""
@@ -78,7 +76,12 @@ def _is_for_loops(op: Any, w: Windows, planes: Any) -> bool:
 def is_for_loops(w: Windows, planes: int, dtype: Any) -> bool:
     """Whether loops are faster, and no window meets nothing but padding."""
     kernel = size_of(w.kernel)
-    if dtype == np.float16 or planes * size_of(w.out) * kernel < FUSED_FROM or kernel > LARGEST_WINDOW or w.kernel == w.padded:
+    if (
+        dtype == np.float16
+        or planes * size_of(w.out) * kernel < thresholds.pooling_compiled
+        or kernel > LARGEST_WINDOW
+        or w.kernel == w.padded
+    ):
         return False
     return w.meet_elements and are_usable()
 

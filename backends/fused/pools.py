@@ -14,13 +14,11 @@ import numpy as np
 from ...core.context import Context
 from ...core.shape import size_of
 from ...core.threads import max_threads
+from ...core.thresholds import thresholds
 from ...core.windows import Windows
 from .language import helper, prange
 from .loops import Loop
 from .pieces import copy, writable
-
-SHARED_FROM = 2**18
-"""Elements of all windows in a call from which on it gains by a second thread, which must be woken."""
 
 
 @helper
@@ -143,7 +141,7 @@ def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
 
 def are_many(w: Windows, planes: Any) -> bool:
     """Whether threads share the windows of these planes."""
-    return len(planes) * size_of(w.out) * size_of(w.kernel) >= SHARED_FROM
+    return len(planes) * size_of(w.out) * size_of(w.kernel) >= thresholds.pooling_shared
 
 
 class Tables(NamedTuple):

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.slots import Slot
+from ...core.thresholds import thresholds
 from . import opcodes as op
 from .expressions import MEMORY, NUMBER, TOTAL, Axes, Expressions, Refused, Value, numbers_of
 
 AT_ONCE = 2048
 """Elements of a value that go through operations together: as many as lie in the nearest cache with some others."""
-
-FEWEST = 128
-"""Elements of a group for which it pays to look up what is to be done."""
 
 PARTS = 16
 """Parts that groups are divided into at least, if there are as many; each has sums of its own."""
@@ -117,7 +115,7 @@ class Recipe:
             self.at_once = min(self.at_once, SUMMED)
         if self.data_level < 2:
             self.at_once = min(self.at_once, self.levels[2])
-            if self.at_once * self._size < FEWEST:
+            if self.at_once * self._size < thresholds.chain_group:
                 raise Refused
         self.slots: list[int] = []
         numbers = numbers_of(expressions.values)

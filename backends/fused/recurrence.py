@@ -15,11 +15,9 @@ import numpy as np
 from ...core import threads
 from ...core.memory import room
 from ...core.recurrence import Call, Shift, Sweep
+from ...core.thresholds import thresholds
 from .lines import Line, Rows, lines_of
 from .self_check import are_usable
-
-WORTHWHILE = 2**18
-"""Multiplications in products from which on tapes save more time than it takes to load them."""
 
 FEWEST = 4
 """Sequences that are worth a thread of their own, which reads all matrices."""
@@ -47,7 +45,7 @@ def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
 
 def is_worthwhile(multiplications: int) -> bool:
     """Whether there is enough to multiply for the machine that runs tapes."""
-    return multiplications >= WORTHWHILE and are_usable()
+    return multiplications >= thresholds.recurrence_compiled and are_usable()
 
 
 class Tape:

@@ -12,10 +12,8 @@ import numpy as np
 
 from ...core.context import Context
 from ...core.shape import size_of
+from ...core.thresholds import thresholds
 from .self_check import are_usable
-
-FUSED_FROM = 2**15
-"""Elements from which on loops save more time than it takes to load them."""
 
 KINDS = ("Sum", "Mean", "Max", "Min", "LogSum")
 
@@ -35,15 +33,14 @@ class ReductionKernel:
             op.forward(ctx, out, x)
             return
         from . import folds
-        from .exponential import SHARED_FROM
 
         kind, rows, y = op.reduction_op_name, x.reshape(-1, length), out.reshape(-1)
         if kind == "LogSum":
-            folds.log_total.run(x.size >= SHARED_FROM, rows, y)
+            folds.log_total.run(x.size >= thresholds.exponentials_shared, rows, y)
         elif kind in ("Max", "Min"):
-            (folds.greatest if kind == "Max" else folds.least).run(x.size >= folds.SHARED_FROM, rows, y)
+            (folds.greatest if kind == "Max" else folds.least).run(x.size >= thresholds.reduction_shared, rows, y)
         else:
-            folds.total.run(x.size >= folds.SHARED_FROM, rows, y, 1 / length if kind == "Mean" else 1.0)
+            folds.total.run(x.size >= thresholds.reduction_shared, rows, y, 1 / length if kind == "Mean" else 1.0)
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
@@ -53,20 +50,19 @@ class ReductionKernel:
             op.backward(ctx, grad, grads, out, x)
             return
         from . import folds
-        from .exponential import SHARED_FROM
 
         kind, rows, dy = op.reduction_op_name, dx.reshape(-1, length), grad.reshape(-1)
         if kind == "LogSum":
-            folds.spread_by_powers.run(dx.size >= SHARED_FROM, x.reshape(rows.shape), out.reshape(-1), dy, rows)
+            folds.spread_by_powers.run(dx.size >= thresholds.exponentials_shared, x.reshape(rows.shape), out.reshape(-1), dy, rows)
         elif kind in ("Max", "Min"):
-            folds.spread_to_equal.run(dx.size >= folds.SHARED_FROM, x.reshape(rows.shape), out.reshape(-1), dy, rows)
+            folds.spread_to_equal.run(dx.size >= thresholds.reduction_shared, x.reshape(rows.shape), out.reshape(-1), dy, rows)
         else:
-            folds.spread.run(dx.size >= folds.SHARED_FROM, dy, dx.dtype.type(1 / length if kind == "Mean" else 1), rows)
+            folds.spread.run(dx.size >= thresholds.reduction_shared, dy, dx.dtype.type(1 / length if kind == "Mean" else 1), rows)
 
 
 def _length(op: Any, ctx: Context, x: Any) -> int:
     """How many elements, one after another in memory, are reduced to one; 0 where loops do not serve."""
-    if x.size < FUSED_FROM or x.dtype == np.float16 or op.reduction_op_name not in KINDS or not are_usable():
+    if x.size < thresholds.reduction_compiled or x.dtype == np.float16 or op.reduction_op_name not in KINDS or not are_usable():
         return 0
     axes = op.array_axes(ctx, x)
     first = min(axes, default=x.ndim)

@@ -13,10 +13,8 @@ import numpy as np
 from ...core.axis import static_axis_number
 from ...core.context import Context
 from ...core.shape import size_of
+from ...core.thresholds import thresholds
 from .self_check import are_usable
-
-FUSED_FROM = 2**14
-"""Elements from which on loops save more time than it takes to load them."""
 
 
 class SoftmaxKernel:
@@ -27,7 +25,7 @@ class SoftmaxKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
         """Whether a call is left to the operator."""
-        return out.size < FUSED_FROM or not _classes(op, ctx, out) or not are_usable()
+        return out.size < thresholds.softmax_compiled or not _classes(op, ctx, out) or not are_usable()
 
     @classmethod
     def forward(cls, op: Any, ctx: Context, out: Any, x: Any) -> None:
@@ -35,10 +33,9 @@ class SoftmaxKernel:
             op.forward(ctx, out, x)
             return
         from . import distributions
-        from .exponential import SHARED_FROM
 
         classes = _classes(op, ctx, out)
-        getattr(distributions, cls.loop).run(out.size >= SHARED_FROM, x.reshape(-1, classes), out.reshape(-1, classes))
+        getattr(distributions, cls.loop).run(out.size >= thresholds.exponentials_shared, x.reshape(-1, classes), out.reshape(-1, classes))
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
@@ -46,11 +43,10 @@ class SoftmaxKernel:
             op.backward(ctx, grad, grads, out, x)
             return
         from . import distributions
-        from .exponential import SHARED_FROM
 
         classes = _classes(op, ctx, out)
         arrays = (array.reshape(-1, classes) for array in (out, grad, grads[0]))
-        getattr(distributions, f"{cls.loop}_gradient").run(out.size >= SHARED_FROM, *arrays)
+        getattr(distributions, f"{cls.loop}_gradient").run(out.size >= thresholds.exponentials_shared, *arrays)
 
 
 class LogSoftmaxKernel(SoftmaxKernel):

@@ -16,6 +16,7 @@ import numpy as np
 from ...core.context import Context
 from ...core.shape import size_of
 from ...core.threads import max_threads
+from ...core.thresholds import thresholds
 from ...core.windows import Correlation, Windows
 from .language import carray, helper, prange
 from .loops import Loop
@@ -34,12 +35,6 @@ LARGEST_FILTERS = 2**22
 
 MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
-
-SHARED_FROM = 2**23
-"""Multiplications, as they are counted without minimal filtering, from which on threads share them."""
-
-FILTERS_SHARED_FROM = 2**14
-"""Weights from which on threads share what is done for each of them."""
 
 
 @Loop
@@ -321,7 +316,7 @@ def _steps(
     sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
     strides = (maps * TAPS, TAPS) if is_turned else (TAPS, channels * TAPS)
     filters, x = writable(ctx, "filters", filters).reshape(-1), writable(ctx, "images", x).reshape(-1)
-    filters_shared, shared = filters.size >= FILTERS_SHARED_FROM, out.size * channels * TAPS >= SHARED_FROM
+    filters_shared, shared = filters.size >= thresholds.winograd_filters_shared, out.size * channels * TAPS >= thresholds.winograd_shared
     return (
         (_transform, (filters_shared, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
         (_convolve, (shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, is_cut)),
@@ -335,9 +330,11 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     totals = ctx.scratch("parts of the filters' gradient", (count, size), grad.dtype)
     work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
-    shared = grad.size * g.channels * TAPS >= SHARED_FROM
+    shared = grad.size * g.channels * TAPS >= thresholds.winograd_shared
     _weigh.run(shared, work, totals, grad, operand, parts_of(len(how.blocks), count), *how.tables)
     if count > TURNS:
         parts, totals = totals, ctx.scratch("the filters' gradient", (1, size), grad.dtype)
         ctx.sum_to(parts, totals)
-    _transform_back.run(filters_grad.size >= FILTERS_SHARED_FROM, totals, filters_grad.reshape(-1), (g.maps, g.channels, how.images.row))
+    _transform_back.run(
+        filters_grad.size >= thresholds.winograd_filters_shared, totals, filters_grad.reshape(-1), (g.maps, g.channels, how.images.row)
+    )

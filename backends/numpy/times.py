@@ -17,15 +17,10 @@ from ...core.csr import csr_matrix_of
 from ...core.epilogue import Epilogue, Step
 from ...core.sparse import Parts, RowSparse, SparseRows
 from ...core.sums import FEW, write_in_pieces
+from ...core.thresholds import thresholds
 
 SPARSE, DENSE = "Csr", "Products"
 """The kernels that have the compiled loops."""
-
-FUSED_FROM = 2**17
-"""Elements of a parameter in training from which on compiled loops save more time than it takes to load them."""
-
-MULTIPLIED_FROM = 2**20
-"""Product of the sizes of dense operands below which the BLAS is always faster."""
 
 
 class TimesKernel:
@@ -130,12 +125,17 @@ def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
 
 
 def _sparse_loops(ctx: Context, right: Any) -> Any:
-    return _loops(SPARSE) if ctx.training and right.size >= FUSED_FROM else None
+    return _loops(SPARSE) if ctx.training and right.size >= thresholds.sparse_product_compiled else None
 
 
 def _dense_loops(op: Any, left: Any, right: Any) -> Any:
     """The loops for dense operands, where these may be large enough."""
-    if type(left) is np.ndarray and type(right) is np.ndarray and left.size * right.size >= MULTIPLIED_FROM and hasattr(op, "matrices"):
+    if (
+        type(left) is np.ndarray
+        and type(right) is np.ndarray
+        and left.size * right.size >= thresholds.product_considered
+        and hasattr(op, "matrices")
+    ):
         return _loops(DENSE)
     return None
 

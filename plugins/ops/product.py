@@ -15,6 +15,7 @@ from ...core.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.slots import Instruction
 from ...core.sparse import RowSparse, SparseRows
 from ...core.spec import Spec
+from ...core.thresholds import thresholds
 from ...core.work import numbers_in
 from . import csr
 from .contraction import contract, fill
@@ -32,9 +33,6 @@ from .sparse_product import (
 )
 
 NO_INFERRED_RANK = -1
-
-FEW_ROWS = 64
-"""Below this many rows BLAS is faster, up to twice, at a product with the transposed rows than with the transposed matrix."""
 
 
 class Times(Op):
@@ -250,7 +248,7 @@ def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
 def left_gradient(ctx: Context, dleft: Any, w: Any, grad: Any, loops: Any) -> None:
     """Write the gradient of the left operand: the result's gradient times the transposed right operand."""
     dx, dy = matrices(ctx, dleft, w, grad)
-    if w.ndim == 2 and len(dx) < FEW_ROWS:
+    if w.ndim == 2 and len(dx) < thresholds.product_gradient_direct:
         turned = ctx.scratch("dx", dx.shape[::-1], dx.dtype)
         multiply(ctx, w, dy.T, turned)
         ctx.xp.copyto(dx, turned.T)

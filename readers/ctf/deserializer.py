@@ -12,6 +12,7 @@ from ...core.arguments import mapping, shown
 from ...core.cached_property import cached_property
 from ...core.dtypes import as_dtype
 from ...core.source import user_line
+from ...core.thresholds import thresholds
 from ..compiled import loops
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamConfiguration, StreamInformation
@@ -21,9 +22,6 @@ from .samples import Part, join
 
 CHUNK_SIZE = 32 << 20
 """Bytes of text in a chunk."""
-
-COMPILED_FROM = 32 << 20
-"""Bytes of text from which on it is worth to have Numba compile, which takes a few seconds, once on a machine."""
 
 FOREIGN = ("transforms", "context", "scp", "mlf", "broadcast")
 """What a StreamDef may say to other deserializers."""
@@ -144,7 +142,7 @@ class CTFDeserializer(Deserializer):
     @cached_property
     def _is_compiled(self) -> bool:
         size = sum(document.size for document in self._documents)
-        return size >= COMPILED_FROM and loops("ctf.compiled") is not None
+        return size >= thresholds.ctf_compiled and loops("ctf.compiled") is not None
 
     @cached_property
     def _chunks(self) -> list[tuple[Document, int, int]]:

@@ -14,13 +14,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...core.lock import Lock
+from ...core.thresholds import thresholds
 from ...core.trusted import Untrusted, open_trusted, warn_of, write_trusted
 from .cache import cache_folder
 from .index import Beginning, Index, Layout, Settings, beginning_of, layout_of, rows_of
 from .text import TextFile
-
-LARGE = 16 << 20
-"""Bytes of text from which on an index is worth a file."""
 
 END = struct.Struct("<8s32sqqI")
 """End of an index file: what it is, the text's fingerprint, number of rows, lines skipped, and a check sum of all rows."""
@@ -46,7 +44,7 @@ def index_of(text: TextFile, settings: Settings, keep: bool = True) -> Index:
     """
     beginning = beginning_of(text)
     layout = layout_of(beginning, settings)
-    if text.size < LARGE:
+    if text.size < thresholds.ctf_index_kept:
         return Index(np.concatenate(list(rows_of(text, beginning, settings))), layout, beginning.skipped)
     fingerprint = text.fingerprint(MAGIC, *settings)
     rows = _kept(text, beginning, settings, fingerprint) if keep else None

@@ -12,6 +12,7 @@ import cntk as C
 from cntk.core import blocks
 from cntk.core.device import DeviceDescriptor
 from cntk.core.passes import available
+from cntk.core.thresholds import thresholds
 from cntk.layers import LSTM, BatchNormalization, Convolution2D, Dense, Dropout, Embedding, LayerNormalization, MaxPooling, Recurrence
 from cntk.testing import assert_close
 
@@ -19,7 +20,7 @@ from cntk.testing import assert_close
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chains run in blocks of a few rows."""
-    monkeypatch.setattr(blocks, "LARGE", 1)
+    monkeypatch.setattr(thresholds, "blocks_of_rows", 1)
     monkeypatch.setattr(blocks, "BLOCK", 64)
     yield
     C.debugging.set_passes()

@@ -26,6 +26,7 @@ from cntk.core import blocks
 from cntk.core.device import DeviceDescriptor, all_devices
 from cntk.core.evaluate import set_checked_mode
 from cntk.core.passes import available, set_passes
+from cntk.core.thresholds import overridden
 
 Key = tuple[int, ...]
 Rows = dict[Key, Any]
@@ -427,7 +428,7 @@ def test_passes_make_no_difference(device: DeviceDescriptor, graph: Graph, lengt
     try:
         set_passes([])
         expected = computed(graph, given, device)
-        with patch.multiple(blocks, LARGE=1, BLOCK=block):
+        with overridden(blocks_of_rows=1), patch.object(blocks, "BLOCK", block):
             set_passes([name])
             assert_close(computed(graph, given, device), expected)
             set_passes()

@@ -25,6 +25,7 @@ from cntk.core import blocks
 from cntk.core.device import DeviceDescriptor
 from cntk.core.evaluate import set_checked_mode
 from cntk.core.passes import set_passes
+from cntk.core.thresholds import overridden
 
 pytestmark = pytest.mark.filterwarnings("ignore:(?s).* is given as scipy.sparse.csr_matrix")  # roots may be sparse
 
@@ -672,7 +673,7 @@ def test_a_clone_computes_the_same(seed: int, device: DeviceDescriptor) -> None:
 @seeds(30)
 def test_passes_make_no_difference(seed: int, device: DeviceDescriptor) -> None:
     graph, given = drawn(seed)
-    with patch.multiple(blocks, LARGE=1, BLOCK=1):
+    with overridden(blocks_of_rows=1), patch.object(blocks, "BLOCK", 1):
         with_passes = computed(graph, given, device)
     set_passes([])
     try:

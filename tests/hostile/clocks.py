@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 
 import cntk as C
+from cntk.core.thresholds import overridden
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 
 SAMPLES = 300
@@ -152,7 +153,7 @@ def profiling(random: np.random.Generator, folder: Path) -> None:
 def reading(random: np.random.Generator, folder: Path) -> None:
     """A text that is replaced by another, older or newer than the index that was made of it, is read anew."""
     path = folder / "text.ctf"
-    with mock.patch.dict(os.environ, {"CNTK_CACHE": str(folder / "cache")}), mock.patch("cntk.readers.ctf.index_file.LARGE", 100):
+    with mock.patch.dict(os.environ, {"CNTK_CACHE": str(folder / "cache")}), overridden(ctf_index_kept=100):
         for number, moment in zip(itertools.count(), random.choice(JUMPS, size=4).cumsum()):
             path.write_text("".join(f"{line} |a {number} {line}\n" for line in range(50)))
             os.utime(path, (1.5e9 + moment, 1.5e9 + moment))

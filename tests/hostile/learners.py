@@ -10,7 +10,7 @@ from learner_formulas import RULES, Options, Schedule, by_formula
 
 import cntk as C
 from cntk.core.sparse import RowSparse
-from cntk.learners import kernels
+from cntk.core.thresholds import overridden
 
 ULPS_PER_STEP = 16
 """How many units of the last place an update may add to the error, of the largest number that the parameter comes by; with L2 weights
@@ -60,12 +60,9 @@ def compare(random: np.random.Generator, rule: str, options: Options, start: Any
 
 def trained(rule: str, options: Options, start: Any, gradients: list[Any], counts: list[int], fused_from: int) -> Any:
     """The parameter after all updates; kernels do them for learners of *fused_from* elements or more."""
-    before, kernels.FUSED_FROM = kernels.FUSED_FROM, fused_from
-    try:
+    with overridden(learner_compiled=fused_from):
         parameter = C.parameter(init=start)
         learner = options.learner(rule, [parameter])
-    finally:
-        kernels.FUSED_FROM = before
     for gradient, count in zip(gradients, counts, strict=True):
         learner.update({parameter: gradient}, count)
     return parameter.value

@@ -7,25 +7,21 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from cntk.backends.fused import batch_normalization, chains, convolution, cross_entropy, dense, pooling, recurrence, reduction, softmax
+from cntk.core.thresholds import all_set_to
 
 PATHS = ("as usual", "compiled", "plain")
 
 KERNELS = (batch_normalization, chains, convolution, cross_entropy, dense, pooling, recurrence, reduction, softmax)
-"""Modules that decide whether there is enough to do for compiled loops."""
-
-LEAST = ("FUSED_FROM", "WORTHWHILE")
-"""What they call the least size from which on loops are worth it."""
+"""Modules that decide whether compiled loops are used."""
 
 
 @contextmanager
 def on(path: str) -> Iterator[None]:
     """Have programs that are made within compute on one of :data:`PATHS`."""
     with ExitStack() as changes:
-        for module in KERNELS:
-            if path == "plain":
+        if path == "compiled":
+            changes.enter_context(all_set_to(0))
+        elif path == "plain":
+            for module in KERNELS:
                 changes.enter_context(patch.object(module, "are_usable", lambda: False))
-            elif path == "compiled":
-                for name in LEAST:
-                    if hasattr(module, name):
-                        changes.enter_context(patch.object(module, name, 1))
         yield

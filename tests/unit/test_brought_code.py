@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from cntk.backends.fused import ahead, code_files, machine_code, processor, sgd
 from cntk.backends.fused.code_files import Code
 from cntk.backends.fused.loops import Loop
 from cntk.core import trusted
+from cntk.core.compiled import warn_unkept
 
 V3, V4 = "x86-64-v3", "x86-64-v4"
 BROUGHT, KEPT, COMPILED = (Code(code, ["sqrtf"]) for code in (b"brought", b"kept", b"compiled"))
@@ -228,3 +230,24 @@ def test_code_for_levels_is_made_anywhere_and_runs_without_numba(tmp_path: Path,
     for level in list(processor.LEVELS)[list(processor.LEVELS).index(processor.level()) :]:
         command = [sys.executable, str(program), level, str(tmp_path)]
         assert subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout == "True False\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_code_that_cannot_be_kept_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "file")
+
+    warn_unkept.cache_clear()
+    monkeypatch.setattr(machine_code, "keep", full)
+    double = ahead.kinds_of(ahead.LOOPS["sgd.descend"], True)
+    with pytest.warns(RuntimeWarning, match=f"made anew by each process: {tmp_path}/kept: {os.strerror(errno.ENOSPC)}"):
+        assert machine_code.code_of(DESCEND, double) == COMPILED
+    assert machine_code.code_of(DESCEND, double) == COMPILED
+
+
+@pytest.mark.usefixtures("folder")
+def test_code_is_kept_in_the_next_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path / "file", tmp_path / "kept"])
+    assert machine_code.code_of(DESCEND, ahead.kinds_of(ahead.LOOPS["sgd.descend"], True)) == COMPILED
+    assert len(list((tmp_path / "kept").iterdir())) == 1

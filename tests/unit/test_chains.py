@@ -17,6 +17,7 @@ from cntk.core import plugins, profiling, threads
 from cntk.core.device import backend_named
 from cntk.core.evaluate import feeds_for, program_for
 from cntk.core.program import Program
+from cntk.core.thresholds import thresholds
 from cntk.testing import assert_close
 from cntk.testing.tolerances import VALUES, Tolerance
 
@@ -37,10 +38,10 @@ both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["fl
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tapes for small chains too, and small groups."""
-    monkeypatch.setattr(chains, "WORTHWHILE", 0)
-    monkeypatch.setattr(recipe, "FEWEST", 1)
+    monkeypatch.setattr(thresholds, "chain_compiled", 0)
+    monkeypatch.setattr(thresholds, "chain_group", 1)
     monkeypatch.setattr(recipe, "AT_ONCE", 40)
-    monkeypatch.setattr("cntk.backends.fused.loops.SHARED_FROM", 1)
+    monkeypatch.setattr(thresholds, "elements_shared", 1)
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_values_that_only_a_chain_needs_take_no_memory(monkeypatch: pytest.Monke
         return int(run.binding.placement.arena.nbytes)
 
     chained = arena()
-    monkeypatch.setattr(chains, "WORTHWHILE", NEVER)
+    monkeypatch.setattr(thresholds, "chain_compiled", NEVER)
     program = Program(f.outputs, backend_named("numpy"))
     assert chained == 2 * 50 * 1000 * 4 < arena()
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
+from cntk.core.thresholds import thresholds
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from cntk.readers.compiled import loops
 from cntk.readers.ctf import deserializer as ctf
@@ -54,7 +55,7 @@ def take(way: str, patch: pytest.MonkeyPatch) -> None:
     """Read this way, whatever the size of the text."""
     if way == "numba" and loops("ctf.compiled") is None:
         pytest.skip("compiled loops are switched off")
-    patch.setattr(ctf, "COMPILED_FROM", WAYS[way])
+    patch.setattr(thresholds, "ctf_compiled", WAYS[way])
     if way == "grammar":
         patch.setattr(ctf_document, "scan", lambda *_: None)
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cntk.core.thresholds import thresholds
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from cntk.readers.ctf import index as ctf_index
 from cntk.readers.ctf import index_file
@@ -35,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(index_file, "LARGE", 0)
+    monkeypatch.setattr(thresholds, "ctf_index_kept", 0)
     folder = tmp_path / "cache"
     monkeypatch.setenv("CNTK_CACHE", str(folder))
     return folder
@@ -115,7 +116,7 @@ def test_a_damaged_index_is_made_again(tmp_path_factory: pytest.TempPathFactory,
     file = tmp_path_factory.getbasetemp() / "damaged.ctf"
     index = Path(f"{file}.index")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_file, "LARGE", 0)
+        patch.setattr(thresholds, "ctf_index_kept", 0)
         file.write_text(TEXT)
         index.unlink(missing_ok=True)
         assert values(str(file)) == EXPECTED
@@ -140,7 +141,7 @@ def test_an_index_that_lies_does_no_harm(tmp_path_factory: pytest.TempPathFactor
     rows["line"][:-1] = np.cumsum(lines)[: len(starts)]
     rows["line"][-1] = 20
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_file, "LARGE", 0)
+        patch.setattr(thresholds, "ctf_index_kept", 0)
         fingerprint = TextFile(str(file)).fingerprint(MAGIC, *Settings())
         end = END.pack(MAGIC, fingerprint, len(rows), 0, zlib.crc32(rows.tobytes()))
         Path(f"{file}.index").write_bytes(rows.tobytes() + end)
@@ -181,7 +182,7 @@ def test_blocks_make_no_difference(tmp_path_factory: pytest.TempPathFactory, lin
     for size in (1 << 20, block):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ctf_index, "BLOCK", size)
-            patch.setattr(index_file, "LARGE", 1 << 60)
+            patch.setattr(thresholds, "ctf_index_kept", 1 << 60)
             tables.append(index_of(TextFile(str(file)), chosen)._rows)
     np.testing.assert_array_equal(*tables)
 
@@ -288,9 +289,9 @@ def test_a_file_that_is_written_anew(file: Path) -> None:
 PROGRAM = """
 import resource, sys
 from cntk.io import CTFDeserializer, StreamDef, StreamDefs
-from cntk.readers.ctf import deserializer as ctf
 from cntk.readers.deserializer import Errors
-ctf.COMPILED_FROM = 1 << 60  # to import Numba takes memory of its own
+from cntk.core.thresholds import thresholds
+thresholds.ctf_compiled = 1 << 60  # to import Numba takes memory of its own
 deserializer = CTFDeserializer(sys.argv[1], StreamDefs(a=StreamDef(field="A", shape=1)))
 deserializer["chunkSizeInBytes"] = 1 << 18
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -12,6 +12,7 @@ import pytest
 import cntk as C
 from cntk.backends.fused import batch_normalization as kernel
 from cntk.core import threads
+from cntk.core.thresholds import thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
@@ -74,11 +75,11 @@ def test_loops_compute_what_the_operator_computes(
     used = []
     module = kernel._module()
     monkeypatch.setattr(kernel, "_module", lambda: used.append(module) or module)
-    monkeypatch.setattr(kernel, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "batch_normalization_compiled", 1)
     fused = computed(shape, dtype, follower)
     assert used
     used.clear()
-    monkeypatch.setattr(kernel, "FUSED_FROM", 2**62)
+    monkeypatch.setattr(thresholds, "batch_normalization_compiled", 2**62)
     for ours, own in zip(fused, computed(shape, dtype, follower), strict=True):
         size = np.abs(own).max()
         assert_close(ours / size, own / size)
@@ -88,8 +89,8 @@ def test_loops_compute_what_the_operator_computes(
 @pytest.mark.parametrize("follower", FOLLOWERS, ids=lambda follower: str(follower.__name__))
 def test_threads_change_no_bit(follower: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shape = SHAPES[1]
-    monkeypatch.setattr(kernel, "FUSED_FROM", 1)
-    monkeypatch.setattr(kernel, "SHARED_FROM", 1)
+    monkeypatch.setattr(thresholds, "batch_normalization_compiled", 1)
+    monkeypatch.setattr(thresholds, "batch_normalization_shared", 1)
     shared = computed(shape, np.float32, follower)
     threads.set_max_threads(1)
     for one, other in zip(computed(shape, np.float32, follower), shared, strict=True):
@@ -97,7 +98,7 @@ def test_threads_change_no_bit(follower: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_variance_survives_a_distant_mean_and_one_distant_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "batch_normalization_compiled", 1)
     x = C.input_variable((2, 8, 8))
     y = C.layers.BatchNormalization(map_rank=1, normalization_time_constant=0)(x)
     values = np.random.default_rng(1).normal(1000, 1, (200, 2, 8, 8)).astype(np.float32)

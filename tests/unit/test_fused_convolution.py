@@ -15,6 +15,7 @@ import pytest
 import cntk as C
 from cntk.backends.fused import convolution, pooling
 from cntk.core import threads
+from cntk.core.thresholds import NEVER, thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
@@ -26,9 +27,9 @@ pytestmark = pytest.mark.usefixtures("three_threads")
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small images in place of large ones."""
-    monkeypatch.setattr(convolution, "FUSED_FROM", 1)
-    monkeypatch.setattr(pooling, "FUSED_FROM", 1)
-    monkeypatch.setattr(correlation, "SHARED_FROM", 1)
+    monkeypatch.setattr(thresholds, "convolution_compiled", 1)
+    monkeypatch.setattr(thresholds, "pooling_compiled", 1)
+    monkeypatch.setattr(thresholds, "convolution_shared", 1)
 
 
 @pytest.fixture
@@ -73,8 +74,8 @@ class Case:
 def agree(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare with the operators' own methods."""
     fused = case.compute()
-    for module in (convolution, pooling):
-        monkeypatch.setattr(module, "FUSED_FROM", np.inf)
+    for name in ("convolution_compiled", "pooling_compiled"):
+        monkeypatch.setattr(thresholds, name, NEVER)
     for function in (case.result, case.weighted):
         del function.__dict__["_programs"]  # which are bound to the loops
     for found, expected in zip(fused, case.compute(), strict=True):
@@ -148,14 +149,14 @@ def test_pooling_agrees_with_the_operator(
 
     agree(Case(make, None, (5, 2, *dims), np.float64), monkeypatch)
     if kind == C.MAX_POOLING:
-        monkeypatch.setattr(pooling, "FUSED_FROM", 1)
+        monkeypatch.setattr(thresholds, "pooling_compiled", 1)
         agree(Case(lambda x: C.relu(make(x)), None, (5, 2, *dims), np.float32), monkeypatch)
 
 
 def test_pooling_takes_the_first_of_equal_maxima_and_passes_nan_on(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(lambda x: C.pooling(x, C.MAX_POOLING, (3, 3), 2, [True]), None, (20, 3, 9, 9))
     agree(case, monkeypatch)
-    monkeypatch.setattr(pooling, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "pooling_compiled", 1)
     case.data[0, 0, 4, 4] = np.nan
     case.data[1] = -np.inf
     assert np.isnan(case.compute()[0][0, 0]).sum() == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.backends.numpy import times
+from cntk.core.thresholds import thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
@@ -56,7 +56,7 @@ def test_products_are_those_of_dense_matrices(dtype: Any, index: Any, case: Any,
     right = dense_rows(parts, present)
     grad = random.normal(size=(len(rows), 3)).astype(dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused, "ROWS_SHARED_FROM", shared)
+        patch.setattr(thresholds, "rows_shared", shared)
         numbers, sums = fused.Csr.transposed_product(parts, width, grad)
         assert numbers.tolist() == present.tolist()
         assert_close(sums, (right.T @ grad).astype(dtype))
@@ -114,7 +114,7 @@ def trained(case: str, dtype: Any, one_hot: bool) -> Any:
 @pytest.mark.parametrize("case", ["plain", "two uses", "two output axes", "transposed", "dense gradient"])
 def test_training_is_the_same_with_and_without(case: str, dtype: Any, one_hot: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = trained(case, dtype, one_hot)
-    monkeypatch.setattr(times, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "sparse_product_compiled", 1)
     assert_close(trained(case, dtype, one_hot), expected)
 
 

@@ -20,6 +20,7 @@ pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are swit
 
 from cntk.backends.fused.loops import Loop
 from cntk.backends.fused.philox import philox
+from cntk.core.thresholds import thresholds
 
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 
@@ -28,7 +29,7 @@ SEEDS = [0, 1, 12345, 2**32 - 1, 2**64 - 1, 2**64 + 5, 2**128 - 1]
 
 @pytest.fixture
 def always_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "dropout_compiled", 1)
 
 
 @Loop
@@ -60,7 +61,7 @@ def passes(values: Any, make: Any) -> list[Any]:
 def both(values: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fused = passes(values, make)
     with monkeypatch.context() as patch:
-        patch.setattr(dropout, "FUSED_FROM", 2**62)
+        patch.setattr(thresholds, "dropout_compiled", 2**62)
         for ours, own in zip(fused, passes(values, make), strict=True):
             np.testing.assert_array_equal(ours, own)
 

@@ -15,7 +15,8 @@ import cntk as C
 from cntk.core import plugins, threads
 from cntk.core.sparse import RowSparse
 from cntk.core.sums import BLOCK
-from cntk.learners import IGNORE, kernels
+from cntk.core.thresholds import thresholds
+from cntk.learners import IGNORE
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 loops = pytest.importorskip("cntk.backends.fused.loops")
@@ -53,11 +54,11 @@ SHAPES = ((100, 70), (3,), (), (BLOCK,), (3 * BLOCK + 65,))
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays in place of large ones."""
-    kernel = pytest.importorskip("cntk.backends.fused.kernel")
-    monkeypatch.setattr(kernel, "SHARED_FROM", 1)
-    monkeypatch.setattr(kernel, "UPDATE_SHARED_FROM", 1)
-    monkeypatch.setattr("cntk.backends.fused.kernel.ROWS_SHARED_FROM", 1)
-    monkeypatch.setattr(kernels, "FUSED_FROM", 1)
+    pytest.importorskip("cntk.backends.fused.kernel")
+    monkeypatch.setattr(thresholds, "elements_shared", 1)
+    monkeypatch.setattr(thresholds, "learner_shared", 1)
+    monkeypatch.setattr(thresholds, "rows_shared", 1)
+    monkeypatch.setattr(thresholds, "learner_compiled", 1)
 
 
 def gradient(random: Any, shape: Any, dtype: Any, step: int) -> Any:
@@ -94,7 +95,7 @@ def assert_same_bits(given: list[Any], expected: list[Any]) -> None:
 
 
 def own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "FUSED_FROM", 2**62)
+    monkeypatch.setattr(thresholds, "learner_compiled", 2**62)
 
 
 @all_rules

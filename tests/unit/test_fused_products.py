@@ -17,6 +17,7 @@ from cntk.core import threads
 from cntk.core.context import Context
 from cntk.core.device import backend_named
 from cntk.core.evaluate import program_for
+from cntk.core.thresholds import NEVER, thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
@@ -37,10 +38,9 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return bound(ctx, left, right, out, *rest)
 
     monkeypatch.setattr(dense.Products, "bound", noted)
-    for name in ("FUSED_FROM", "ROWS_FROM", "STACKED_FROM", "LEAST", "CUT_FROM"):
-        monkeypatch.setattr(dense, name, 1)
+    for name in ("product_compiled", "product_rows", "product_stack_compiled", "product_sides", "product_cut", "product_considered"):
+        monkeypatch.setattr(thresholds, name, 1)
     monkeypatch.setattr(dense, "MOST_WASTED", np.inf)
-    monkeypatch.setattr("cntk.backends.numpy.times.MULTIPLIED_FROM", 1)
     return shapes
 
 
@@ -157,7 +157,7 @@ def computed(name: str, dtype: Any, rows: int = 9) -> list[Any]:
 def test_values_and_gradients_are_those_without_loops(name: str, dtype: Any, used: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     fused = computed(name, dtype)
     assert used
-    monkeypatch.setattr("cntk.backends.numpy.times.MULTIPLIED_FROM", np.inf)
+    monkeypatch.setattr(thresholds, "product_considered", NEVER)
     C.debugging.set_passes([])
     try:
         plain = computed(name, dtype)

@@ -17,6 +17,7 @@ from cntk.core.context import Context
 from cntk.core.device import backend_named
 from cntk.core.layout import Layout
 from cntk.core.op import includes
+from cntk.core.thresholds import thresholds
 from cntk.plugins.ops.extremum import ArgMax, ReduceMax, ReduceMin
 from cntk.plugins.ops.reduction import ReduceLogSum, ReduceMean, ReduceProd, ReduceSum
 from cntk.testing import assert_close
@@ -31,7 +32,7 @@ EXTREMES = [np.nan, np.inf, -np.inf, 1e30, -1e30, 90.0, -0.0]
 
 @pytest.fixture
 def always_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduction, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "reduction_compiled", 1)
 
 
 def values(shape: tuple[int, ...], dtype: Any, extremes: Sequence[tuple[int, float]] = ()) -> Any:

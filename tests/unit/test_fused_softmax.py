@@ -19,6 +19,7 @@ from cntk.core.context import Context
 from cntk.core.device import backend_named
 from cntk.core.layout import Layout
 from cntk.core.sparse import SparseRows
+from cntk.core.thresholds import thresholds
 from cntk.plugins.ops.loss import CrossEntropyWithSoftmax
 from cntk.plugins.ops.softmax import LogSoftmax, Softmax
 from cntk.testing import assert_close
@@ -32,8 +33,8 @@ EXTREMES = [np.nan, np.inf, -np.inf, 1e30, -1e30, 90.0, -90.0, 0.0]
 
 @pytest.fixture
 def always_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (softmax, cross_entropy):
-        monkeypatch.setattr(module, "FUSED_FROM", 1)
+    for name in ("softmax_compiled", "cross_entropy_compiled"):
+        monkeypatch.setattr(thresholds, name, 1)
 
 
 def results(op: Any, methods: Any, inputs: Sequence[Any], shape: tuple[int, ...], grad: Any, wanted: Sequence[int]) -> list[Any]:
@@ -155,7 +156,7 @@ print('llvmlite' in sys.modules)
 
 def test_what_a_kernel_declines_never_comes_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    monkeypatch.setattr(softmax, "FUSED_FROM", 100)
+    monkeypatch.setattr(thresholds, "softmax_compiled", 100)
     for name in ("forward", "backward"):
         monkeypatch.setattr(softmax.SoftmaxKernel, name, lambda *_, name=name: called.append(name))
     x = C.input_variable(10, needs_gradient=True)

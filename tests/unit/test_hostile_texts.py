@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.core.thresholds import thresholds
 from cntk.io import StreamDef, StreamDefs
 from cntk.readers.ctf import index as ctf_index
 from cntk.readers.ctf import text as ctf_text
@@ -103,7 +104,7 @@ def test_texts_and_indices_that_others_may_have_written_are_made_anew(tmp_path: 
     from cntk.readers.ctf import index_file
 
     monkeypatch.setenv("CNTK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(index_file, "LARGE", 0)
+    monkeypatch.setattr(thresholds, "ctf_index_kept", 0)
     (tmp_path / "f.ctf.gz").write_bytes(gzip.compress(b"|a 1 2\n" * 10))
     text = ctf_text.TextFile(str(tmp_path / "f.ctf.gz"))
     Path(text.plain).chmod(0o666)
@@ -120,7 +121,7 @@ def test_a_user_without_a_home_reads_texts(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.delenv("CNTK_CACHE", raising=False)
     monkeypatch.setattr(cache, "user_cache", lambda name: None)
-    monkeypatch.setattr(index_file, "LARGE", 0)
+    monkeypatch.setattr(thresholds, "ctf_index_kept", 0)
     monkeypatch.setattr(index_file, "write_trusted", lambda *_: (_ for _ in ()).throw(PermissionError()))
     (tmp_path / "f.ctf").write_bytes(b"|a 1 2\n" * 10)
     (tmp_path / "g.ctf.gz").write_bytes(gzip.compress(b"|a 1 2\n" * 10))

@@ -12,7 +12,7 @@ from hostile.learner_formulas import RULES, Options, Schedule, by_formula
 import cntk as C
 from cntk.core import plugins
 from cntk.core.sparse import RowSparse
-from cntk.learners import kernels
+from cntk.core.thresholds import thresholds
 
 STEPS = 200
 SHAPE = (9, 5)
@@ -59,7 +59,7 @@ def test_learners_compute_their_formulas(rule: str, options: str, dtype: Any, sp
     expected, largest = by_formula(rule, OPTIONS[options], start, given, counts)
     allowed = (2 * STEPS * np.finfo(dtype).eps if dtype == np.float32 else 1e-12) * max(largest, 1)
     for fused_from in (2**62, 1):
-        monkeypatch.setattr(kernels, "FUSED_FROM", fused_from)
+        monkeypatch.setattr(thresholds, "learner_compiled", fused_from)
         parameter = C.parameter(init=start)
         learner = OPTIONS[options].learner(rule, [parameter])
         for gradient, count in zip(given, counts, strict=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import cntk as C
 from cntk.core import plugins
 from cntk.core.sparse import RowSparse
 from cntk.learners import IGNORE, UnitType, engine
+from cntk.learners.options import LearnerOptions, Options
 from cntk.testing import assert_close
 
 SIZES = (3, 5, 7, 2, 4, 4, 11, 1)
@@ -643,3 +647,37 @@ def test_the_engine_s_functions_make_the_same_learners() -> None:
         expected = train(public([parameter()], l2_regularization_weight=0.1, gradient_clipping_threshold_per_sample=0.2, minibatch_size=6))
         np.testing.assert_array_equal(train(of_engine([parameter()], options)), expected)
         np.testing.assert_array_equal(train(of_engine([parameter()], None)), train(public([parameter()])))
+
+
+WITH_OPTIONS = ["sgd", "momentum_sgd", "nesterov", "adagrad", "rmsprop", "fsadagrad", "adadelta", "adam"]
+
+
+def test_the_options_are_those_that_are_checked() -> None:
+    assert Options.__annotations__.keys() == {field.name: field.type for field in fields(LearnerOptions)}.keys()
+    assert [kind.__forward_arg__ for kind in Options.__annotations__.values()] == [field.type for field in fields(LearnerOptions)]
+
+
+@pytest.mark.parametrize("rule", WITH_OPTIONS)
+def test_options_are_arguments_of_their_own(rule: str) -> None:
+    function = getattr(C, rule)
+    names = list(inspect.signature(function).parameters)
+    described = inspect.getdoc(function) or ""
+    for name in Options.__annotations__:
+        assert re.search(rf"^    {name}: ", described, re.MULTILINE)
+        assert name in function.__annotations__
+    assert "options" not in names
+    assert names[-2:] == ["minibatch_size", "epoch_size"]
+    required = {"parameters": [C.parameter(2)], "lr": 0.1, "momentum": 0.9, "gamma": 0.9, "inc": 1.2, "dec": 0.5, "max": 10, "min": 0.1}
+    given = [required.get(name, parameter.default) for name, parameter in inspect.signature(function).parameters.items()]
+    given[names.index("l2_regularization_weight")] = 0.25
+    given[-2] = 7
+    options = function(*given)._options
+    assert (options.l2_regularization_weight, options.minibatch_size, options.l1_regularization_weight) == (0.25, 7, 0)
+    with pytest.raises(TypeError, match=f"^{rule}: .*unexpected keyword argument 'l3'"):
+        function(*given[:-1], l3=1)
+    with pytest.raises(TypeError, match=f"^{rule}: missing a required argument: 'parameters'"):
+        function(l1_regularization_weight=1)
+    with pytest.raises(TypeError, match=f"^{rule}: multiple values for argument 'minibatch_size'"):
+        function(*given, minibatch_size=1)
+    with pytest.raises(TypeError, match=f"^{rule}: l1_regularization_weight must be a number, got str 'a'"):
+        function(*given[: names.index("l1_regularization_weight")], "a")

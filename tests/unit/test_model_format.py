@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from typing import Any
 
@@ -161,3 +162,11 @@ def test_the_format_is_a_plugin() -> None:
 def test_first_bytes_of_a_model(tmp_path: Any) -> None:
     C.tanh(C.input_variable(2)).save(tmp_path / "model")
     assert (tmp_path / "model").read_bytes().startswith(bytes.fromhex("080212110a07") + b"version")
+
+
+def test_parameters_in_files_of_their_own_are_cntks_onnx_alone(tmp_path: Any) -> None:
+    model = C.times(C.input_variable(2), C.parameter((2, 1), init=2))
+    with pytest.warns(UserWarning, match="use_external_files_to_store_parameters has no effect"):
+        model.save(tmp_path / "model", use_external_files_to_store_parameters=True)
+    assert os.listdir(tmp_path) == ["model"]
+    assert C.load_model(tmp_path / "model").eval([[1, 2]]).tolist() == [[6]]

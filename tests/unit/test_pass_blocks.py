@@ -14,6 +14,7 @@ from cntk.core import blocks
 from cntk.core.device import backend_named
 from cntk.core.evaluate import feeds_for, program_for
 from cntk.core.program import Program
+from cntk.core.thresholds import thresholds
 
 ROWS = np.random.default_rng(1).uniform(-2, 2, (7, 3)).astype(np.float32)
 
@@ -22,7 +23,7 @@ ROWS = np.random.default_rng(1).uniform(-2, 2, (7, 3)).astype(np.float32)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two rows of three numbers in a block, and no kernel that runs chains."""
     monkeypatch.setattr("cntk.core.passes.blocks.kernel_of", lambda backend: None)
-    monkeypatch.setattr(blocks, "LARGE", 1)
+    monkeypatch.setattr(thresholds, "blocks_of_rows", 1)
     monkeypatch.setattr(blocks, "BLOCK", 2 * 3 * 4)
     yield
     C.debugging.set_passes()
@@ -64,7 +65,7 @@ def test_results_and_gradients_are_those_of_whole_arrays() -> None:
 
 @pytest.mark.parametrize("large", [ROWS.nbytes, ROWS.nbytes + 1])
 def test_small_arrays_are_gone_through_at_once(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
-    monkeypatch.setattr(blocks, "LARGE", large)
+    monkeypatch.setattr(thresholds, "blocks_of_rows", large)
     x = C.input_variable(3)
     assert len(bound(chain(x), x).forward_steps) == (6 * 4 if large == ROWS.nbytes else 6)
 

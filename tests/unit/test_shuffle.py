@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cntk.core.thresholds import thresholds
 from cntk.readers import shuffle as module
 from cntk.readers.compiled import loops
 from cntk.readers.shuffle import shuffle
@@ -29,6 +30,6 @@ def test_what_is_compiled_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     plain = shuffled(1000, 7)
     if loops("compiled_shuffle") is None:
         pytest.skip("compiled loops are switched off")
-    monkeypatch.setattr(module, "COMPILED_FROM", 1000)
+    monkeypatch.setattr(thresholds, "shuffle_compiled", 1000)
     assert shuffled(1000, 7) == plain
     assert sorted(plain) == list(range(1000))

@@ -13,6 +13,7 @@ import pytest
 import cntk as C
 from cntk.core import profiling, threads
 from cntk.core.evaluate import set_checked_mode
+from cntk.core.thresholds import thresholds
 from cntk.layers import GRU, LSTM, Recurrence, RNNStep
 from cntk.testing import assert_close
 
@@ -29,8 +30,8 @@ both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["fl
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tapes for small recurrences too."""
-    monkeypatch.setattr(recurrence, "WORTHWHILE", 0)
-    monkeypatch.setattr("cntk.backends.fused.loops.SHARED_FROM", 1)
+    monkeypatch.setattr(thresholds, "recurrence_compiled", 0)
+    monkeypatch.setattr(thresholds, "elements_shared", 1)
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def gradients(model: Model, data: list[Any], dtype: Any) -> tuple[Any, dict[str,
 def test_numbers_are_those_of_the_operators(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch, taped: list[Any]) -> None:
     value, found = gradients(MODELS[name], sequences(3, dtype), dtype)
     assert taped
-    monkeypatch.setattr(recurrence, "WORTHWHILE", NEVER)
+    monkeypatch.setattr(thresholds, "recurrence_compiled", NEVER)
     right, expected = gradients(MODELS[name], sequences(3, dtype), dtype)
     assert_close(value, right, name)
     assert found.keys() == expected.keys()

@@ -10,6 +10,7 @@ import pytest
 
 import cntk as C
 from cntk.core import threads
+from cntk.core.thresholds import thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
@@ -21,7 +22,7 @@ NEVER = 2**62
 
 @pytest.fixture(autouse=True)
 def three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("cntk.backends.fused.loops.SHARED_FROM", 1)
+    monkeypatch.setattr(thresholds, "elements_shared", 1)
     before = threads.max_threads()
     threads.set_max_threads(3)
     yield
@@ -50,7 +51,7 @@ def test_numbers_are_those_of_the_operator(kind: str, dtype: Any, attributes: di
     monkeypatch.setattr(recurrence.Tape, "run", lambda self, *arguments: (runs.append(self), run(self, *arguments)))
     found = []
     for worthwhile in (0, NEVER):
-        monkeypatch.setattr(recurrence, "WORTHWHILE", worthwhile)
+        monkeypatch.setattr(thresholds, "recurrence_compiled", worthwhile)
         found.append(results(kind, dtype, (4, 1, 9, 2, 9, 3, 5), **attributes))
         assert len(runs) == 2 * attributes["num_layers"] * (1 + attributes.get("bidirectional", False))
     for taped, stepped in zip(*found, strict=True):
@@ -59,7 +60,7 @@ def test_numbers_are_those_of_the_operator(kind: str, dtype: Any, attributes: di
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_numbers_do_not_depend_on_threads(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrence, "WORTHWHILE", 0)
+    monkeypatch.setattr(thresholds, "recurrence_compiled", 0)
     several = results(kind, np.float32, (7, 3, 9, 9, 1, 30, 2, 8, 8, 8, 11, 4, 5), num_layers=1, bidirectional=True)
     threads.set_max_threads(1)
     alone = results(kind, np.float32, (7, 3, 9, 9, 1, 30, 2, 8, 8, 8, 11, 4, 5), num_layers=1, bidirectional=True)

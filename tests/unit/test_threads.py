@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cntk.core import threads
+from cntk.core.thresholds import thresholds
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 prange = pytest.importorskip("cntk.backends.fused.language").prange
@@ -39,7 +40,7 @@ def counted(loop: Any, size: int) -> Any:
     return counts
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, loops.SHARED_FROM, 10 * loops.SHARED_FROM + 3])
+@pytest.mark.parametrize("size", [0, 1, 100, thresholds.elements_shared, 10 * thresholds.elements_shared + 3])
 @pytest.mark.parametrize("number", [1, 2, 1000])
 def test_every_element_is_gone_through_once(count: Any, size: int, number: int) -> None:
     threads.set_max_threads(number)
@@ -48,18 +49,18 @@ def test_every_element_is_gone_through_once(count: Any, size: int, number: int) 
 
 def test_many_callers_at_once(count: Any) -> None:
     with ThreadPoolExecutor(8) as pool:
-        for result in pool.map(lambda _: counted(count, 4 * loops.SHARED_FROM), range(100)):
+        for result in pool.map(lambda _: counted(count, 4 * thresholds.elements_shared), range(100)):
             assert (result == 1).all()
 
 
 def _in_child(loop: Any, answers: Any) -> None:
-    answers.put((loops.are_shared(), (counted(loop, 4 * loops.SHARED_FROM) == 1).all()))
+    answers.put((loops.are_shared(), (counted(loop, 4 * thresholds.elements_shared) == 1).all()))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_a_forked_process_does_the_work_alone(count: Any) -> None:
-    counted(count, 4 * loops.SHARED_FROM)
+    counted(count, 4 * thresholds.elements_shared)
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     child = context.Process(target=_in_child, args=(count, answers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 
 from cntk.core import cache_folder, trusted
+from cntk.core.compiled import warn_unkept
 from cntk.core.trusted import Untrusted, make_folder, open_trusted, require_trusted, write_trusted
+from cntk.readers import compiled
 from cntk.readers.compiled import loops
 
 pytestmark = pytest.mark.skipif(not trusted.TELLS_OWNERS, reason="this system does not tell who owns a file")
@@ -272,3 +275,16 @@ def test_damaged_loops_of_readers_are_compiled_anew(tmp_path: Path, shuffled: Ca
         file.write_bytes(content)
     assert shuffled() == "[2, 1, 0] 0"
     assert shuffled() == "[2, 1, 0] 1"
+
+
+def test_loops_of_readers_that_cannot_be_kept_are_told_once() -> None:
+    class Full:
+        cache_path = "folder"
+
+        def save_overload(self, *what: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    warn_unkept.cache_clear()
+    with pytest.warns(RuntimeWarning, match=f"made anew by each process: folder: {os.strerror(errno.ENOSPC)}"):
+        compiled._Kept(Full()).save_overload("signature", "code")
+    compiled._Kept(Full()).save_overload("signature", "code")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.backends.fused import convolution
 from cntk.core import threads
 from cntk.core.context import Context
 from cntk.core.device import backend_named
+from cntk.core.thresholds import NEVER, thresholds
 from cntk.core.windows import Correlation
 from cntk.core.windows import correlation as geometry
 from cntk.plugins.ops import correlation as by_definition
@@ -159,7 +159,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return answers[-1]
 
     monkeypatch.setattr(winograd, "suits", noted)
-    monkeypatch.setattr(convolution, "FUSED_FROM", 1)
+    monkeypatch.setattr(thresholds, "convolution_compiled", 1)
     return answers
 
 
@@ -194,7 +194,7 @@ def test_operators_agree_with_their_own_methods(transposed: bool, used: list[boo
     found = [z.eval(data), *weighted.grad(data, wrt=[x, filters]).values()]
     assert used
     assert all(used)
-    monkeypatch.setattr(convolution, "FUSED_FROM", np.inf)
+    monkeypatch.setattr(thresholds, "convolution_compiled", NEVER)
     for function in (z, weighted):
         del function.__dict__["_programs"]  # which are bound to the loops
     for one, other in zip(found, [z.eval(data), *weighted.grad(data, wrt=[x, filters]).values()], strict=True):

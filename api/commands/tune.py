@@ -1,0 +1,103 @@
+"""``cntk tune``: from which sizes on compiled loops and threads pay on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+
+from cntk.core.threads import processors
+from cntk.core.thresholds import NEVER, TABLE, VARIABLE, own_file, thresholds
+from cntk.core.trusted import write_trusted
+
+from . import crossover
+from .workloads import WORKLOADS
+
+SECONDS = 100.0
+"""After so long nothing more is begun to be measured."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Measure from which sizes on compiled loops and threads pay here, and keep that for all programs.
+
+    Args:
+        arguments: ``--dry-run`` to write nothing, ``--reset`` to go back to the defaults, or ``--help``.
+
+    Returns:
+        0, or 1 where nothing can be measured or kept.
+    """
+    parser = argparse.ArgumentParser(
+        prog="cntk tune",
+        description="Measure from which sizes on compiled loops and threads pay on this machine, which takes up to two minutes.",
+        epilog="\n".join(["thresholds:", *(f"  {line.name:30} {line.decides}" for line in TABLE.values())]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--dry-run", action="store_true", help="print what is measured, and write nothing")
+    ways.add_argument("--reset", action="store_true", help="remove what was measured: the defaults hold again")
+    options = parser.parse_args(arguments)
+    path = own_file()
+    if path is None:
+        return _fail(f"there is no file to keep thresholds in; unset {VARIABLE}=0, or name a file by it")
+    if options.reset:
+        path.unlink(missing_ok=True)
+        print(f"removed {path}; the defaults hold")
+        return 0
+    why = crossover.why_not()
+    if why:
+        return _fail(f"{why}: there are no two ways to compare")
+    if _is_busy():
+        print("cntk tune: other programs keep this machine busy; measure again when they do not", file=sys.stderr)
+    found = dict(_measured(perf_counter() + SECONDS))
+    if options.dry_run:
+        return 0
+    write(path, {**_kept(), **found})
+    print(f"written to {path}; programs that are started from now on use it")
+    return 0
+
+
+def _is_busy() -> bool:
+    """Whether other programs have left less than half of the processors idle in the last minute, where the system tells."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > processors() / 2
+
+
+def write(path: Path, values: dict[str, int]) -> None:
+    """Write a user's file of thresholds.
+
+    Raises:
+        Untrusted: somebody else could put another file in its place.
+        OSError: it cannot be written.
+    """
+    write_trusted(path, [json.dumps({"thresholds": values}, indent=1).encode() + b"\n"])
+
+
+def _measured(end: float) -> Iterator[tuple[str, int]]:
+    """The thresholds that there is time to measure; prints them beside those in force and the defaults."""
+    print(f"{'threshold':30} {'default':>12} {'old':>12} {'new':>12}  unit")
+    for name, make in WORKLOADS.items():
+        line, old = TABLE[name], getattr(thresholds, name)
+        too_late = perf_counter() > end
+        if too_late or not crossover.is_measurable(name):
+            new, note = old, "out of time, call it again" if too_late else "there is one thread"
+        else:
+            new, note = crossover.found(line, make), ""
+            yield name, new
+        print(f"{name:30} {_shown(line.default):>12} {_shown(old):>12} {_shown(new):>12}  {note or line.unit}", flush=True)
+
+
+def _kept() -> dict[str, int]:
+    """What was measured earlier."""
+    return {name: getattr(thresholds, name) for name, line in TABLE.items() if getattr(thresholds, name) != line.default}
+
+
+def _shown(size: int) -> str:
+    return "never" if size == NEVER else f"{size:,}"
+
+
+def _fail(message: str) -> int:
+    print(f"cntk tune: {message}", file=sys.stderr)
+    return 1
