@@ -24,7 +24,8 @@ import numpy as np
 from cntk.core.file_lock import FileLock
 from cntk.core.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
 from cntk.core.function import Function
-from cntk.core.model_files import ModelFormat, format_of
+from cntk.core.model_files import written_whole
+from cntk.core.shape import is_concrete
 from cntk.core.source import warn_user
 from cntk.plugins.formats.values import ARRAY, INTEGER, NATIVE, array_of, integer_of, tagged_array, tagged_integer
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, view_dictionary, write_dictionary
@@ -47,11 +48,12 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
 
     Raises:
         TypeError: the state holds something else.
+        ValueError, TypeError: no format holds the model.
         OSError: a file cannot be written, or another process or thread is writing this checkpoint; the one before is there still.
     """
     given, path = os.fsdecode(filename), _path_of(filename)
     content = to_bytes(state)
-    pieces = list(format_of(ModelFormat.CNTKv2).write(model))
+    pieces = written_whole(model)
     digest = _digest(pieces)
     header = {"kind": KIND, "version": VERSION, "model": digest, "digest": _digest([content])}
     status_of(path, given)
@@ -62,6 +64,23 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
         for waiting in siblings(path, PENDING):
             with suppress(OSError):  # the next checkpoint removes them
                 os.unlink(waiting)
+
+
+def require_savable(model: Function) -> None:
+    """Refuse a model that no checkpoint can hold, before anything is learned that would be lost.
+
+    One with parameters whose shapes are not known before there is data is let pass.
+
+    Raises:
+        ValueError, TypeError: it cannot be saved; the message says which operator or value stands in the way.
+    """
+    if not all(is_concrete(parameter.shape) for parameter in model.parameters):
+        return
+    try:
+        written_whole(model)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"nothing has been trained, since no checkpoint could hold the model: {error}") from error
 
 
 def _commit(path: str, given: str, digest: str, model: Any, state: Any) -> None:

@@ -31,7 +31,7 @@ from cntk.plugins.formats.wire import DamagedFile
 from cntk.readers.reader import handed_over
 from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData
-from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, write_checkpoint
+from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, require_savable, write_checkpoint
 from cntk.train.distributed import DistributedLearner
 from cntk.train.plan import TrainingPlan
 from cntk.train.team import Team, team_of
@@ -235,6 +235,14 @@ class Trainer:
             write_checkpoint(filename, self._saved, state)
         else:
             team.on_main_worker(lambda: write_checkpoint(filename, self._saved, state))
+
+    def require_savable(self) -> None:
+        """Refuse a model that :meth:`save_checkpoint` cannot save.
+
+        Raises:
+            ValueError, TypeError: it is such a one.
+        """
+        require_savable(self._saved)
 
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.

@@ -18,7 +18,7 @@ from ...core.op import Elementwise, Op
 from .attributes import TEXT
 from .row import RECORD, Given
 from .values import read, written
-from .wire import write_dictionary
+from .wire import write_value
 
 KIND, VERSION = "opencntk operator", 0
 """Type and version of the record of such a function; CNTK knows no functions of this type, and refuses them."""
@@ -71,11 +71,16 @@ def make(record: Given) -> Op:
 
 def are_alike(one: Op, other: Op) -> bool:
     """Whether two operators of one class do the same, but for seeds and rates of dropout."""
+    first, second = ({name: v for name, v in op.constructor_arguments().items() if name not in _MAY_CHANGE} for op in (one, other))
+    return first.keys() == second.keys() and all(_are_equal(value, second[name]) for name, value in first.items())
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Whether files have the same of two values; what no file can hold is equal to itself alone."""
     try:
-        found = [{name: value for name, value in _arguments_of(op).items() if name not in _MAY_CHANGE} for op in (one, other)]
-    except (TypeError, ValueError):
-        return False  # one that no file can hold is the same as no other
-    first, second = (b"".join(write_dictionary(dict(sorted(arguments.items())))) for arguments in found)
+        first, second = (b"".join(write_value(written(value, ""))) for value in (one, other))
+    except TypeError:
+        return one is other
     return first == second
 
 
