@@ -322,7 +322,7 @@ class _Reader:
             raise ValueError(f"expected the numbers of steps as second operand, found {operands[1:2]}")
         _, positions = self.packed[operands[1]]
         condition = positions
-        if isinstance(positions, Output) and isinstance(positions.owner.op, sequence_gathering.Where):
+        if isinstance(positions, Output) and type(positions.owner.op) is sequence_gathering.Where:
             condition = positions.owner.inputs[0]
         kind = sequence_gathering.Gather if number == GATHER_PACKED else sequence_gathering.Scatter
         return self.primitive(kind(), [self.operand(operands[0]), condition, positions], name)
@@ -431,7 +431,7 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
         return False
     if isinstance(left, Block) and isinstance(right, Block):
         return len(left.inner) == len(right.inner)
-    if isinstance(left.op, sequence_gathering.Where):
+    if type(left.op) is sequence_gathering.Where:
         return bool(left.op._typeinfo == right.op._typeinfo)
     row = row_for(left)
     if row is not None:

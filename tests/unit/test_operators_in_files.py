@@ -132,6 +132,30 @@ def test_a_convolution_of_ones_own_is_not_taken_for_the_built_in_one() -> None:
     assert type(again(mine(*node.inputs)).root_function.op) is Mine
 
 
+class Halves(Op):
+    """Both halves of a vector."""
+
+    op_name = "Halves"
+    outputs = 2
+
+    def infer(self, x: Any) -> Any:
+        return x.but(shape=(x.shape[0] // 2,)), x.but(shape=(x.shape[0] // 2,))
+
+    def forward(self, ctx: Any, out: Any, x: Any) -> None:
+        half = x.shape[1] // 2
+        ctx.xp.copyto(out[0], x[:, :half])
+        ctx.xp.copyto(out[1], x[:, half:])
+
+
+def test_within_layers_recurrences_and_beside_other_results() -> None:
+    x, s = C.input_variable(4), C.sequence.input_variable(2)
+    first, second = Halves()(x).outputs
+    split = again(C.layers.Dense(2, init=1, activation=lambda x: Affine(0.5)(x))(second - first))
+    np.testing.assert_array_equal(split.eval([[1, 2, 3, 5]]), [[5, 5]])
+    folded = again(C.layers.Fold(lambda h, x: Affine(0.5, 1.0)(h + x))(s))
+    np.testing.assert_array_equal(folded.eval([np.float32([[1, 2], [3, 4]])]), [[6, 8]])
+
+
 def test_what_is_changed_later_is_saved() -> None:
     op = Power(exponent=2.0)
     f = op(C.input_variable(1))
