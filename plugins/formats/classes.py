@@ -36,9 +36,11 @@ def describe(op: Op) -> dict[str, Any]:
 
     Raises:
         TypeError: an argument of its constructor is something that files do not hold.
-        ValueError: its constructor takes what operators say of themselves.
+        ValueError: its constructor takes what operators say of themselves, or it is one of the built-in ones, which are all written by
+            CNTK's numbers.
     """
     cls = type(op)
+    _check_class(cls)
     known = plugins.record_of(cls.__module__)
     state = op.create_checkpoint()
     return {
@@ -65,7 +67,8 @@ def make(record: Given) -> Op:
         if state:
             op.restore_from_checkpoint(state)
     except Exception as error:
-        raise ValueError(f"{_called(cls)} cannot be made of {arguments!r:.200}: {type(error).__name__}: {error}") from error
+        made_of = f"{_called(cls)} cannot be made of {arguments!r:.200}"
+        raise ValueError(f"{made_of}: {type(error).__name__}: {error}{_other_version(record, cls)}") from error
     return op
 
 
@@ -114,9 +117,15 @@ def _class_of(record: Given) -> type[Op]:
             found = _known(module, name)
     if found is None:
         raise ValueError(f"there is no operator {name:.80} of the module {module:.80}; {_remedy(record, module)}")
-    if issubclass(found, NativeOp):
-        raise ValueError(f"expected an operator that is made of arguments, found {_called(found)}")
+    _check_class(found)
     return found
+
+
+def _check_class(cls: type[Op]) -> None:
+    """Refuse classes that files have in another way, so that none of their arguments comes from a file without the checks made there."""
+    known = plugins.record_of(cls.__module__)
+    if issubclass(cls, NativeOp) or (known is not None and known.distribution == plugins.DISTRIBUTION):
+        raise ValueError(f"{_called(cls)} is none of the operators that a file has by their class: those of plugins and programs")
 
 
 def _known(module: str, name: str) -> type[Op] | None:
@@ -152,6 +161,14 @@ def _remedy(record: Given, module: str) -> str:
     if not _DISTRIBUTION.fullmatch(distribution):
         return "it belongs to no plugin, and loading a file imports nothing: import the module that defines it first"
     return f"the file says that it comes with {distribution} {version:.20}; if you trust that: pip install {distribution}"
+
+
+def _other_version(record: Given, cls: type[Op]) -> str:
+    """What to say where a file was saved with another version of a plugin than there is."""
+    known, saved = plugins.record_of(cls.__module__), record.read("distribution_version", TEXT, "")
+    if known is None or known.version == saved:
+        return ""
+    return f"; the file was saved with version {saved:.20} of {known.distribution}, there is {known.version}"
 
 
 def _called(cls: type[Op]) -> str:

@@ -250,7 +250,8 @@ def test_an_attribute_called_like_a_method_cannot_be_saved() -> None:
         ({"class": "bytes_of"}, "there is no operator bytes_of"),
         ({"module": "os", "class": "system"}, "there is no operator system of the module os"),
         ({"module": "decoy"}, "there is no operator Power of the module decoy"),
-        ({"module": "cntk.core.native", "class": "NativeOp"}, "expected an operator that is made of arguments"),
+        ({"module": "cntk.core.native", "class": "NativeOp"}, "NativeOp is none of the operators that a file has by their class"),
+        ({"module": "cntk.plugins.ops.convolution", "class": "Convolution", "arguments": {"strides": -1}}, "Convolution is none of the"),
         ({"module": "cntk.core.op", "class": "Op"}, "there is no operator Op"),
         ({"module": 3}, "attribute 'module': expected a string, found 3"),
         ({"arguments": [1]}, "attribute 'arguments': expected a dictionary"),
@@ -381,6 +382,20 @@ def test_what_to_do_without_the_plugin(saved: bytes, record: Any, message: str, 
     monkeypatch.setattr(plugins, "records", [*others, *own])
     with pytest.raises(RuntimeError, match=f"no operator Doubled of the module acme_ops.doubled; {message}"):
         C.load_model(saved)
+
+
+def test_arguments_of_another_version_say_so(saved: bytes) -> None:
+    register("acme_ops.doubled:doubled")
+    plugins.records[-1].version = "2.0"
+    found = read_dictionary(saved)
+    found["primitive_functions"][0]["operator"]["arguments"] = {"_gone": 1}
+    with pytest.raises(RuntimeError, match=r"'_gone' of acme_ops.doubled.Doubled"):
+        C.load_model(b"".join(map(bytes, write_dictionary(found))))
+    found["primitive_functions"][0]["operator"]["arguments"] = {}
+    found["primitive_functions"][0]["operator"]["state"] = {"a": 1}
+    sys.modules["acme_ops.doubled"].Doubled.restore_from_checkpoint = lambda self, state: state["b"]
+    with pytest.raises(RuntimeError, match=r"KeyError: 'b'; the file was saved with version 1\.2 of acme-ops, there is 2\.0$"):
+        C.load_model(b"".join(map(bytes, write_dictionary(found))))
 
 
 def test_a_command_in_the_place_of_a_distribution_is_not_repeated(saved: bytes, monkeypatch: Any) -> None:
