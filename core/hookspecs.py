@@ -38,6 +38,11 @@ def cntk_register_ops(register: Register) -> None:
 
 
 @hookspec
+def cntk_register_operator_rows(register: Register) -> None:
+    """Register how operators are written to CNTK's model files that CNTK has as well: objects of ``cntk.plugins.formats.row.Row``."""
+
+
+@hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
     """Register faster implementations on one backend: of an operator, by its name, of a learner's step, by its module and class, or of
     what recurrences do, as ``Recurrence``, or chains of operators, as ``Chain``.  What is registered last stands before the others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,25 @@ class ModelFormat(Enum):
 def save(function: Function, filename: Any, model_format: ModelFormat | str) -> None:
     """See :meth:`Function.save`."""
     write_file(filename, format_of(model_format).write(function))
+
+
+def written_whole(function: Function) -> list[Any]:
+    """The bytes of a file that the whole of a function can be read from, in pieces.
+
+    It is in CNTK's format or, where that does not hold the function, in one of those that plugins have registered as ``holds_functions``.
+
+    Raises:
+        ValueError, TypeError: no format holds it; the message is that of CNTK's.
+    """
+    formats = (plugins.model_formats.get(name) for name in plugins.model_formats)
+    others = [known for known in formats if getattr(known, "holds_functions", False)]
+    try:
+        return list(format_of(ModelFormat.CNTKv2).write(function))
+    except (ValueError, TypeError):
+        for known in others:
+            with suppress(ValueError, TypeError):
+                return list(known.write(function))
+        raise
 
 
 def load(model: Any, device: Any, model_format: ModelFormat | str) -> Function:

@@ -33,8 +33,9 @@ has been used again.  ``grads[i]`` is None where operand *i* needs no gradient; 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from inspect import BoundArguments, Parameter, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from .arguments import checked
 from .shape import InferredDimension, Shape, broadcast, size_of
@@ -107,11 +108,17 @@ class Op:
     """How many steps earlier (positive) or later (negative) operand 0 is read.  Only such an op, a delay, may close a cycle of a graph,
     which then runs step by step; it also defines ``fill`` and ``remember``."""
 
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        made = super().__new__(cls)
+        made._given = arguments, named
+        return made
+
     def __init__(self, **attributes: Any) -> None:
         self._attribute_names = tuple(attributes)
         self.__dict__.update(attributes)
 
     if TYPE_CHECKING:
+        _given: tuple[tuple[Any, ...], dict[str, Any]]
 
         def __getattr__(self, name: str) -> Any:
             """An attribute given to the constructor."""
@@ -126,8 +133,44 @@ class Op:
         for field in self._attribute_names:
             if _camel(field) == name:
                 setattr(self, field, value)
+                self._give(field, value)
                 return
         raise RuntimeError(f"{self.op_name} has no attribute '{name}'; it has {sorted(self.attributes)}")
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """What :meth:`made_of` makes the operator anew of: the arguments of its constructor, by name.
+
+        These are what it was called with, and what :meth:`set_attribute` has changed since.  An operator whose constructor takes what no
+        file can hold overrides this, and has a constructor that takes what it returns as well.
+        """
+        positional, named = self._given
+        bound = signature(self.__init__).bind(*positional, **named)  # type: ignore[misc]
+        rest = _rest_of(bound.signature.parameters)
+        others = bound.arguments.pop(rest, {}) if rest else {}
+        return {**bound.arguments, **others}
+
+    @classmethod
+    def made_of(cls, arguments: Mapping[str, Any]) -> Self:
+        """The operator whose :meth:`constructor_arguments` these are.
+
+        Raises:
+            Exception: its constructor does not take them.
+        """
+        taken = signature(cls.__init__)
+        known = {name: arguments[name] for name in list(taken.parameters)[1:] if name in arguments}
+        others = {name: value for name, value in arguments.items() if name not in known}
+        rest = _rest_of(taken.parameters)
+        bound = BoundArguments(taken, {"self": None, **known, **({rest: others} if rest else {})})
+        return cls(*bound.args[1:], **({} if rest else others), **bound.kwargs)
+
+    def _give(self, name: str, value: Any) -> None:
+        """Take *value* for what the constructor was given under this name."""
+        positional, named = self._given
+        places = [place for place, known in enumerate(signature(self.__init__).parameters) if known == name]  # type: ignore[misc]
+        if places and places[0] < len(positional):
+            self._given = (*positional[: places[0]], value, *positional[places[0] + 1 :]), named
+        else:
+            self._given = positional, {**named, name: value}
 
     def copy(self) -> Op:
         """A copy for a cloned graph: attributes are its own, so changing them leaves the original alone."""
@@ -297,6 +340,11 @@ def _fill(shape: Shape, target: Shape) -> Shape:
     """Replace inferred dimensions by those of the aligned *target*."""
     tail = ((1,) * len(shape) + target)[-len(shape) :] if shape else ()
     return tuple(known if dim == InferredDimension else dim for dim, known in zip(shape, tail, strict=True))
+
+
+def _rest_of(parameters: Mapping[str, Parameter]) -> str | None:
+    """Name of the parameter that takes all other named arguments; None where there is none."""
+    return next((name for name, one in parameters.items() if one.kind is Parameter.VAR_KEYWORD), None)
 
 
 def _camel(name: str) -> str:

@@ -36,6 +36,7 @@ SLOW = 2.0
 """Seconds after which a plugin that is being loaded is named, as nobody could tell else what ``import cntk`` waits for."""
 
 ops = Registry("op")
+operator_rows = Registry("operator row")
 kernels = Registry("kernel", stacked=True)
 native_functions = Registry("native function")
 passes = Registry("pass")
@@ -49,6 +50,7 @@ commands = Registry("command")
 
 REGISTRIES: dict[str, Registry] = {
     "cntk_register_ops": ops,
+    "cntk_register_operator_rows": operator_rows,
     "cntk_register_kernels": kernels,
     "cntk_register_native_functions": native_functions,
     "cntk_register_passes": passes,
@@ -215,6 +217,17 @@ def register_plugin(plugin: Any, name: str, record: PluginRecord | None = None) 
         if record is not None:
             record.provides.clear()
         raise
+
+
+def record_of(module: str) -> PluginRecord | None:
+    """The plugin that a module belongs to, by its name: that whose own module has most of it in common; None where none has any."""
+    parts = module.split(".")
+
+    def in_common(record: PluginRecord) -> int:
+        own = record.value.partition(":")[0].split(".")
+        return next((i for i, (a, b) in enumerate(zip(parts, own, strict=False)) if a != b), min(len(parts), len(own)))
+
+    return max((record for record in records if in_common(record)), key=in_common, default=None)
 
 
 def unregister_plugin(owner: str) -> None:

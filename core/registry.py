@@ -49,6 +49,13 @@ class Registry:
         pairs = pairwise(self._entries.get(name, ()))
         return next((second.get() for second, other in pairs if other.get() is first), None)
 
+    def import_from(self, place: str) -> None:
+        """Import what is registered from a module, or from the modules of a package, and has not been asked for yet."""
+        for entries in self._entries.values():
+            for entry in entries:
+                if f"{entry.module}.".startswith(f"{place}."):
+                    entry.get()
+
     def names(self) -> list[Any]:
         """Registered names, sorted."""
         return sorted(self._entries)
@@ -78,6 +85,11 @@ class _Entry:
     def __init__(self, target: object, owner: str) -> None:
         self.owner = owner
         self._target = target
+
+    @property
+    def module(self) -> str:
+        """The module that it is imported from; nothing where it has been, or was given itself."""
+        return self._target.partition(":")[0] if isinstance(self._target, str) else ""
 
     def get(self) -> Any:
         """The object, imported now if it has not been."""

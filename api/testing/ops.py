@@ -11,6 +11,7 @@ from cntk.core.device import DeviceDescriptor
 from cntk.core.dtypes import FLOAT_TYPES
 from cntk.core.op import Sample
 from cntk.core.shape import FreeDimension
+from cntk.testing.files import check_files
 from cntk.testing.gradients import check_gradient_sums, check_gradients
 from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import Trial, as_sequences, describe
@@ -23,8 +24,8 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
 
     For each sample: results are right, or the same in every element type where the sample does not say what is right; they have
     the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences;
-    all that holds step by step for sequences, if the operator takes them; a recurrence over it is its unrolling; and sparse
-    operands are dense ones.
+    all that holds step by step for sequences, if the operator takes them; a recurrence over it is its unrolling; sparse operands
+    are dense ones; and it is the same when it has been saved and loaded, cloned and pickled.
 
     Args:
         function: the public operator function, marked with ``operator``.
@@ -45,6 +46,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
         check_on_sequences(function, sample, device)
         check_in_recurrences(function, sample, device)
         check_sparse_operands(function, sample, device)
+        check_files(function, sample, device)
 
 
 def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -25,19 +24,18 @@ import numpy as np
 from cntk.core.file_lock import FileLock
 from cntk.core.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
 from cntk.core.function import Function
-from cntk.core.model_files import ModelFormat, format_of
+from cntk.core.model_files import written_whole
+from cntk.core.shape import is_concrete
 from cntk.core.source import warn_user
+from cntk.plugins.formats.values import ARRAY, INTEGER, NATIVE, array_of, integer_of, tagged_array, tagged_integer
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, view_dictionary, write_dictionary
 
 VERSION = 1
 KIND = "opencntk checkpoint"
-ARRAY, INTEGER = "@array", "@integer"
 PENDING = r"\.[0-9a-f]{32}\.new"
 """How the name of a model goes on that waits to take its place."""
 UNKNOWN = "unknown"
 """In place of a digest: the state that is there cannot be read."""
-NATIVE = tuple(map(np.dtype, (np.float16, np.float32, np.float64)))
-"""Element types of arrays that the format has."""
 
 
 def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -> None:
@@ -50,11 +48,12 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
 
     Raises:
         TypeError: the state holds something else.
+        ValueError, TypeError: no format holds the model.
         OSError: a file cannot be written, or another process or thread is writing this checkpoint; the one before is there still.
     """
     given, path = os.fsdecode(filename), _path_of(filename)
     content = to_bytes(state)
-    pieces = list(format_of(ModelFormat.CNTKv2).write(model))
+    pieces = written_whole(model)
     digest = _digest(pieces)
     header = {"kind": KIND, "version": VERSION, "model": digest, "digest": _digest([content])}
     status_of(path, given)
@@ -65,6 +64,23 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
         for waiting in siblings(path, PENDING):
             with suppress(OSError):  # the next checkpoint removes them
                 os.unlink(waiting)
+
+
+def require_savable(model: Function) -> None:
+    """Refuse a model that no checkpoint can hold, before anything is learned that would be lost.
+
+    One with parameters whose shapes are not known before there is data is let pass.
+
+    Raises:
+        ValueError, TypeError: it cannot be saved; the message says which operator or value stands in the way.
+    """
+    if not all(is_concrete(parameter.shape) for parameter in model.parameters):
+        return
+    try:
+        written_whole(model)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"nothing has been trained, since no checkpoint could hold the model: {error}") from error
 
 
 def _commit(path: str, given: str, digest: str, model: Any, state: Any) -> None:
@@ -319,12 +335,11 @@ def _plain(value: Any, place: str) -> Any:
     if isinstance(value, np.generic) and not isinstance(value, np.float32):
         value = value.item()
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**31) <= value < 2**64:
-        return {INTEGER: str(value)}
+        return tagged_integer(value)
     if isinstance(value, np.ndarray) and value.dtype not in NATIVE:
         if value.dtype.kind not in "biufc":
             raise TypeError(f"a checkpoint holds arrays of numbers, got one of {value.dtype} in {place}")
-        kind = value.dtype.newbyteorder("<")
-        return {ARRAY: [kind.str, list(value.shape), np.frombuffer(value.astype(kind).tobytes(), np.int8)]}
+        return tagged_array(value)
     if value is None or isinstance(value, (bool, int, float, str, np.float32, np.ndarray)):
         return value
     raise TypeError(
@@ -336,27 +351,13 @@ def _plain(value: Any, place: str) -> Any:
 def _natural(value: Any, where: str) -> Any:
     """The value that was written."""
     if isinstance(value, dict):
-        if INTEGER in value:
-            return _integer(value[INTEGER], where)
-        if ARRAY in value:
-            return _array(value[ARRAY], where)
+        for tag, value_of in ((INTEGER, integer_of), (ARRAY, array_of)):
+            if tag in value:
+                try:
+                    return value_of(value[tag])
+                except ValueError as error:
+                    raise DamagedFile(f"{where}: {error}") from None
         return {key: _natural(item, where) for key, item in value.items()}
     if isinstance(value, list):
         return [_natural(item, where) for item in value]
     return int(value) if isinstance(value, np.uint64) else value
-
-
-def _integer(text: Any, where: str) -> int:
-    if not isinstance(text, str) or not re.fullmatch(r"-?\d{1,1000}", text):
-        raise DamagedFile(f"{where}: expected the digits of an integer, got {text!r:.80}")
-    return int(text)
-
-
-def _array(parts: Any, where: str) -> Any:
-    try:
-        kind, shape, raw = parts
-        if not re.fullmatch("[<|][biufc][0-9]{1,2}", kind):
-            raise ValueError(f"{kind!r:.80} is no type of numbers")
-        return np.frombuffer(raw.tobytes(), kind).reshape(shape).copy()
-    except (TypeError, ValueError, AttributeError) as error:
-        raise DamagedFile(f"{where}: expected element type, shape and bytes of an array ({error})") from None

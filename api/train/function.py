@@ -87,7 +87,7 @@ def train(
     Raises:
         RuntimeError: a checkpoint cannot be restored.
         ValueError: both *max_epochs* and *max_samples*, nothing to train, no minibatch size, or data that does not fit the arguments.
-        TypeError: arrays of different lengths.
+        TypeError: arrays of different lengths; or a model that cannot be saved, with a ``CheckpointConfig``.
 
     >>> x, y = C.input_variable(1), C.input_variable(1)
     >>> loss = C.squared_error(C.layers.Dense(1, init=0)(x), y)

@@ -13,7 +13,7 @@ from cntk.core.operator_states import check_operator_states, operator_states, re
 from cntk.plugins.formats.wire import DamagedFile
 from cntk.readers.reader import handed_over
 from cntk.readers.shares import Share
-from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, write_checkpoint
+from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, require_savable, write_checkpoint
 from cntk.train.progress import Progress
 from cntk.train.update_strategy import UpdateStrategy
 
@@ -44,6 +44,10 @@ class TrainerState:
             "workers": updates.gather_states(own),
         }
         updates.on_main_worker(lambda: write_checkpoint(filename, self._function, state))
+
+    def require_savable(self) -> None:
+        """Refuse a model that :meth:`save` cannot save; see :func:`cntk.train.checkpoint.require_savable`."""
+        require_savable(self._function)
 
     def checked(self, filename: Any) -> tuple[dict[str, Any], Callable[[], None]]:
         """Read and check a checkpoint: its ``external_state``, and what goes on from it; nothing is changed before.

@@ -176,6 +176,14 @@ class Trainer:
         """
         self._state.save(filename, {} if external_state is None else external_state)
 
+    def require_savable(self) -> None:
+        """Refuse a model that :meth:`save_checkpoint` cannot save.
+
+        Raises:
+            ValueError, TypeError: it is such a one.
+        """
+        self._state.require_savable()
+
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
 

@@ -98,7 +98,9 @@ class TrainingSession:
         checkpoint_config, cv_config, test_config: what else is to be done, or None.
 
     Raises:
-        ValueError: there is no trainer, no source or no mapping, a size or frequency is none, or a source never ends.
+        ValueError: there is no trainer, no source or no mapping, a size or frequency is none, a source never ends, or no checkpoint can
+            hold the model.
+        TypeError: an operator of the model has an argument, or a user function a state, that no checkpoint can hold.
     """
 
     def __init__(
@@ -125,6 +127,8 @@ class TrainingSession:
         self._test = test_config or TestConfig()
         self._test_data = self._test.data(model_inputs_to_streams)
         self._check_ends()
+        if self._checkpoints.filename is not None:
+            trainer.require_savable()
         if self._validation_data is not None:
             self._validation_start = self._validation_data.get_checkpoint_state()
         self._minibatches = self._sweeps = self._begun_anew = 0
@@ -391,7 +395,9 @@ def training_session(
         test_config: on what to test in the end.
 
     Raises:
-        ValueError: there is no trainer, no source or no mapping, a size or frequency is none, or a source never ends.
+        ValueError: there is no trainer, no source or no mapping, a size or frequency is none, a source never ends, or no checkpoint can
+            hold the model.
+        TypeError: an operator of the model has an argument, or a user function a state, that no checkpoint can hold.
 
     >>> x, y = C.input_variable(1), C.input_variable(1)
     >>> loss = C.squared_error(C.layers.Dense(1, init=0)(x), y)

@@ -66,7 +66,10 @@ class CNTKv2:
         pairs: dict[Any, Any] = {}
         if alike(function.root_function, loaded.root_function, pairs, values=False):
             return pairs
-        written, pairs = read_function(write_function(function), None, "the function"), {}
+        try:
+            written, pairs = read_function(write_function(function), None, "the function"), {}
+        except (ValueError, TypeError):
+            return None  # it cannot be what a file has
         if not alike(written.root_function, loaded.root_function, pairs, values=False):
             return None
         own = {leaf.uid: leaf for leaf in (*function.parameters, *function.constants)}

@@ -5,8 +5,9 @@ A row of :data:`ROWS` is an operator that the file has as well.  Operators that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ...core import plugins
 from ...core.nodes import Primitive
 from ...core.op import Op
 from ...core.variable import Variable
@@ -196,7 +197,7 @@ for _row in ROWS:
 
 def row_for(node: Primitive) -> Row | None:
     """How *node* is written as one operator; None where it is not."""
-    row = BY_CLASS.get(type(node.op))
+    row = BY_CLASS.get(type(node.op)) or next((row for row in _of_plugins() if row.cls is type(node.op)), None)
     return row if row is not None and row.handles(node) else None
 
 
@@ -206,7 +207,12 @@ def row_of(number: int, given: Given, inputs: Sequence[Variable]) -> Row:
     Raises:
         ValueError: there is no such operator here.
     """
-    for row in BY_NUMBER.get(number, ()):
+    for row in (*BY_NUMBER.get(number, ()), *(row for row in _of_plugins() if row.number == number)):
         if row.reads(given, inputs):
             return row
     raise ValueError(f"expected an operator that is known here, found number {number} with the attributes {sorted(given)}")
+
+
+def _of_plugins() -> Iterator[Row]:
+    """The rows that plugins have registered."""
+    return (plugins.operator_rows.get(name) for name in plugins.operator_rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from ...core.shape import UnknownDimension, is_concrete
 from ...core.spec import Spec
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable
 from ..ops import sequence_gathering
-from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, Kind, list_of, python_axes, python_type
+from . import classes
+from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
 from .opcodes import (
     BLOCK,
@@ -35,17 +37,26 @@ from .opcodes import (
     TO_SEQUENCE_LIKE,
 )
 from .operators import row_for, row_of
-from .row import Given, Row
+from .row import RECORD, Given, Row
 from .sequential import recognised as recognised_convolution
 from .wire import DamagedFile, plain
-from .writer import COMPOSITE_VERSION, CONSTANT, FUNCTION_VERSION, INPUT, PARAMETER, PLACEHOLDER, USER_FUNCTION_VERSION, VARIABLE_VERSION
+from .writer import (
+    COMPOSITE_VERSION,
+    CONSTANT,
+    FUNCTION_VERSION,
+    INPUT,
+    PARAMETER,
+    PLACEHOLDER,
+    USER_FUNCTION_VERSION,
+    VARIABLE_VERSION,
+    written_by_class,
+)
 
 DEEPEST = 50
 """How many blocks may be nested."""
 
 _TEXTS = list_of(TEXT)
-_RECORD = Kind(lambda value, x: value, lambda value: Given(_dictionary(value)))
-_RECORDS = list_of(_RECORD)
+_RECORDS = list_of(RECORD)
 _MISTAKES = (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 
 
@@ -86,12 +97,6 @@ def read_structure(
             reader.know(uid, node)
     reader.function()
     return reader.made
-
-
-def _dictionary(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"expected a dictionary, found {value!r:.60}")
-    return value
 
 
 class _Reader:
@@ -248,12 +253,16 @@ class _Reader:
             self.check(record, kind, USER_FUNCTION_VERSION)
             self.register(uid, self.user_function(record, [self.operand(operand) for operand in operands]))
             return
+        if kind == classes.KIND:
+            self.check(record, kind, classes.VERSION)
+            self.register(uid, self.by_class(record, [self.operand(operand) for operand in operands]))
+            return
         self.check(record, "PrimitiveFunction", FUNCTION_VERSION)
         number, name = record.read("op", SIZE), record.read("name", TEXT, "")
         if self.apart and uid in self.apart:
             self.register(uid, self.apart[uid]([self.operand(operand) for operand in operands], name))
             return
-        given = record.read("attributes", _RECORD)
+        given = record.read("attributes", RECORD)
         if number == PACKED_INDEX:
             if len(operands) != 2:
                 raise ValueError(f"expected two operands, found {len(operands)}")
@@ -272,7 +281,7 @@ class _Reader:
             node = self.to_sequence(number, given, operands, name)
         else:
             node = self.operator(number, given, [self.operand(operand) for operand in operands], name)
-        node._custom = plain(given.read("customAttributes", _RECORD, {}))
+        node._custom = plain(given.read("customAttributes", RECORD, {}))
         self.register(uid, node)
 
     def register(self, uid: str, node: Primitive) -> None:
@@ -296,6 +305,14 @@ class _Reader:
         op = row.make(given, operands)
         return self.primitive(op, row.inputs(given, operands), name)
 
+    def by_class(self, record: Given, operands: list[Variable]) -> Primitive:
+        """An operator that CNTK does not have."""
+        op = classes.make(record.read("operator", RECORD))
+        signature(op.forward).bind(None, None, *operands)  # or else it would be found out when it computes
+        node = self.primitive(op, operands, record.read("name", TEXT, ""))
+        node._custom = plain(record.read("customAttributes", RECORD, {}))
+        return node
+
     def primitive(self, op: Op, inputs: list[Variable], name: str) -> Primitive:
         return Primitive(op, inputs, name, self.source)
 
@@ -305,7 +322,7 @@ class _Reader:
             raise ValueError(f"expected the numbers of steps as second operand, found {operands[1:2]}")
         _, positions = self.packed[operands[1]]
         condition = positions
-        if isinstance(positions, Output) and isinstance(positions.owner.op, sequence_gathering.Where):
+        if isinstance(positions, Output) and type(positions.owner.op) is sequence_gathering.Where:
             condition = positions.owner.inputs[0]
         kind = sequence_gathering.Gather if number == GATHER_PACKED else sequence_gathering.Scatter
         return self.primitive(kind(), [self.operand(operands[0]), condition, positions], name)
@@ -328,7 +345,7 @@ class _Reader:
 
     def block(self, record: Given, given: Given, name: str, depth: int) -> Primitive:
         """A graph that shows as one node, or the operator of ours that is the same."""
-        described = record.read("block_function_composite", _RECORD)
+        described = record.read("block_function_composite", RECORD)
         op_name = record.read("block_function_op_name", TEXT)
         inner, outer = (record.read(f"block_function_composite_arguments_map_{part}", _TEXTS) for part in ("keys", "values"))
         root = self.graph(described.read("root", TEXT), depth + 1)
@@ -347,10 +364,10 @@ class _Reader:
 
     def user_function(self, record: Given, inputs: list[Variable]) -> Primitive:
         """A function that users define, in Python or as a native one."""
-        state, name = record.read("user_defined_state", _RECORD), record.read("name", TEXT, "")
+        state, name = record.read("user_defined_state", RECORD), record.read("name", TEXT, "")
         if record.read("native", BOOL):
             made = native_user_function(
-                state.read("op", TEXT), inputs, plain(state.read("user_defined_state", _RECORD)), user_function_instance_name=name
+                state.read("op", TEXT), inputs, plain(state.read("user_defined_state", RECORD)), user_function_instance_name=name
             )
         else:
             names = (state.read("module", TEXT), state.read("class", TEXT), state.read("op_name", TEXT))
@@ -414,12 +431,14 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
         return False
     if isinstance(left, Block) and isinstance(right, Block):
         return len(left.inner) == len(right.inner)
-    if isinstance(left.op, sequence_gathering.Where):
+    if type(left.op) is sequence_gathering.Where:
         return bool(left.op._typeinfo == right.op._typeinfo)
     row = row_for(left)
     if row is not None:
         return _lasting(row.write(left)) == _lasting(row.write(right))
-    return _lasting(left.attributes) == _lasting(right.attributes)
+    if _lasting(left.attributes) != _lasting(right.attributes):
+        return False
+    return not written_by_class(left) or classes.are_alike(left.op, right.op)
 
 
 def _lasting(attributes: dict[str, Any]) -> str:

@@ -33,6 +33,16 @@ class Given(dict[str, Any]):
             raise ValueError(f"attribute '{name}': {error}") from None
 
 
+def _given(value: Any) -> Given:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a dictionary, found {value!r:.60}")
+    return Given(value)
+
+
+RECORD = Kind(lambda value, x: value, _given)
+"""A dictionary in a dictionary."""
+
+
 @dataclass
 class Row:
     """One operator of the file format.

@@ -21,15 +21,15 @@ Make = Callable[[Op, list[Variable]], Primitive]
 def is_part(variable: Any) -> bool:
     """Whether this is a value within such a convolution, which files do not have."""
     op = variable.owner.op if isinstance(variable, Output) else None
-    return isinstance(op, SequenceWindows) or (isinstance(op, Convolution) and op.sequential)
+    return type(op) is SequenceWindows or (type(op) is Convolution and op.sequential)
 
 
 def convolution_ended_by(node: Primitive) -> Primitive | None:
     """The convolution along sequences that ends with *node*, which takes away the axis of windows."""
     op = node.op
-    if not isinstance(op, Reshape) or (op.new_shape, op.begin_axis, op.end_axis) != ((), 1, 2) or not is_part(node.inputs[0]):
+    if type(op) is not Reshape or (op.new_shape, op.begin_axis, op.end_axis) != ((), 1, 2) or not is_part(node.inputs[0]):
         return None
-    return node.inputs[0].owner if isinstance(node.inputs[0].owner.op, Convolution) else None
+    return node.inputs[0].owner if type(node.inputs[0].owner.op) is Convolution else None
 
 
 def keeps_steps(op: Any, filters: Variable, x: Variable) -> bool:

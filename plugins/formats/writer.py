@@ -16,6 +16,7 @@ from ...core.shape import is_concrete
 from ...core.user_function import UserFunction
 from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
 from ..ops import sequence_gathering
+from . import classes
 from .attributes import file_axes, file_type, operand_of, static
 from .expansions import EXPANSIONS
 from .opcodes import (
@@ -46,8 +47,8 @@ def write_function(function: Function) -> dict[str, Any]:
     """The dictionary of a function: its graph, and the values of its parameters and constants.
 
     Raises:
-        ValueError: a parameter has dimensions that are not known yet, or an operator has no counterpart in the format.
-        TypeError: something the user attached to it cannot be saved.
+        ValueError: a parameter has dimensions that are not known yet.
+        TypeError: something the user attached to it, or an argument of an operator's constructor, cannot be saved.
     """
     return _Writer().function(function)
 
@@ -59,6 +60,12 @@ def write_structure(root: Primitive) -> tuple[dict[str, Any], dict[str, Any], li
     writer = _StructureWriter(_nodes_of(root))
     found = writer.function(Composite(root))
     return found, {uid: node for node, uid in writer.uids.items() if node in writer.own}, writer.apart
+
+
+def written_by_class(node: Primitive) -> bool:
+    """Whether a file has nothing of a node but its class and what makes it anew."""
+    others = isinstance(node, (Combine, Block, UserFunction)) or isinstance(node.op, NativeOp) or is_part(node.outputs[0])
+    return not others and type(node.op) not in _PACKED and type(node.op) not in EXPANSIONS and row_for(node) is None
 
 
 def _nodes_of(root: Primitive) -> set[Any]:
@@ -152,15 +159,25 @@ class _Writer:
         elif type(node.op) in EXPANSIONS:
             self.expanded(node)
         else:
-            raise ValueError(
-                f"{node.op_name} '{node.name or node.uid}' has no counterpart in CNTK's model format, which has CNTK's operators only; "
-                f"save the function in another format, or write it as a user function [built at {node.line}]"
-            )
+            self.by_class(node)
 
     def operator(self, node: Primitive, row: Row) -> None:
         """Write an operator that the file has as well."""
         operands = [v if isinstance(v, Variable) else Constant(v, dtype=operand_of(node).dtype) for v in row.operands(node)]
         self.record(node, row.number, operands, self.explained(node, row.write))
+
+    def by_class(self, node: Primitive) -> None:
+        """Write an operator that CNTK does not have: what makes it anew."""
+        described = {
+            "version": np.uint64(classes.VERSION),
+            "type": classes.KIND,
+            "uid": self.uid(node),
+            "inputs": [self.operand(v) for v in node.inputs],
+            "operator": self.explained(node, lambda node: classes.describe(node.op)),
+            **({"name": node._name} if node._name else {}),
+            **({"customAttributes": node._custom} if node._custom else {}),
+        }
+        self.records.append(described)
 
     def expanded(self, node: Primitive) -> None:
         """Write a block of other operators in place of one."""

@@ -35,7 +35,7 @@ def begin() -> None:
 
 def trial(random: np.random.Generator) -> str:
     """Have a file read that is wrong in one to a few ways."""
-    target, path = prepared(str(random.choice(["models", "models", "checkpoints", "tensors"])))
+    target, path = prepared(str(random.choice(["models", "models", "operators", "checkpoints", "tensors"])))
     outcome = read_damaged(target, path, random)
     assert not outcome.wrong, f"{target.name}: {outcome.wrong}"
     return f"{target.name}: {type(outcome.error).__name__ if outcome.error else 'read'}"

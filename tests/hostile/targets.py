@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 import cntk as C
+from cntk.core import plugins
+from cntk.core.op import Elementwise
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_file
 from cntk.train.checkpoint import read_checkpoint, write_checkpoint
 
@@ -41,6 +43,25 @@ class Target:
     documented: tuple[type[Exception], ...] = (DamagedFile, ValueError)
 
 
+class OfPlugin(Elementwise):
+    """An operator that CNTK does not have, with arguments and a state."""
+
+    op_name = "OfPlugin"
+    drawn = 0
+
+    def __init__(self, first: Any, *others: Any, **attributes: Any) -> None:
+        super().__init__(first=first, others=others, **attributes)
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        ctx.xp.copyto(out, inputs[0])
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        return {"drawn": self.drawn}
+
+    def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.drawn = int(checkpoint["drawn"])
+
+
 def models(folder: Path) -> Target:
     """``load_model`` on models that CNTK 2.7 has saved."""
     sys.path.insert(0, str(TESTS / "crossing"))
@@ -50,6 +71,16 @@ def models(folder: Path) -> Target:
     seeds = [seed for seed in whole if len(seed) <= LARGEST]
     large = [b"".join(write_file(read_dictionary(seed), largest=0)) for seed in seeds[:5]]
     return Target("models", seeds + large, C.load_model)
+
+
+def operators(folder: Path) -> Target:
+    """``load_model`` on a model with operators that CNTK does not have."""
+    x = C.input_variable(3, name="x")
+    arguments = {"table": np.arange(3), "kind": np.float32, "axis": C.Axis(-1), "nested": [{"@": (2**70, None)}, 0.5]}
+    function = OfPlugin("text", 1, 2.5, **arguments)(OfPlugin(True)(x) * C.parameter(3))
+    for name in plugins.ops:  # which is what a file may have imported
+        plugins.ops.get(name)
+    return Target("operators", [b"".join(map(bytes, plugins.model_formats.get("CNTKv2").write(function)))], C.load_model)
 
 
 def checkpoints(folder: Path) -> Target:
@@ -73,4 +104,4 @@ def tensors(folder: Path) -> Target:
     return Target("tensors", [(folder / "tensors").read_bytes()], function.restore, structured=False)
 
 
-TARGETS = {"models": models, "checkpoints": checkpoints, "tensors": tensors}
+TARGETS = {"models": models, "operators": operators, "checkpoints": checkpoints, "tensors": tensors}

@@ -45,6 +45,53 @@ check_progress_writer(lambda: C.logging.CSVWriter(sys.argv[1]))
 print("conforms")
 """
 
+SAVING = """
+import pickle, sys
+import numpy as np
+import cntk as C
+
+C.cntk_py.set_fixed_random_seed(1)
+folder, epochs = sys.argv[1], int(sys.argv[2])
+x, y = C.input_variable(2, name="x"), C.input_variable(1)
+w = C.parameter((2, 1), init=0.1)
+model = C.swish(C.times(x, w), 1.5, name="model")
+data = np.random.default_rng(1).normal(size=(32, 2)).astype(np.float32)
+config = C.CheckpointConfig(folder + "/checkpoint", frequency=32)
+learner = C.learners.lion([w], C.learning_parameter_schedule(0.02))
+loss = C.squared_error(model, y)
+loss.train((data, np.maximum(data[:, :1], 0)), parameter_learners=[learner], minibatch_size=8, max_epochs=epochs, callbacks=[config])
+model.save(folder + "/model.dnn")
+with open(folder + "/model.pickle", "wb") as file:
+    pickle.dump(model.clone("clone"), file)
+print(model.eval({x: data[:2]}).tolist())
+"""
+
+LOADING = """
+import pickle, sys
+import numpy as np
+import cntk as C
+
+folder = sys.argv[1]
+data = np.random.default_rng(1).normal(size=(32, 2)).astype(np.float32)
+loaded = C.load_model(folder + "/model.dnn")
+print("cntk_extras.swish" in sys.modules, loaded.root_function.op.beta, loaded.model.op_name)
+print(loaded.eval({loaded.x: data[:2]}).tolist())
+with open(folder + "/model.pickle", "rb") as file:
+    pickled = pickle.load(file)
+print(pickled.eval({pickled.x: data[:2]}).tolist())
+"""
+
+WITHOUT = """
+import sys
+import cntk as C
+
+try:
+    C.load_model(sys.argv[1] + "/model.dnn")
+except RuntimeError as error:
+    print(str(error).partition("cannot be read: ")[2])
+print("cntk_extras.swish" in sys.modules)
+"""
+
 NATIVE = """
 import cntk as C
 from cntk.ops.functions import native_user_function, register_native_user_function
@@ -171,6 +218,32 @@ def test_the_tutorial_plugin_is_used_by_name(with_extras: Environment, tmp_path:
         assert f"    {provided}\n" in listed
 
     assert succeeded(environment.run("-c", CONFORMANCE, tmp_path / "other.csv")) == "conforms\n"
+
+
+def test_its_operators_are_in_files_and_checkpoints(with_extras: Environment, tmp_path: Path) -> None:
+    """Training that is stopped and goes on gives what it gives in one piece; other processes load the model, if they have the plugin."""
+    folders = [tmp_path / "whole", tmp_path / "in parts"]
+    for folder in folders:
+        folder.mkdir()
+    whole = succeeded(with_extras.run("-c", SAVING, folders[0], "3"))
+    succeeded(with_extras.run("-c", SAVING, folders[1], "1"))
+    assert succeeded(with_extras.run("-c", SAVING, folders[1], "3")) == whole
+    assert succeeded(with_extras.run("-c", LOADING, folders[1])) == f"True 1.5 Swish\n{whole}{whole}"
+
+    missing = "there is no operator Swish of the module cntk_extras.swish; "
+    blocked = succeeded(with_extras.run("-c", WITHOUT, folders[0], CNTK_PLUGINS=""))
+    assert blocked == f"{missing}it belongs to the plugin 'extras' of cntk-extras, which CNTK_PLUGINS leaves out\nFalse\n"
+
+
+def test_a_model_says_what_to_install(root: Path, build: Callable[[Path], Path], with_extras: Environment, tmp_path: Path) -> None:
+    succeeded(with_extras.run("-c", SAVING, tmp_path, "1"))
+    succeeded(with_extras.pip("uninstall", "--yes", "cntk-extras"))
+    try:
+        said = succeeded(with_extras.run("-c", WITHOUT, tmp_path))
+    finally:
+        succeeded(with_extras.pip("install", "--no-deps", build(root / "examples" / "cntk-extras")))
+    missing = "there is no operator Swish of the module cntk_extras.swish; "
+    assert said == f"{missing}the file says that it comes with cntk-extras 0.1.0; if you trust that: pip install cntk-extras\nFalse\n"
 
 
 def test_native_user_functions_are_made_by_name(with_extras: Environment) -> None:

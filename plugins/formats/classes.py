@@ -1,0 +1,175 @@
+"""Operators that CNTK's format has no number for: files keep their class, and what its constructor was called with.
+
+A file has code of nobody.  Its names of classes are compared with those of the classes of operators that the program has; where none has
+the name, what plugins have registered from the same module or package is imported, as it is when it is asked for by its own name, and no
+module is imported because a file names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import signature
+from typing import Any
+
+from ...core import plugins
+from ...core.native import NativeOp
+from ...core.op import Elementwise, Op
+from .attributes import TEXT
+from .row import RECORD, Given
+from .values import read, written
+from .wire import write_value
+
+KIND, VERSION = "opencntk operator", 0
+"""Type and version of the record of such a function; CNTK knows no functions of this type, and refuses them."""
+
+_OPTIONAL = ("array_shape", "decide_layout", "fill", "finish", "flop", "grad_view", "make_layout", "remember", "view")
+_OF_OPERATORS = frozenset((*dir(Elementwise), *_OPTIONAL))
+"""What operators say of themselves, which is nothing that arguments may change."""
+_MAY_CHANGE = ("dropout_rate", "rng_seed")
+"""Arguments in which two operators that are the same may differ, as in the rows of those that CNTK has."""
+_DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]{0,100}[A-Za-z0-9])?")
+
+
+def describe(op: Op) -> dict[str, Any]:
+    """What makes an operator anew, as a file has it.
+
+    Raises:
+        TypeError: an argument of its constructor is something that files do not hold.
+        ValueError: its constructor takes what operators say of themselves, or it is one of the built-in ones, which are all written by
+            CNTK's numbers.
+    """
+    cls = type(op)
+    _check_class(cls)
+    known = plugins.record_of(cls.__module__)
+    state = op.create_checkpoint()
+    return {
+        "module": cls.__module__,
+        "class": cls.__qualname__,
+        **({"distribution": known.distribution, "distribution_version": known.version} if known else {}),
+        "arguments": _arguments_of(op),
+        **({"state": {key: written(value, f"state[{key!r}]") for key, value in state.items()}} if state else {}),
+    }
+
+
+def make(record: Given) -> Op:
+    """The operator that :func:`describe` described.
+
+    Raises:
+        ValueError: there is no such operator, or it cannot be made of what the file has.
+    """
+    cls = _class_of(record)
+    arguments = {name: read(value) for name, value in record.read("arguments", RECORD).items()}
+    state = {name: read(value) for name, value in record.read("state", RECORD, {}).items()}
+    _check_names(cls, arguments)
+    try:
+        op = cls.made_of(arguments)
+        if state:
+            op.restore_from_checkpoint(state)
+    except Exception as error:
+        made_of = f"{_called(cls)} cannot be made of {arguments!r:.200}"
+        raise ValueError(f"{made_of}: {type(error).__name__}: {error}{_other_version(record, cls)}") from error
+    return op
+
+
+def are_alike(one: Op, other: Op) -> bool:
+    """Whether two operators of one class do the same, but for seeds and rates of dropout."""
+    first, second = ({name: v for name, v in op.constructor_arguments().items() if name not in _MAY_CHANGE} for op in (one, other))
+    return first.keys() == second.keys() and all(_are_equal(value, second[name]) for name, value in first.items())
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Whether files have the same of two values; what no file can hold is equal to itself alone."""
+    try:
+        first, second = (b"".join(write_value(written(value, ""))) for value in (one, other))
+    except TypeError:
+        return one is other
+    return first == second
+
+
+def _arguments_of(op: Op) -> dict[str, Any]:
+    given = op.constructor_arguments()
+    _check_names(type(op), given)
+    return {name: written(value, f"the argument '{name}' of {type(op).__name__}") for name, value in given.items()}
+
+
+def _check_names(cls: type[Op], arguments: dict[str, Any]) -> None:
+    """Refuse arguments, of a constructor that takes any, in whose place something of the operator itself would go."""
+    for name in arguments.keys() - signature(cls.__init__).parameters.keys():
+        if name.startswith("_") or name in _OF_OPERATORS or callable(getattr(cls, name, None)):
+            raise ValueError(f"the argument '{name}' of {_called(cls)} is called like something that operators have; give it another name")
+
+
+# ---- classes -------------------------------------------------------------------------------------
+
+
+def _class_of(record: Given) -> type[Op]:
+    """The class that a file means.
+
+    Raises:
+        ValueError: there is none; the message says where it is to be had.
+    """
+    module, name = record.read("module", TEXT), record.read("class", TEXT)
+    found = _known(module, name)
+    for place in (module, module.partition(".")[0]):
+        if found is None:
+            _import_from(place)
+            found = _known(module, name)
+    if found is None:
+        raise ValueError(f"there is no operator {name:.80} of the module {module:.80}; {_remedy(record, module)}")
+    _check_class(found)
+    return found
+
+
+def _check_class(cls: type[Op]) -> None:
+    """Refuse classes that files have in another way, so that none of their arguments comes from a file without the checks made there."""
+    known = plugins.record_of(cls.__module__)
+    if issubclass(cls, NativeOp) or (known is not None and known.distribution == plugins.DISTRIBUTION):
+        raise ValueError(f"{_called(cls)} is none of the operators that a file has by their class: those of plugins and programs")
+
+
+def _known(module: str, name: str) -> type[Op] | None:
+    """The class of this name that the program has; the last one, where a notebook has defined it again."""
+    found = [cls for cls in _subclasses(Op) if (cls.__module__, cls.__qualname__) == (module, name)]
+    return found[-1] if found else None
+
+
+def _subclasses(cls: type[Op]) -> Iterator[type[Op]]:
+    for derived in cls.__subclasses__():
+        yield derived
+        yield from _subclasses(derived)
+
+
+def _import_from(place: str) -> None:
+    try:
+        plugins.ops.import_from(place)
+    except Exception as error:
+        raise ValueError(f"what plugins have registered from {place:.80} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _remedy(record: Given, module: str) -> str:
+    """How to come by an operator that is not there; what the file says of it is no more than that."""
+    distribution = record.read("distribution", TEXT, "")
+    version = record.read("distribution_version", TEXT, "")
+    known = next((one for one in plugins.records if one.distribution == distribution), None) or plugins.record_of(module)
+    if known is not None and known.state == "blocked":
+        return f"it belongs to the plugin '{known.name}' of {known.distribution}, which CNTK_PLUGINS leaves out"
+    if known is not None and known.state == "broken":
+        return f"it belongs to the plugin '{known.name}' of {known.distribution} {known.version}, which is broken: {known.error}"
+    if known is not None:
+        return f"{known.distribution} {known.version} is installed, and the file was saved with version {version:.20}"
+    if not _DISTRIBUTION.fullmatch(distribution):
+        return "it belongs to no plugin, and loading a file imports nothing: import the module that defines it first"
+    return f"the file says that it comes with {distribution} {version:.20}; if you trust that: pip install {distribution}"
+
+
+def _other_version(record: Given, cls: type[Op]) -> str:
+    """What to say where a file was saved with another version of a plugin than there is."""
+    known, saved = plugins.record_of(cls.__module__), record.read("distribution_version", TEXT, "")
+    if known is None or known.version == saved:
+        return ""
+    return f"; the file was saved with version {saved:.20} of {known.distribution}, there is {known.version}"
+
+
+def _called(cls: type[Op]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
