@@ -17,6 +17,7 @@ from .backend import Backend
 from .block import Block, Combine
 from .build import explained
 from .chains import Chain
+from .device import device_of
 from .differentiation import Differentiator
 from .feed import Feed
 from .nodes import Primitive
@@ -164,10 +165,20 @@ class Program:
         self.slots.append(Slot(spec, kind, variable, like, index if base is None else base))
         return index
 
+    def _require_here(self, held: Parameter | Constant) -> None:
+        """Refuse what lives on another device than the program runs on."""
+        if held.backend is not self.backend:
+            raise ValueError(
+                f"{held!r} lives on {held.device}, but the program is to run on {device_of(self.backend)}; "
+                "run it where the model is (device=...), or make the model where it is to run: make that the default device first "
+                "(cntk.device.try_set_default_device), or load the model there (cntk.load_model(file, device=...))"
+            )
+
     def _kind_of(self, variable: Variable) -> str:
         if isinstance(variable, Input):
             return INPUT
         if isinstance(variable, (Parameter, Constant)):
+            self._require_here(variable)
             return HELD
         if isinstance(variable, Placeholder):
             raise ValueError(f"{variable!r} is an unbound placeholder; call the function on an input or use replace_placeholders")

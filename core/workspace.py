@@ -159,7 +159,7 @@ class Run:
         binding, slot_of = self.binding, self.program.seed_slots
         given = None if seeds is None else {slot_of[root]: seed for root, seed in seeds.items() if root in slot_of}
         for slot in slot_of.values():
-            binding.arrays[slot][...] = 1 if given is None else given.get(slot, 0)
+            binding.backend.load(binding.arrays[slot], 1 if given is None else given.get(slot, 0))
         if not on_final:
             binding.run(binding.backward_steps, profiling.BACKWARD)
             return
