@@ -167,7 +167,7 @@ def _readable() -> Iterator[EntryPoint]:
 
 def _load(waiting: Iterable[tuple[EntryPoint, PluginRecord]]) -> None:
     """Import plugins, and call one hook after another of all that could be imported."""
-    plugins: dict[str, tuple[Any, PluginRecord]] = {}
+    there: dict[str, PluginRecord] = {}
     for point, record in reversed(list(waiting)):  # pluggy calls first what was registered last
         if not _allowed(record):
             record.state = "blocked"
@@ -176,14 +176,12 @@ def _load(waiting: Iterable[tuple[EntryPoint, PluginRecord]]) -> None:
             plugin = point.load()
             _join(plugin, record.owner)
             _warn_of_hooks(plugin, record)
-            plugins[record.owner] = plugin, record
+            there[record.owner] = record
     for hook, registry in REGISTRIES.items():
-        for owner in _callers(hook, plugins):
-            plugin, record = plugins[owner]
-            if record.state == "loaded":
-                with _guarded(record):
-                    _call(hook, registry, plugin, owner, record)
-    _refuse_lost_kernels(record for _, record in plugins.values())
+        for owner in _callers(hook, there):
+            with _guarded(there[owner]):
+                _call(hook, registry, owner, there[owner])
+    _refuse_lost_kernels(there.values())
 
 
 @contextmanager
@@ -251,7 +249,7 @@ def register_plugin(plugin: Any, name: str) -> None:
     _join(plugin, name)
     for hook, registry in REGISTRIES.items():
         if _callers(hook, (name,)):
-            _call(hook, registry, plugin, name, None)
+            _call(hook, registry, name, None)
     for op_name, backend in _lost_kernels(name):
         unregister_plugin(name)
         raise ValueError(f"kernel for '{op_name}' of {name}: {_no_backend(backend)}")
@@ -270,11 +268,25 @@ def _join(plugin: Any, owner: str) -> None:
     if manager.has_plugin(owner):
         raise ValueError(f"a plugin called '{owner}' is registered already; each plugin of a distribution has a name of its own")
     try:
-        manager.register(plugin, name=owner)
+        manager.register(_hashable(plugin), name=owner)
         manager.check_pending()
     except BaseException:
         unregister_plugin(owner)
         raise
+
+
+class _Hooks:
+    """The hooks of a plugin that has no hash, in whose place pluggy, which puts plugins into sets, gets them."""
+
+
+def _hashable(plugin: Any) -> Any:
+    try:
+        hash(plugin)
+    except TypeError:
+        held = _Hooks()
+        vars(held).update({name: getattr(plugin, name) for name in dir(plugin) if name.startswith(HOOK_PREFIX)})
+        return held
+    return plugin
 
 
 def _warn_of_hooks(plugin: Any, record: PluginRecord) -> None:
@@ -296,10 +308,10 @@ def _callers(hook: str, owners: Iterable[str]) -> list[str]:
     return [name for name in reversed(called) if name in owners]
 
 
-def _call(hook: str, registry: Registry, plugin: Any, owner: str, record: PluginRecord | None) -> None:
+def _call(hook: str, registry: Registry, owner: str, record: PluginRecord | None) -> None:
     """Call a hook of one plugin, within all wrappers: so each name has its owner, and what fails is taken back alone."""
     implementations = getattr(manager.hook, hook).get_hookimpls()
-    others = [other.plugin for other in implementations if other.plugin is not plugin and not _wraps(other)]
+    others = [other.plugin for other in implementations if other.plugin_name != owner and not _wraps(other)]
     provided: list[str] = []
     try:
         manager.subset_hook_caller(hook, others)(register=_register_function(registry, owner, provided, record))

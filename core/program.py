@@ -24,6 +24,7 @@ from .nodes import Primitive
 from .op import Op
 from .ordering import Cycle, in_order
 from .passes import Pass, chosen
+from .passes import run as run_pass
 from .plain import PlainInputs
 from .slots import COMPUTED, FOREVER, HELD, INPUT, UNUSED, Instruction, Loop, Slot
 from .spec import Spec
@@ -93,7 +94,7 @@ class Program:
         self.chains: list[Chain] = []
         passes = chosen() if passes is None else passes
         for one in passes:
-            one.rewrite(self)
+            run_pass(one, one.rewrite, self)
         self._choose_views()
         stage_of = self._divide_into_stages()
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
@@ -105,7 +106,7 @@ class Program:
             Differentiator(self, gradient_roots, wrt).run()
         self._find_lifetimes()
         for one in passes:
-            one.arrange(self)
+            run_pass(one, one.arrange, self)
         self.slots_of_stage = self._slots_by_stage(stage_of)
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
         self._idle: list[Workspace] = []
