@@ -16,7 +16,7 @@ import numpy as np
 
 from cntk.core import plugins as _plugins
 
-_plugins.load_plugins()
+_plugins.load_plugins(_plugins.installed(built_in=True))
 
 from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402, I001
 from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, variables  # noqa: E402
@@ -31,6 +31,7 @@ from cntk.default_options import *  # noqa: E402, F403
 from cntk.device import *  # noqa: E402, F403
 from cntk.eval import Evaluator  # noqa: E402
 from cntk.initializer import *  # noqa: E402, F403
+from cntk.internal.namespaces import open_to_plugins as _open_to_plugins  # noqa: E402
 from cntk.internal.utils import _to_cntk_dict_value  # noqa: E402
 from cntk.io import INFINITELY_REPEAT  # noqa: E402
 from cntk.learners import IGNORE, UnitType  # noqa: E402
@@ -45,22 +46,29 @@ __version__ = "2.7"
 DATATYPE = np.float32
 
 _HOMES = {name: source for source in (metrics, losses, learners, ops) for name in source.__all__}
-"""Where names come from that are looked up when they are first used."""
+"""Where names come from that are looked up when they are first used; those that plugins of others register come beside them."""
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        others = (name for kind in (_plugins.ops, _plugins.learners) for name in _plugins.names_to_import(kind, __name__))
+        found = {*globals(), *_HOMES, *others}
+        return sorted(name for name in found if not name.startswith("_") and name not in ("annotations", "Any", "np"))
     if name in _HOMES:
         return getattr(_HOMES[name], name)
-    if name in _plugins.learners:
-        return _plugins.learners.get(name)
+    for registry in (_plugins.ops, _plugins.learners):
+        if name in registry:
+            return _plugins.shown(registry, name, __name__)
     raise AttributeError(f"module 'cntk' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, *_plugins.names_shown(_plugins.ops), *_plugins.names_shown(_plugins.learners)})
 
 
-__all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("annotations", "Any", "np")]
-
+_open_to_plugins(vars().values())
 _complete_modules()
 _complete_classes()
+
+_plugins.load_plugins()
+_plugins.warn_of_unknown_names()

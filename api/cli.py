@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cntk.core import plugins
 from cntk.core.hookspecs import Register, hookimpl
@@ -28,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command's name and what follows it; those of the process when None.
 
     Returns:
-        The exit status: 0 when all went well, 2 when there is no such command, else what the command says.
+        The exit status: 0 when all went well, 2 when there is no such command, else what the command says; 1 when it raised a ValueError
+        or OSError, which is printed in one line, or when nobody reads on what it prints. With ``CNTK_STRICT_PLUGINS=1`` errors are raised.
 
     >>> from cntk.cli import main
     >>> main(["plugin"])
@@ -45,7 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name not in plugins.commands:
         print(f"cntk: there is no command '{name}'; there are {', '.join(plugins.commands)}", file=sys.stderr)
         return 2
-    return int(plugins.commands.get(name)(rest) or 0)
+    try:
+        status = int(plugins.commands.get(name)(rest) or 0)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_output()
+        return 1
+    except (ValueError, OSError, ImportError) as error:
+        if plugins.is_strict():
+            raise
+        print(f"cntk {name}: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _close_output() -> None:
+    """Have nothing more written to standard output, which Python would do once more when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _help() -> str:

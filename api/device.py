@@ -1,4 +1,4 @@
-"""Devices: the CPU and, where a backend for it is installed, GPUs."""
+"""Devices: the CPU, and those of other backends that are installed, such as GPUs."""
 
 from cntk.core.device import (
     DeviceDescriptor,
@@ -11,6 +11,7 @@ from cntk.core.device import (
     try_set_default_device,
     use_default_device,
 )
+from cntk.core.device import device as device  # not in __all__: a star import would hide the module of this name
 
 __all__ = [
     "DeviceDescriptor",

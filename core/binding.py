@@ -91,11 +91,12 @@ class Binding:
 
     def load(self, data: Iterable[Any]) -> None:
         """Copy data into the inputs' arrays; sparse inputs refer to it."""
+        load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is SparseRows:
-                array.set(given.data, given.indices, given.indptr)
+                array.set(*map(self.backend.on_device, (given.data, given.indices, given.indptr)))
             else:
-                array[...] = given
+                load(array, given)
 
     def suits(self, sizes: Sizes) -> bool:
         """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""

@@ -409,8 +409,16 @@ def explained(error: Exception, node: Primitive) -> Exception:
     """The same kind of error, saying which op failed, on which operands, and where the user built it."""
     operands = ", ".join(map(repr, node.inputs))
     named = f"{node.op_name} '{node.name}'" if node.name else node.op_name
+    hint = _hint_of_none(error, node)
     made = _places_of(node.inputs) if isinstance(error, DynamicAxesError) else ""
     try:
-        return type(error)(f"{named}({operands}): {error} [built at {node.line}{made}]")
+        return type(error)(f"{named}({operands}): {error}{hint} [built at {node.line}{made}]")
     except TypeError:
-        return RuntimeError(f"{named}({operands}): {type(error).__name__}: {error} [built at {node.line}]")
+        return RuntimeError(f"{named}({operands}): {type(error).__name__}: {error}{hint} [built at {node.line}]")
+
+
+def _hint_of_none(error: Exception, node: Primitive) -> str:
+    """What helps where an operator computes with None: backward gets the arrays that the operator's class names, and no others."""
+    if not isinstance(error, (TypeError, AttributeError)) or not ("NoneType" in str(error) or "dtype('O')" in str(error)):
+        return ""
+    return f"; arrays that backward reads are None unless named: keep_inputs is {node.op.keep_inputs}, keep_output {node.op.keep_output}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum, IntEnum
 from typing import Any
 
 from . import plugins
+from .backend import Backend
 from .lock import Lock
 
 
 class DeviceKind(IntEnum):
-    """The two kinds of device."""
+    """The two kinds of device; a backend's ``kind`` is one of them, or its number."""
 
     CPU = 0
     GPU = 1
@@ -19,41 +21,57 @@ class DeviceKind(IntEnum):
     __str__ = Enum.__str__
 
 
-_BACKENDS = {DeviceKind.CPU: "numpy", DeviceKind.GPU: "cupy"}
-_instances: dict[str, Any] = {}
+CPU_BACKEND = "numpy"
+"""The backend of the device that is called the CPU."""
+
+_instances: dict[tuple[Any, int], Backend] = {}
 _lock = Lock()
 
 
-def backend_named(name: str) -> Any:
-    """The one instance of a registered backend.
+def backend_named(name: str, device_id: int = 0) -> Backend:
+    """The one instance of a registered backend for a device, by the device's number.
 
     Raises:
-        ValueError: no such backend, or it cannot be used here; the message says why and how to fix that.
+        ValueError: no such backend or device, or it cannot be used here; the message says why and how to fix it.
     """
-    instance = _instances.get(name)
+    if name not in plugins.backends:
+        raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what is missing")
+    make = plugins.backends.get(name)
+    instance = _instances.get((make, device_id))
     if instance is None:
-        if name not in plugins.backends:
-            raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what is missing")
-        candidate = plugins.backends.get(name)()
+        candidate: Backend = make(device_id)
         why = candidate.unavailable()
         if why:
             raise ValueError(f"backend '{name}' cannot be used here: {why}")
+        if candidate.name != name:
+            raise ValueError(f"backend '{name}' calls itself '{candidate.name}'; kernels could not be found: give both the same name")
+        if not 0 <= device_id < candidate.device_count():
+            raise ValueError(
+                f"backend '{name}' has no device {device_id}; its devices are numbered from 0 to {candidate.device_count() - 1}"
+            )
         with _lock:
-            instance = _instances.setdefault(name, candidate)
+            instance = _instances.setdefault((make, device_id), candidate)
     return instance
 
 
 class DeviceDescriptor:
-    """A device: the CPU, or a GPU by its number."""
+    """A device: the backend that computes on it, and its number among those of this backend.
 
-    __slots__ = ("_backend", "_id", "_kind")
+    Args:
+        kind: kind of the device.
+        device_id: its number.
+        name: name of the backend; that of the CPU, or of the GPUs that there are, where it is left out.
+    """
 
-    def __init__(self, kind: DeviceKind, device_id: int = 0) -> None:
+    __slots__ = ("_backend", "_id", "_kind", "_name")
+
+    def __init__(self, kind: DeviceKind, device_id: int = 0, name: str | None = None) -> None:
         self._kind, self._id = kind, device_id
-        self._backend: Any = None
+        self._name = name or (CPU_BACKEND if kind == DeviceKind.CPU else _gpu_backend().name)
+        self._backend: Backend | None = None
 
     def id(self) -> int:
-        """Number of the device among those of its kind."""
+        """Number of the device among those of its backend."""
         return self._id
 
     def type(self) -> DeviceKind:
@@ -65,23 +83,25 @@ class DeviceDescriptor:
         return False
 
     @property
-    def backend(self) -> Any:
+    def backend(self) -> Backend:
         """The backend that computes on it."""
         if self._backend is None:
-            self._backend = backend_named(_BACKENDS[self._kind])
+            self._backend = backend_named(self._name, self._id)
         return self._backend
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DeviceDescriptor) and (self._kind, self._id) == (other._kind, other._id)
+        return isinstance(other, DeviceDescriptor) and (self._name, self._id) == (other._name, other._id)
 
     def __hash__(self) -> int:
-        return hash((self._kind, self._id))
+        return hash((self._name, self._id))
 
     def __reduce__(self) -> Any:
-        return DeviceDescriptor, (self._kind, self._id)
+        return DeviceDescriptor, (self._kind, self._id, self._name)
 
     def __repr__(self) -> str:
-        return "CPU" if self._kind == DeviceKind.CPU else f"GPU[{self._id}]"
+        if self._name == CPU_BACKEND:
+            return "CPU"
+        return f"{'GPU' if self._kind == DeviceKind.GPU else self._name}[{self._id}]"
 
     __str__ = __repr__
 
@@ -91,6 +111,28 @@ _default = _CPU
 _frozen = False
 _may_always_set = False
 _excluded: list[DeviceDescriptor] = []
+
+
+def device(name: str, id: int = 0) -> DeviceDescriptor:
+    """The device of any registered backend.
+
+    Args:
+        name: name of the backend, such as ``'numpy'``.
+        id: number of the device among those of this backend.
+
+    Raises:
+        ValueError: no such backend or device, or it cannot be used here; the message says why and how to mend it.
+
+    >>> C.device.device('numpy') == C.device.cpu()
+    True
+    """
+    return DeviceDescriptor(DeviceKind(backend_named(name, id).kind), id, name)
+
+
+def device_of(backend: Backend) -> DeviceDescriptor:
+    """The device that a backend's instance computes on."""
+    number = next((number for (_, number), instance in _instances.items() if instance is backend), 0)
+    return DeviceDescriptor(DeviceKind(backend.kind), number, backend.name)
 
 
 def cpu() -> DeviceDescriptor:
@@ -104,18 +146,18 @@ def gpu(device_id: int) -> DeviceDescriptor:
     Raises:
         ValueError: there is no such GPU, or nothing installed can compute on it; the message says which.
     """
-    for device in _gpus():
-        if device.id() == device_id:
-            return device
-    from .source import user_line
+    try:
+        return device(_gpu_backend().name, device_id)
+    except ValueError as error:
+        from .source import user_line
 
-    why = _why_no_gpu() or f"there are only {len(_gpus())} GPUs"
-    raise ValueError(f"gpu({device_id}): {why}\n[CALL STACK]\n{user_line()}")
+        raise ValueError(f"gpu({device_id}): {error}\n[CALL STACK]\n{user_line()}") from None
 
 
 def all_devices() -> tuple[DeviceDescriptor, ...]:
-    """Every usable device, GPUs first."""
-    return (*_gpus(), _CPU)
+    """Every usable device of every backend, GPUs first and the CPU last."""
+    found = [device(backend.name, number) for backend in _usable() for number in range(backend.device_count())]
+    return tuple(sorted(found, key=lambda one: (one.type() != DeviceKind.GPU, one == _CPU)))
 
 
 def use_default_device() -> DeviceDescriptor:
@@ -150,26 +192,46 @@ def always_allow_setting_default_device() -> None:
     _may_always_set = True
 
 
+@contextmanager
+def default_device(chosen: DeviceDescriptor | None) -> Iterator[None]:
+    """Make a device the default for a while, whether one is in use or not; None leaves it as it is."""
+    global _default
+    before, _default = _default, chosen or _default
+    try:
+        yield
+    finally:
+        _default = before
+
+
 def get_gpu_properties(device: DeviceDescriptor) -> Any:
     """Properties of a GPU: ``device_id``, ``name``, ``version_major``, ``version_minor``, ``cuda_cores``, ``total_memory``.
 
     Raises:
-        ValueError: the device is the CPU.
+        ValueError: the device is no GPU.
     """
     if device.type() != DeviceKind.GPU:
-        raise ValueError("get_gpu_properties: the CPU has no GPU properties")
-    return device.backend.properties(device.id())
+        raise ValueError(f"get_gpu_properties: {device} is no GPU and has no GPU properties")
+    return device.backend.properties()
 
 
-def _gpus() -> tuple[DeviceDescriptor, ...]:
-    if _why_no_gpu():
-        return ()
-    count = backend_named(_BACKENDS[DeviceKind.GPU]).device_count()
-    return tuple(DeviceDescriptor(DeviceKind.GPU, number) for number in range(count))
+def _usable() -> list[Backend]:
+    """The first device of each backend that can be used here."""
+    found = []
+    for name in plugins.backends:
+        with suppress(ValueError, ImportError):
+            found.append(backend_named(name))
+    return found
 
 
-def _why_no_gpu() -> str:
-    name = _BACKENDS[DeviceKind.GPU]
-    if name not in plugins.backends:
-        return f"no GPU backend is installed (nothing registers '{name}'); `cntk doctor` shows what is missing"
-    return str(plugins.backends.get(name)().unavailable())
+def _gpu_backend() -> Backend:
+    """The backend that computes on GPUs, the first by name that can be used here."""
+    for backend in _usable():
+        if DeviceKind(backend.kind) == DeviceKind.GPU:
+            return backend
+    whys = []
+    for name in plugins.backends:
+        try:
+            backend_named(name)
+        except (ValueError, ImportError) as error:
+            whys.append(str(error))
+    raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what is missing")

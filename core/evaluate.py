@@ -60,7 +60,7 @@ def program_for(
     elif not isinstance(device, DeviceDescriptor):
         raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
     backend = device.backend
-    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend.name, switches())
+    key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend, switches())
     programs = function.__dict__.setdefault("_programs", {})
     entry = programs.get(key)
     if entry is None:

@@ -17,12 +17,14 @@ from .backend import Backend
 from .block import Block, Combine
 from .build import explained
 from .chains import Chain
+from .device import device_of
 from .differentiation import Differentiator
 from .feed import Feed
 from .nodes import Primitive
 from .op import Op
 from .ordering import Cycle, in_order
 from .passes import Pass, chosen
+from .passes import run as run_pass
 from .plain import PlainInputs
 from .slots import COMPUTED, FOREVER, HELD, INPUT, UNUSED, Instruction, Loop, Slot
 from .spec import Spec
@@ -92,7 +94,7 @@ class Program:
         self.chains: list[Chain] = []
         passes = chosen() if passes is None else passes
         for one in passes:
-            one.rewrite(self)
+            run_pass(one, one.rewrite, self)
         self._choose_views()
         stage_of = self._divide_into_stages()
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
@@ -104,7 +106,7 @@ class Program:
             Differentiator(self, gradient_roots, wrt).run()
         self._find_lifetimes()
         for one in passes:
-            one.arrange(self)
+            run_pass(one, one.arrange, self)
         self.slots_of_stage = self._slots_by_stage(stage_of)
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
         self._idle: list[Workspace] = []
@@ -164,10 +166,20 @@ class Program:
         self.slots.append(Slot(spec, kind, variable, like, index if base is None else base))
         return index
 
+    def _require_here(self, held: Parameter | Constant) -> None:
+        """Refuse what lives on another device than the program runs on."""
+        if held.backend is not self.backend:
+            raise ValueError(
+                f"{held!r} lives on {held.device}, but the program is to run on {device_of(self.backend)}; "
+                "run it where the model is (device=...), or make the model where it is to run: make that the default device first "
+                "(cntk.device.try_set_default_device), or load the model there (cntk.load_model(file, device=...))"
+            )
+
     def _kind_of(self, variable: Variable) -> str:
         if isinstance(variable, Input):
             return INPUT
         if isinstance(variable, (Parameter, Constant)):
+            self._require_here(variable)
             return HELD
         if isinstance(variable, Placeholder):
             raise ValueError(f"{variable!r} is an unbound placeholder; call the function on an input or use replace_placeholders")

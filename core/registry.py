@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Wanted(NamedTuple):
+    """What the objects of a registry are: in words, for messages, and as a test."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+ANYTHING = Wanted("an object", lambda target: True)
+FUNCTION = Wanted("a function", callable)
+CLASS = Wanted("a class", inspect.isclass)
+INSTANCE = Wanted("an object and not its class", lambda target: not inspect.isclass(target))
 
 
 class Registry:
@@ -13,32 +27,50 @@ class Registry:
 
     Args:
         kind: what the entries are, for messages: ``'op'``, ``'learner'``, …
+        wanted: what may be registered.
+        keys: what an entry is found by: a name, or several.
         stacked: whether several plugins may register a name; what was registered last stands before the others.
+        shown_in: modules that show the entries as their attributes.
     """
 
-    def __init__(self, kind: str, stacked: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        wanted: Wanted = ANYTHING,
+        keys: tuple[str, ...] = ("name",),
+        stacked: bool = False,
+        shown_in: tuple[str, ...] = (),
+    ) -> None:
         self.kind = kind
+        self.keys = keys
         self.stacked = stacked
+        self.shown_in = shown_in
+        self._wanted = wanted
         self._entries: dict[Any, list[_Entry]] = {}
 
     def add(self, name: Any, target: object, owner: str) -> None:
         """Enter *target*, an object or an import string ``'module:object'``, under *name* for the plugin *owner*.
 
         Raises:
-            ValueError: another plugin has registered the name, or, where names are stacked, this one has.
+            TakenError: another plugin has registered the name, or, where names are stacked, this one has.
+            ValueError: *target* is a text that is no import string.
+            TypeError: *target* is not what this registry holds.
         """
         held = [entry.owner for entry in self._entries.get(name, ())]
         if owner in held or (held and not self.stacked):
-            raise ValueError(f"{self.kind} {name!r} is registered by {held[-1]} and by {owner}; a name belongs to one plugin")
-        if isinstance(target, str) and ":" not in target:
+            raise TakenError(f"{self.kind} {name!r} is registered by {held[-1]} and by {owner}; a name belongs to one plugin")
+        if isinstance(target, str) and not all(target.partition(":")):
             raise ValueError(f"{self.kind} {name!r} of {owner}: expected an import string 'module:object', got {target!r}")
-        self._entries.setdefault(name, []).append(_Entry(target, owner))
+        entry = _Entry(f"{self.kind} {name!r} of {owner}", target, owner, self._wanted)
+        self._entries.setdefault(name, []).append(entry)
 
     def get(self, name: Any) -> Any:
         """The object registered under *name*, imported now if it has not been.
 
         Raises:
             KeyError: nothing has this name.
+            ImportError: it cannot be imported; the message names the plugin and says why.
+            TypeError: what is imported is not what this registry holds.
         """
         if name not in self._entries:
             raise KeyError(f"no {self.kind} is called {name!r}; registered are {', '.join(map(str, self.names()))}")
@@ -64,10 +96,30 @@ class Registry:
         """Name of the plugin that registered *name*, the last one to do so."""
         return self._entries[name][-1].owner
 
+    def names_of(self, owner: str) -> list[Any]:
+        """Names that *owner* has registered."""
+        return [name for name, entries in self._entries.items() if any(entry.owner == owner for entry in entries)]
+
+    def problems(self, owner: str) -> list[str]:
+        """What of the objects that *owner* has registered cannot be had, and why; imports them all."""
+        found = []
+        for entry in [entry for entries in self._entries.values() for entry in entries if entry.owner == owner]:
+            try:
+                entry.get()
+            except Exception as error:
+                found.append(str(error))
+        return found
+
+    def remove(self, name: Any, owner: str) -> None:
+        """Take back what *owner* has registered under *name*."""
+        left = [entry for entry in self._entries.pop(name, ()) if entry.owner != owner]
+        if left:
+            self._entries[name] = left
+
     def remove_all_of(self, owner: str) -> None:
         """Take back what *owner* has registered."""
-        left = {name: [entry for entry in entries if entry.owner != owner] for name, entries in self._entries.items()}
-        self._entries = {name: entries for name, entries in left.items() if entries}
+        for name in self.names_of(owner):
+            self.remove(name, owner)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
@@ -79,12 +131,29 @@ class Registry:
         return len(self._entries)
 
 
+class TakenError(ValueError):
+    """A name belongs to somebody else already."""
+
+
+def said(error: BaseException) -> str:
+    """An error in one line, with what helps against the most frequent one."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "(its message cannot be had)"
+    if "partially initialized module" in text:
+        text += "; a plugin is imported while cntk is: hand over import strings, and import what uses cntk inside functions"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 class _Entry:
     """What one plugin has registered under a name."""
 
-    def __init__(self, target: object, owner: str) -> None:
+    def __init__(self, title: str, target: object, owner: str, wanted: Wanted) -> None:
         self.owner = owner
-        self._target = target
+        self._title, self._target, self._wanted = title, target, wanted
+        if not isinstance(target, str):
+            self._check(target)
 
     @property
     def module(self) -> str:
@@ -94,6 +163,20 @@ class _Entry:
     def get(self) -> Any:
         """The object, imported now if it has not been."""
         if isinstance(self._target, str):
-            module, _, attribute = self._target.partition(":")
-            self._target = getattr(import_module(module), attribute)
+            found = self._imported(self._target)
+            self._check(found)
+            self._target = found
         return self._target
+
+    def _imported(self, target: str) -> Any:
+        module, _, attribute = target.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, ImportError) and type(error) not in (ImportError, ModuleNotFoundError):
+                raise  # a class of its own is how a part says that it cannot be used here, and somebody waits for it
+            raise ImportError(f"{self._title} cannot be imported from '{target}': {said(error)}") from error
+
+    def _check(self, found: object) -> None:
+        if not self._wanted.fits(found):
+            raise TypeError(f"{self._title}: expected {self._wanted.words}, got {found!r:.80}")

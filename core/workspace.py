@@ -158,10 +158,10 @@ class Run:
         """
         binding, slot_of = self.binding, self.program.seed_slots
         for slot in slot_of.values():
-            binding.arrays[slot].fill(1 if seeds is None else 0)
+            binding.backend.load(binding.arrays[slot], 1 if seeds is None else 0)
         for root, seed in (seeds or {}).items():
             if root in slot_of:
-                binding.arrays[slot_of[root]][...] = seed
+                binding.backend.load(binding.arrays[slot_of[root]], seed)
         if not on_final:
             binding.run(binding.backward_steps, profiling.BACKWARD)
             return

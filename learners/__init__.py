@@ -55,9 +55,9 @@ def cntk_register_learners(register: Register) -> None:
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted([*_OWN_NAMES, *plugins.learners])
+        return sorted([*_OWN_NAMES, *plugins.names_to_import(plugins.learners, __name__)])
     if name in plugins.learners:
-        return plugins.learners.get(name)
+        return plugins.shown(plugins.learners, name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; learners are {', '.join(plugins.learners)}")
 
 

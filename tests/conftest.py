@@ -13,7 +13,7 @@ import pytest
 import skips
 
 from cntk.core import random, threads
-from cntk.core.device import DeviceDescriptor, all_devices
+from cntk.core.device import DeviceDescriptor, all_devices, default_device
 from cntk.core.thresholds import TABLE, VARIABLE, thresholds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,9 +62,10 @@ def note(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType, str], list[An
 
 
 @pytest.fixture(params=all_devices(), ids=lambda device: device.backend.name)
-def device(request: pytest.FixtureRequest) -> DeviceDescriptor:
-    """A device of each backend that can be used here."""
-    return request.param
+def device(request: pytest.FixtureRequest) -> Iterator[DeviceDescriptor]:
+    """Each device that can be used here, as the default device."""
+    with default_device(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session")

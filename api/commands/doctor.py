@@ -15,6 +15,7 @@ from cntk.core import plugins
 from cntk.core.thresholds import TABLE, own_file, thresholds
 
 from . import loops_report
+from .plugins import faults
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.parse_args(arguments)
     backends = dict(_backends())
-    broken = [record for record in plugins.records if record.state == "broken"]
+    broken = [(record, fault) for record in plugins.records for fault in faults(record)]
     _section("machine", _machine())
     _section("backends", [f"{name}: {why or 'ready, ' + described}" for name, (why, described) in backends.items()])
     _section("compiled loops", loops_report.lines())
     _section("optional parts", _parts())
     _section(
-        "broken plugins", [f"{record.name} of {record.distribution} ({record.value}): {record.error}" for record in broken] or ["none"]
+        "broken plugins", [f"{record.name} of {record.distribution} ({record.value}): {fault}" for record, fault in broken] or ["none"]
     )
     _section("plugins of others", _plugins() or ["none"])
     return 1 if broken or any(why for why, _ in backends.values()) else 0

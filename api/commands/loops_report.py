@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from cntk.backends.fused import numba_version, self_check
-from cntk.core import compiled
+from cntk.core import compiled, plugins
 from cntk.core.threads import max_threads
 from cntk.readers.compiled import loops as loops_of_readers
 
@@ -21,6 +21,8 @@ def lines() -> Iterator[str]:
     except ValueError as error:
         yield f"off: {error}"
         return
+    if any(record.name == "fused" and record.state == "blocked" for record in plugins.records):
+        why = "CNTK_PLUGINS leaves out the plugin 'fused'"
     yield from _of_operators() if not why else [f"off: {why}"]
     if compiled.is_wanted():
         found = [purpose for module, purpose in READERS.items() if loops_of_readers(module) is not None]

@@ -15,7 +15,7 @@ from cntk.io.user_minibatch_source import UserMinibatchSource
 from cntk.readers.streams import MinibatchData, StreamConfiguration, StreamInformation
 from cntk.readers.user import UserDeserializer
 
-__all__ = [
+_OWN_NAMES = [
     "DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS",
     "FULL_DATA_SWEEP",
     "INFINITELY_REPEAT",
@@ -29,11 +29,12 @@ __all__ = [
     "UserDeserializer",
     "UserMinibatchSource",
     "sequence_to_cntk_text_format",
-    *plugins.deserializers.names(),
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*_OWN_NAMES, *plugins.names_to_import(plugins.deserializers, __name__)]
     if name in plugins.deserializers:
-        return plugins.deserializers.get(name)
+        return plugins.shown(plugins.deserializers, name, __name__)
     raise AttributeError(f"module 'cntk.io' has no '{name}'; registered deserializers are {plugins.deserializers.names()}")

@@ -9,7 +9,7 @@ from cntk.logging import graph, progress_print
 from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs, plot
 from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
 
-__all__ = [
+_OWN_NAMES = [
     "TraceLevel",
     "depth_first_search",
     "find_all_with_name",
@@ -22,11 +22,12 @@ __all__ = [
     "plot",
     "progress_print",
     "set_trace_level",
-    *plugins.progress_writers.names(),
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*_OWN_NAMES, *plugins.names_to_import(plugins.progress_writers, __name__)]
     if name in plugins.progress_writers:
-        return plugins.progress_writers.get(name)
+        return plugins.shown(plugins.progress_writers, name, __name__)
     raise AttributeError(f"module 'cntk.logging' has no '{name}'; registered progress writers are {plugins.progress_writers.names()}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.core import plugins
-from cntk.logging.report import log_number_of_parameters
-
-__all__ = ["log_number_of_parameters", *plugins.progress_writers.names()]
+from cntk.logging.report import log_number_of_parameters as log_number_of_parameters
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return ["log_number_of_parameters", *plugins.names_to_import(plugins.progress_writers, __name__)]
     if name in plugins.progress_writers:
-        return plugins.progress_writers.get(name)
+        return plugins.shown(plugins.progress_writers, name, __name__)
     raise AttributeError(f"module 'cntk.logging.progress_print' has no '{name}'")

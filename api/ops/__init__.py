@@ -54,8 +54,6 @@ _BUILDERS = [
     "register_native_user_function",
 ]
 
-__all__ = [*_BUILDERS, *(name for name in plugins.ops.names() if "." not in name)]
-
 
 def input(
     shape: Any,
@@ -71,10 +69,12 @@ def input(
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*_BUILDERS, *plugins.names_to_import(plugins.ops, __name__)]
     if name in plugins.ops:
-        return plugins.ops.get(name)
+        return plugins.shown(plugins.ops, name, __name__)
     raise AttributeError(f"module 'cntk.ops' has no operator '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *plugins.names_shown(plugins.ops)})

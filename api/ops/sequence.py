@@ -63,15 +63,15 @@ _RECIPES = {
     "length": "C.sequence.reduce_sum(C.sequence.broadcast_as(1, x)) for the number of steps",
 }
 
-__all__ = ["input", "input_variable", *(name.removeprefix(_PREFIX) for name in plugins.ops.names() if name.startswith(_PREFIX))]
-
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return ["input", "input_variable", *plugins.names_to_import(plugins.ops, __name__, _PREFIX)]
     if _PREFIX + name in plugins.ops:
-        return plugins.ops.get(_PREFIX + name)
+        return plugins.shown(plugins.ops, _PREFIX + name, __name__)
     recipe = f"; write {_RECIPES[name]}" if name in _RECIPES else ""
     raise AttributeError(f"module 'cntk.ops.sequence' has no operator '{name}'{recipe}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *plugins.names_shown(plugins.ops, _PREFIX)})

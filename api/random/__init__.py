@@ -8,16 +8,15 @@ from cntk.core import plugins
 
 _PREFIX = "random."
 
-_OPERATORS = [name.removeprefix(_PREFIX) for name in plugins.ops.names() if name.startswith(_PREFIX)]
-
-__all__ = [*_OPERATORS]
-
 
 def __getattr__(name: str) -> Any:
-    if name in _OPERATORS:
-        return plugins.ops.get(_PREFIX + name)
-    raise AttributeError(f"module 'cntk.random' has no operator '{name}'; it has {', '.join(_OPERATORS)}")
+    if name == "__all__":
+        return plugins.names_to_import(plugins.ops, __name__, _PREFIX)
+    if _PREFIX + name in plugins.ops:
+        return plugins.shown(plugins.ops, _PREFIX + name, __name__)
+    there = ", ".join(plugins.names_shown(plugins.ops, _PREFIX))
+    raise AttributeError(f"module 'cntk.random' has no operator '{name}'; it has {there}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OPERATORS})
+    return sorted({*globals(), *plugins.names_shown(plugins.ops, _PREFIX)})

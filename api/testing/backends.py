@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.device import DeviceKind
 from cntk.testing.tolerances import assert_close
 
 COUNT = 20_001
@@ -21,14 +22,19 @@ def check_backend(backend_class: Callable[[], Any]) -> None:
 
     Raises:
         AssertionError: it does not conform, or cannot be used here.
+        TypeError: an object is given in place of its class.
 
     >>> from cntk.backends.numpy.backend import NumpyBackend
     >>> from cntk.testing import check_backend
     >>> check_backend(NumpyBackend)
     """
+    if not callable(backend_class):
+        raise TypeError(f"check_backend: expected the class that is registered, got an object of it, {backend_class!r:.80}")
     backend = backend_class()
     _require(backend, backend.unavailable() == "", f"cannot be used here: {backend.unavailable()}")
     _require(backend, bool(backend.describe()), "describe() is empty")
+    _require(backend, backend.kind in tuple(DeviceKind), f"kind is {backend.kind!r}, which is no DeviceKind")
+    _require(backend, backend.device_count() > 0, "device_count() is 0, but it can be used")
     with backend.guard():
         for dtype in backend.dtypes:
             _check_memory(backend, dtype)
@@ -44,6 +50,13 @@ def _check_memory(backend: Any, dtype: Any) -> None:
     back[...] = 0
     host[...] = 0
     _require(backend, float(backend.to_numpy(there)[1, 2]) == 5, "to_numpy or asarray shares memory with the host's array")
+
+    backend.load(there, np.array([7.0, 8, 9]))
+    _require(backend, np.array_equal(backend.to_numpy(there), [[7, 8, 9]] * 2), "load does not broadcast and convert what it brings")
+    backend.load(there, 5)
+    _require(backend, np.array_equal(backend.to_numpy(there), np.full((2, 3), 5)), "load does not take a number")
+    shown = backend.on_device(np.arange(3, dtype=dtype))
+    _require(backend, np.array_equal(backend.to_numpy(shown), np.arange(3)), "on_device changes the data")
 
     size = backend.nbytes((2, 3), dtype)
     _require(backend, size == 6 * np.dtype(dtype).itemsize, f"nbytes of (2, 3) {dtype.__name__} is {size}")

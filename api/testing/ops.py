@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.device import DeviceDescriptor
+from cntk.core.device import DeviceDescriptor, default_device
 from cntk.core.dtypes import FLOAT_TYPES
 from cntk.core.op import Sample
 from cntk.core.shape import FreeDimension
@@ -29,7 +29,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
 
     Args:
         function: the public operator function, marked with ``operator``.
-        device: where to compute; the default device where None.
+        device: where to compute, which is the default device meanwhile; the default device where None.
 
     Raises:
         AssertionError: it does not conform, carries no sample or has no example in its docstring.
@@ -38,15 +38,16 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
     >>> check_op(C.sigmoid)
     """
     check_documented(function)
-    for sample in samples_of(function):
-        for dtype in FLOAT_TYPES:
-            check_values(function, sample, dtype, device)
-        check_minibatches(function, sample, device)
-        check_gradients(function, sample, device)
-        check_on_sequences(function, sample, device)
-        check_in_recurrences(function, sample, device)
-        check_sparse_operands(function, sample, device)
-        check_files(function, sample, device)
+    with default_device(device):
+        for sample in samples_of(function):
+            for dtype in FLOAT_TYPES:
+                check_values(function, sample, dtype, device)
+            check_minibatches(function, sample, device)
+            check_gradients(function, sample, device)
+            check_on_sequences(function, sample, device)
+            check_in_recurrences(function, sample, device)
+            check_sparse_operands(function, sample, device)
+            check_files(function, sample, device)
 
 
 def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.device import DeviceKind
 from ...core.dtypes import FLOAT_TYPES
 from ...core.random import philox_normal, philox_uniform
 from . import sums
@@ -15,16 +16,30 @@ ALIGNMENT = 64
 
 
 class NumpyBackend:
-    """Arrays in the host's memory, computed by NumPy."""
+    """Arrays in the host's memory, computed by NumPy; the base of backends whose arrays are NumPy's.
+
+    Args:
+        device_id: number of the device; there is one.
+    """
 
     name = "numpy"
+    kind: int = DeviceKind.CPU
     xp = np
     dtypes = FLOAT_TYPES
     sparse = True
     summing = staticmethod(sums.summing)
 
+    def __init__(self, device_id: int = 0) -> None:
+        self.device_id = device_id
+
     def unavailable(self) -> str:
         return ""
+
+    def device_count(self) -> int:
+        return 1
+
+    def properties(self) -> Any:
+        raise ValueError(f"backend '{self.name}': the CPU has no GPU properties")
 
     def describe(self) -> str:
         return f"NumPy {np.__version__} on the CPU"
@@ -48,6 +63,12 @@ class NumpyBackend:
 
     def asarray(self, data: Any, dtype: Any) -> Any:
         return np.array(data, dtype=dtype, order="C")
+
+    def load(self, array: Any, data: Any) -> None:
+        array[...] = data
+
+    def on_device(self, data: Any) -> Any:
+        return data
 
     def to_numpy(self, array: Any) -> Any:
         return array.copy()

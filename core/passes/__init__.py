@@ -8,9 +8,11 @@ any pass; :func:`set_passes` chooses some, to compare.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from .. import plugins
+from ..registry import said
 from .accumulation import Accumulation
 from .base import Pass
 from .blocks import Blocks
@@ -21,6 +23,9 @@ from .epilogues import Epilogues
 from .in_place import InPlace
 from .joined import Joining
 from .maxima import Maxima
+
+if TYPE_CHECKING:
+    from ..program import Program
 
 _REWRITING = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Maxima(), Epilogues())
 _ARRANGING = (Accumulation(), InPlace(), Blocks())
@@ -35,7 +40,19 @@ selected: tuple[str, ...] | None = None if _environment is None else tuple(name.
 
 def available() -> dict[str, Pass]:
     """All passes by name, in the order in which they run."""
-    return {made.name: made for made in (*BUILT_IN, *(plugins.passes.get(name) for name in plugins.passes))}
+    return {made.name: made for made in (*BUILT_IN, *map(_of_plugin, plugins.passes))}
+
+
+def _of_plugin(name: str) -> Pass:
+    """A registered pass.
+
+    Raises:
+        TypeError: what is registered is none.
+    """
+    made = plugins.passes.get(name)
+    if not isinstance(made, Pass):
+        raise TypeError(f"pass '{name}' of {plugins.passes.owner(name)}: expected an object of a subclass of Pass, got {made!r:.80}")
+    return made
 
 
 def set_passes(names: Iterable[str] | None = None) -> None:
@@ -68,6 +85,22 @@ def chosen() -> list[Pass]:
     return [made for name, made in available().items() if selected is None or name in selected]
 
 
+def run(one: Pass, moment: Callable[[Program], None], program: Program) -> None:
+    """Let a pass do what it does at one moment.
+
+    Raises:
+        RuntimeError: a pass of a plugin failed; the message says which, and how programs do without it.
+    """
+    try:
+        moment(program)
+    except Exception as error:
+        owner = next((plugins.passes.owner(name) for name in plugins.passes if plugins.passes.get(name) is one), None)
+        if owner is None:
+            raise
+        left_out = f"CNTK_PLUGINS=-{owner.rpartition(':')[2]}, or choose passes by CNTK_PASSES"
+        raise RuntimeError(f"pass '{one.name}' of {owner} failed: {said(error)}; mend it, or leave it out with {left_out}") from error
+
+
 def _check(names: Iterable[str]) -> None:
     known = available()
     for name in names:
@@ -75,4 +108,4 @@ def _check(names: Iterable[str]) -> None:
             raise ValueError(f"no pass is called {name!r}; there are {', '.join(known)}")
 
 
-__all__ = ["BUILT_IN", "Pass", "available", "chosen", "selected", "set_passes"]
+__all__ = ["BUILT_IN", "Pass", "available", "chosen", "run", "selected", "set_passes"]

@@ -128,6 +128,41 @@ data = np.ones((32, 16, 40, 40), np.float32)
 print(z.eval({x: data})[3, 5, :2, 7], any("dnnl" in line for line in open("/proc/self/maps")))
 """
 
+BACKEND = """
+import numpy as np
+import cntk as C
+from cntk.testing import check_backend, check_op
+from cntk_counting.backend import CountingBackend
+
+check_backend(CountingBackend)
+first, second = (C.device.device("counting", number) for number in range(2))
+for name in ("relu", "softmax", "times", "dropout"):
+    check_op(getattr(C, name), second)
+
+
+def losses(device):
+    C.cntk_py.set_fixed_random_seed(1)
+    C.device.try_set_default_device(device)
+    x, y = C.input_variable(3), C.input_variable(2)
+    model = C.layers.Sequential([C.layers.Dense(8, C.tanh), C.layers.Dense(2)])(x)
+    loss = C.cross_entropy_with_softmax(model, y)
+    trainer = C.Trainer(model, loss, [C.adam(model.parameters, 0.05, 0.9, unit_gain=False)])
+    data = np.random.default_rng(1).normal(size=(64, 3)).astype(np.float32)
+    labels = np.eye(2, dtype=np.float32)[(data.sum(axis=1) > 0).astype(int)]
+    assert {parameter.device for parameter in model.parameters} == {device}
+    found = [(trainer.train_minibatch({x: data, y: labels}), trainer.previous_minibatch_loss_average)[1] for _ in range(60)]
+    assert not np.isnan(model.parameters[0].value).any()
+    return found
+
+
+C.device.device("numpy")
+C.cntk_py.always_allow_setting_default_device()
+found = [losses(device) for device in (C.cpu(), first, second)]
+assert np.allclose(found[0], found[1], rtol=1e-5) and found[1] == found[2], found
+print(found[1][-1] < found[1][0] / 2, first.backend.sent, second.backend.sent > first.backend.sent > 0, first.backend.fetched > 0)
+print(C.device.all_devices())
+"""
+
 USE_WITHOUT = "import cntk as C; print(C.relu([-1.0, 2.0]).eval())"
 
 
@@ -286,6 +321,19 @@ def onednn(root: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": sources}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     return done.stdout.strip() or pytest.skip("oneDNN is not installed")
+
+
+def test_a_backend_of_others_trains_a_network(root: Path, build: Callable[[Path], Path], environment: Environment) -> None:
+    succeeded(environment.pip("install", "--no-deps", build(root / "examples" / "counting-backend")))
+    try:
+        trained, devices = succeeded(environment.run("-c", BACKEND)).splitlines()
+        assert trained.startswith("True ")
+        assert trained.endswith(" True True")
+        assert devices == "(counting[0], counting[1], CPU)"
+        doctor = succeeded(environment.run("-m", "cntk", "doctor"))
+        assert "counting: ready, NumPy " in doctor
+    finally:
+        succeeded(environment.pip("uninstall", "--yes", "cntk-counting"))
 
 
 def test_a_broken_plugin_is_reported_and_left_out(root: Path, build: Callable[[Path], Path], environment: Environment) -> None:

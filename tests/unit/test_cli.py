@@ -14,6 +14,7 @@ import pytest
 from cntk.cli import main
 from cntk.commands.doctor import PARTS
 from cntk.core import plugins
+from cntk.core.hookspecs import Register, hookimpl
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,10 +35,22 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_plugins_shows_what_each_registers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plugins"]) == 0
+    assert main(["plugins", "--all"]) == 0
     printed = capsys.readouterr().out
     assert "numpy (opencntk" in printed
     assert "backends: numpy" in printed
+
+
+def test_plugins_shows_those_of_others_first_and_built_in_ones_by_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = plugins.PluginRecord("zebra", "third-party", "1.0", "third_party", "loaded", provides={"cntk_register_ops": ["stripes"]})
+    monkeypatch.setattr("cntk.commands.plugins.records", [*plugins.records, other])
+    assert main(["plugins"]) == 0
+    first, second, *others = capsys.readouterr().out.splitlines()
+    assert (first, second) == ("zebra (third-party 1.0, third_party): loaded", "    ops: stripes")
+    assert others[-1].startswith("built in: ")
+    assert "numpy, ops" in others[-1]
 
 
 def test_plugins_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +97,37 @@ def test_doctor_says_that_loops_are_off(said: str, line: str) -> None:
     command = [sys.executable, "-m", "cntk", "doctor"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"CNTK_FUSED": said})
     assert line in done.stdout
+
+
+@pytest.mark.parametrize("error", [ValueError("no number: x"), FileNotFoundError(2, "No such file", "a.txt")])
+def test_an_error_of_a_command_is_one_line(error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def peek(arguments: list[str]) -> int:
+        raise error
+
+    class Plugin:
+        @hookimpl
+        def cntk_register_commands(self, register: Register) -> None:
+            register("peek", peek)
+
+    plugins.register_plugin(Plugin(), "peeking")
+    try:
+        assert main(["peek"]) == 1
+        assert capsys.readouterr().err == f"cntk peek: {error}\n"
+        monkeypatch.setenv("CNTK_STRICT_PLUGINS", "1")
+        with pytest.raises(type(error)):
+            main(["peek"])
+    finally:
+        plugins.unregister_plugin("peeking")
+
+
+def test_nobody_needs_to_read_on() -> None:
+    """The list of plugins is longer than a pipe holds, so that writing it fails once the reader has gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "cntk", "plugins", "--json"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_as_a_program() -> None:

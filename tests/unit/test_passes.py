@@ -93,3 +93,43 @@ def test_a_plugin_adds_a_pass_which_runs_after_the_built_in_ones() -> None:
     finally:
         plugins.unregister_plugin("test_passes")
     assert "watching" not in passes.available()
+
+
+class Failing(passes.Pass):
+    """A pass that fails."""
+
+    name = "failing"
+
+    def rewrite(self, program: Any) -> None:
+        raise KeyError("pass failed")
+
+
+def registering(target: object) -> Any:
+    @hookimpl
+    def cntk_register_passes(register: Any) -> None:
+        register("failing", target)
+
+    return SimpleNamespace(cntk_register_passes=cntk_register_passes)
+
+
+def test_a_pass_of_a_plugin_that_fails_is_named() -> None:
+    plugins.register_plugin(registering(Failing()), "test_passes")
+    try:
+        with pytest.raises(
+            RuntimeError, match=r"pass 'failing' of test_passes failed: KeyError: 'pass failed'; .* CNTK_PLUGINS=-test_passes"
+        ):
+            C.exp(C.input_variable(2)).eval([[0, 0]])
+    finally:
+        plugins.unregister_plugin("test_passes")
+    assert C.exp(C.input_variable(2)).eval([[0, 0]]).tolist() == [[1, 1]]
+
+
+def test_what_is_no_pass_is_named() -> None:
+    with pytest.raises(TypeError, match="pass 'failing' of test_passes: expected an object and not its class"):
+        plugins.register_plugin(registering(Failing), "test_passes")
+    plugins.register_plugin(registering(SimpleNamespace(name="failing")), "test_passes")
+    try:
+        with pytest.raises(TypeError, match="pass 'failing' of test_passes: expected an object of a subclass of Pass"):
+            passes.available()
+    finally:
+        plugins.unregister_plugin("test_passes")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
@@ -124,14 +126,24 @@ def test_what_a_failing_plugin_registered_by_an_earlier_hook_is_rolled_back_too(
     assert "third_party_op" not in plugins.ops
 
 
-def test_a_name_clash_names_both_plugins(module: ModuleType) -> None:
+def test_a_name_that_is_taken_is_left_out_and_both_plugins_named(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     module.cntk_register_ops = providing("third_party_op", "relu")
     plugins.load_plugins([entry_point("extras", "third_party")])
-    assert last().state == "broken"
-    for part in ("'relu'", "opencntk:ops", "third-party:extras"):
-        assert part in last().error
-    assert "third_party_op" not in plugins.ops
+    assert (last().state, last().provides) == ("loaded", {"cntk_register_ops": ["third_party_op"]})
+    (warning,) = last().warnings
+    for part in ("'relu'", "opencntk:ops", "third-party:extras", "left out"):
+        assert part in warning
+    assert warning in capsys.readouterr().err
     assert plugins.ops.owner("relu") == "opencntk:ops"
+    assert plugins.ops.owner("third_party_op") == "third-party:extras"
+
+
+def test_a_name_that_is_taken_is_an_error_where_plugins_are_strict(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CNTK_STRICT_PLUGINS", "1")
+    module.cntk_register_ops = providing("third_party_op", "relu")
+    with pytest.raises(ValueError, match=r"op 'relu' is registered by opencntk:ops and by third-party:extras"):
+        plugins.load_plugins([entry_point("extras", "third_party")])
+    assert "third_party_op" not in plugins.ops
 
 
 def test_kernels_stand_before_those_registered_sooner(module: ModuleType) -> None:
@@ -190,6 +202,7 @@ def test_a_second_plugin_of_one_name_leaves_the_first_alone(module: ModuleType, 
     plugins.load_plugins([entry_point("extras", "third_party")])
     plugins.load_plugins([entry_point("extras", "second")])
     assert last().state == "broken"
+    assert plugins.records[-2].state == "loaded"
     assert "a plugin called 'third-party:extras' is registered already" in last().error
     assert "third_party_op" in plugins.ops
 
@@ -214,11 +227,74 @@ def test_cntk_plugins_allows_only_those_it_names(module: ModuleType, monkeypatch
     assert ("third_party_op" in plugins.ops) == (state == "loaded")
 
 
-def test_built_in_parts_are_never_blocked(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CNTK_PLUGINS", "")
+@pytest.mark.parametrize(("steering", "state"), [("", "loaded"), ("other", "loaded"), ("-more", "blocked"), ("other, -more", "blocked")])
+def test_built_in_parts_are_blocked_by_a_minus_alone(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, steering: str, state: str
+) -> None:
+    monkeypatch.setenv("CNTK_PLUGINS", steering)
     module.cntk_register_ops = providing("third_party_op")
     plugins.load_plugins([entry_point("more", "third_party", plugins.DISTRIBUTION)])
-    assert last().state == "loaded"
+    assert last().state == state
+    assert ("third_party_op" in plugins.ops) == (state == "loaded")
+
+
+def test_a_misspelt_name_that_is_to_be_left_out_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CNTK_PLUGINS", "-fuzed,-fused")
+    plugins.warn_of_unknown_names()
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "CNTK_PLUGINS leaves out 'fuzed', but there is no such plugin; there are commands, " in told
+
+
+@pytest.mark.parametrize(("left_out", "is_there"), [("-fused", "kernels"), ("-tensorboard", "progress_writers")])
+def test_built_in_parts_can_be_left_out_of_a_program(left_out: str, is_there: str) -> None:
+    names = {"kernels": ("Softmax", "numpy"), "progress_writers": "TensorBoardProgressWriter"}
+    program = f"import cntk; print([n in getattr(cntk.core.plugins, r) for r, n in {names}.items()])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ | {"CNTK_PLUGINS": left_out}
+    )
+    assert (done.stdout, done.stderr) == (f"{[kind != is_there for kind in names]}\n", "")
+
+
+def test_hooks_are_called_in_the_order_of_pluggy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name, those first that say so, and those last; with what wraps hooks around each call, and a name's owner as ever."""
+    called: list[str] = []
+    for name, how in {"b": {}, "a": {"trylast": True}, "d": {}, "c": {"tryfirst": True}, "w": {"wrapper": True}}.items():
+        module = ModuleType(f"third_{name}")
+        module.cntk_register_ops = hookimpl(noting(name, called) if name != "w" else wrapping(called), **how)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    plugins.load_plugins([entry_point(name, f"third_{name}") for name in "wabcd"])
+    assert [record.state for record in plugins.records[-5:]] == ["loaded"] * 5
+    assert called == ["(", "c", ")", "(", "b", ")", "(", "d", ")", "(", "a", ")"]
+    assert [plugins.ops.owner(f"third_{name}_op") for name in "abcd"] == [f"third-party:{name}" for name in "abcd"]
+
+
+def noting(name: str, called: list[str]) -> Callable[[Register], None]:
+    def cntk_register_ops(register: Register) -> None:
+        called.append(name)
+        register(f"third_{name}_op", len)
+
+    return cntk_register_ops
+
+
+def wrapping(called: list[str]) -> Callable[[Register], Iterator[None]]:
+    def cntk_register_ops(register: Register) -> Iterator[None]:
+        called.append("(")
+        result = yield
+        called.append(")")
+        return result
+
+    return cntk_register_ops
+
+
+def test_one_plugin_that_fails_takes_nothing_of_another_along(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = ModuleType("failing")
+    failing.cntk_register_learners = hookimpl(lambda register: 1 / 0)  # type: ignore[attr-defined]
+    failing.cntk_register_ops = providing("failing_op")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "failing", failing)
+    module.cntk_register_ops = providing("third_party_op")
+    plugins.load_plugins([entry_point("a", "failing"), entry_point("b", "third_party")])
+    assert [record.state for record in plugins.records[-2:]] == ["broken", "loaded"]
+    assert ("failing_op" in plugins.ops, "third_party_op" in plugins.ops) == (False, True)
 
 
 def test_a_missing_name_lists_those_there_are() -> None:
