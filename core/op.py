@@ -37,6 +37,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments import checked
+from .op_names import claim
 from .shape import InferredDimension, Shape, broadcast, size_of
 from .spec import Spec, merge_axes, merge_dtypes
 
@@ -64,7 +65,7 @@ class Op:
     """
 
     op_name: ClassVar[str] = ""
-    """CNTK's name of the operator, which prints and model files use."""
+    """CNTK's name of the operator, which prints and model files use; no two packages have operators of one name."""
     outputs: ClassVar[int] = 1
     """Number of results."""
     keep_inputs: ClassVar[Which] = ()
@@ -99,6 +100,8 @@ class Op:
     has_effects: ClassVar[bool] = False
     """Whether forward does more than compute the result, or gives another one each time: then it runs as often as the graph says.  What
     has checkpoints or a ``finish`` needs no such mark."""
+    assigns: ClassVar[tuple[int, ...]] = ()
+    """Operands, parameters or constants, that it gives new values."""
     in_place: ClassVar[Which] = ()
     """Operands that forward may write the result over: it reads none of their elements after it has written that element of the result."""
     gradient_in_place: ClassVar[Which] = ()
@@ -106,6 +109,11 @@ class Op:
     steps_back: int = 0
     """How many steps earlier (positive) or later (negative) operand 0 is read.  Only such an op, a delay, may close a cycle of a graph,
     which then runs step by step; it also defines ``fill`` and ``remember``."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "op_name" in vars(cls):
+            claim(cls, cls.op_name)
 
     def __init__(self, **attributes: Any) -> None:
         self._attribute_names = tuple(attributes)

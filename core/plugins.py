@@ -26,6 +26,7 @@ import pluggy
 
 from . import hookspecs
 from .environment import switch_in
+from .identity import Identity, identity_of, stand_ins
 from .registry import Registry
 
 GROUP = "cntk"
@@ -37,6 +38,7 @@ SLOW = 2.0
 
 ops = Registry("op")
 kernels = Registry("kernel", stacked=True)
+engines = Registry("engine", stacked=True)
 native_functions = Registry("native function")
 passes = Registry("pass")
 backends = Registry("backend")
@@ -50,6 +52,7 @@ commands = Registry("command")
 REGISTRIES: dict[str, Registry] = {
     "cntk_register_ops": ops,
     "cntk_register_kernels": kernels,
+    "cntk_register_engines": engines,
     "cntk_register_native_functions": native_functions,
     "cntk_register_passes": passes,
     "cntk_register_backends": backends,
@@ -60,6 +63,12 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_model_formats": model_formats,
     "cntk_register_commands": commands,
 }
+
+
+def kernel_place(cls: type, backend: str) -> tuple[Identity, str] | None:
+    """Under what :data:`kernels` has the kernel of an operator's or learner's class on a backend; None where there is none."""
+    places = ((identity, backend) for identity in stand_ins(cls))
+    return next((place for place in places if place in kernels), None)
 
 
 @dataclass
@@ -226,10 +235,11 @@ def unregister_plugin(owner: str) -> None:
 
 
 def _register_function(registry: Registry, owner: str, provided: list[str]) -> Callable[..., None]:
-    def register(name: str, *where_and_target: Any) -> None:
+    def register(name: str | type, *where_and_target: Any) -> None:
         *where, target = where_and_target
-        registry.add((name, *where) if where else name, target, owner)
-        provided.append(" on ".join((name, *where)))
+        named = identity_of(name) if isinstance(name, type) else name
+        registry.add((named, *where) if where else named, target, owner)
+        provided.append(" on ".join((str(named), *where)))
 
     return register
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
+from .followers import Follower, followers
 from .self_check import are_usable
 
 FUSED_FROM, ROWS_FROM = 2**22, 384
@@ -35,10 +36,10 @@ class Products:
     @staticmethod
     def takes(steps: Sequence[Step]) -> int:
         """A sum with a number for each column, and a rectifier."""
-        names = [step.op.op_name for step in steps[:2]]
-        if names[0] != "Plus" or not _is_bias(steps[0]):
+        kinds = followers(steps)
+        if kinds[0] is not Follower.SUM or not _is_bias(steps[0]):
             return 0
-        return 2 if names[1:] == ["ReLU"] else 1
+        return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
 
     @staticmethod
     def suits(left: Any, right: Any, out: Any) -> bool:

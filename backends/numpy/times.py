@@ -19,7 +19,7 @@ from ...core.sparse import Parts, RowSparse, SparseRows
 from ...core.sums import FEW, write_in_pieces
 
 SPARSE, DENSE = "Csr", "Products"
-"""The kernels that have the compiled loops."""
+"""The engines that have the compiled loops."""
 
 FUSED_FROM = 2**17
 """Elements of a parameter in training from which on compiled loops save more time than it takes to load them."""
@@ -144,7 +144,7 @@ def _dense_loops(op: Any, left: Any, right: Any) -> Any:
 def _loops(name: str) -> Any:
     """The loops that a plugin has registered under a name; None if there are none."""
     try:
-        return plugins.kernels.get((name, "numpy")) if (name, "numpy") in plugins.kernels else None
+        return plugins.engines.get((name, "numpy")) if (name, "numpy") in plugins.engines else None
     except Unusable:
         return None
     except ImportError as error:
