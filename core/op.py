@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from .arguments import checked
 from .op_names import claim
@@ -91,6 +91,8 @@ class Op:
     by_rows: ClassVar[bool] = True
     """Whether a row of the result depends on the same rows of the operands alone and forward keeps nothing for backward beside what
     the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
+    varies_in_training: ClassVar[bool] = False
+    """Whether, in training, a row of the result depends on the other rows of the minibatch, or on chance."""
     whole_sequences: ClassVar[bool] = False
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
     compares: ClassVar[bool] = False
@@ -334,11 +336,22 @@ class Operand:
         self.sparse, self.kind, self.gradient = sparse, kind, gradient
 
 
+Sequences = Literal["any", "all", "none"]
+"""Which operands of a sample may be sequences."""
+
+
 class Sample:
     """One way of calling an operator, which the generic tests try on every backend and dtype."""
 
-    def __init__(self, operands: Sequence[Operand], attributes: dict[str, Any], call: Callable[..., Any] | None, expected: Any) -> None:
-        self.operands, self.attributes, self.call, self.expected = operands, attributes, call, expected
+    def __init__(
+        self,
+        operands: Sequence[Operand],
+        attributes: dict[str, Any],
+        call: Callable[..., Any] | None,
+        expected: Any,
+        sequences: Sequences = "any",
+    ) -> None:
+        self.operands, self.attributes, self.call, self.expected, self.sequences = operands, attributes, call, expected, sequences
 
     def build(self, function: Callable[..., Any], variables: Sequence[Any]) -> Any:
         """Apply *function* to *variables* the way this sample wants it."""
@@ -346,17 +359,25 @@ class Sample:
         return call(function, *variables)
 
 
-def sample(*operands: Any, call: Callable[..., Any] | None = None, expected: Callable[..., Any] | None = None, **attributes: Any) -> Sample:
+def sample(
+    *operands: Any,
+    call: Callable[..., Any] | None = None,
+    expected: Callable[..., Any] | None = None,
+    sequences: Sequences = "any",
+    **attributes: Any,
+) -> Sample:
     """Describe one way of calling an operator.
 
     Args:
         operands: :class:`Operand` objects, or plain shapes for batch inputs in [-1, 1].
         call: ``call(function, *variables)`` when the operands do not come first and in order.
         expected: NumPy function of one sample's operand arrays that gives the right result.
+        sequences: which of the operands on the batch axis may have a sequence axis as well: ``'any'``, ``'all'`` if they do so together,
+            or ``'none'``; calls with others must be refused.
         attributes: keyword arguments of the call.
     """
     made = [operand if isinstance(operand, Operand) else Operand(operand) for operand in operands]
-    return Sample(made, attributes, call, expected)
+    return Sample(made, attributes, call, expected, sequences)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
