@@ -291,9 +291,10 @@ class Binding:
         """Let gradients that are the result's lie in its memory."""
         arrays, grad = self.arrays, (instruction.grad or (None,))[0]
         for position, target in instruction.passed:
-            view = getattr(instruction.op, "grad_view", None)
-            shape = self.sizes.shapes[instruction.inputs[position]]
-            arrays[target] = arrays[grad] if view is None else view(arrays[grad], shape)  # type: ignore[index]
+            if instruction.has_gradient_view:
+                arrays[target] = instruction.op.grad_view(arrays[grad], self.sizes.shapes[instruction.inputs[position]])  # type: ignore[index]
+            else:
+                arrays[target] = arrays[grad]  # type: ignore[index]
         if instruction.reuses_gradient is not None:
             arrays[instruction.reuses_gradient] = arrays[grad]  # type: ignore[index]
 
@@ -303,7 +304,7 @@ class Binding:
         grads = [None if i is None else arrays[i] for i in targets]
         grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
         if any(g is not None for g in grads):
-            if hasattr(op, "grad_view"):
+            if instruction.has_gradient_view:
                 target: Any = grads[0]
                 yield step_beside(self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape)), instruction.node)
             else:

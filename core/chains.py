@@ -1,6 +1,6 @@
 """Chains: instructions that follow one another and work row by row, so that some rows may go through all of them before the next do.
 
-A kernel may run a chain as one call.  It is registered as ``Chain`` and follows :class:`Kernel`.
+A kernel may run a chain as one call.  It is registered as the engine ``Chain`` and follows :class:`Kernel`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Fused(Protocol):
 def kernel_of(backend: Backend) -> Kernel | None:
     """The kernel of a backend that runs chains, None if there is none."""
     place = "Chain", backend.name
-    return plugins.kernels.get(place) if place in plugins.kernels else None
+    return plugins.engines.get(place) if place in plugins.engines else None
 
 
 class Together:

@@ -212,7 +212,7 @@ class Differentiator:
             return False  # learners write into the gradients of parameters
         if instruction.inputs[i] in self.placed:
             return False
-        if hasattr(instruction.op, "grad_view"):
+        if instruction.has_gradient_view:
             return True
         return instruction.keeps_gradient(i, self.slots)
 

@@ -149,6 +149,8 @@ class Strategy:
     """
 
     averages_models: ClassVar[bool] = False
+    is_lossless: ClassVar[bool] = True
+    """Whether the workers learn what one process learns from all their samples; each of them counts alike, whoever has it."""
     wants_gradients_early: ClassVar[bool] = False
     """Whether :meth:`gradient_is_final` is to be called while others are still being computed."""
 

@@ -21,9 +21,16 @@ class Register(Protocol):
 
 
 class RegisterKernel(Protocol):
-    """Hand over a kernel: what stands in for the work of an operator, or of a learner's step, on one backend."""
+    """Hand over a kernel: what stands in, on one backend, for the methods of an operator or a learner, given by its class or that's
+    import string."""
 
-    def __call__(self, op_name: str, backend: str, target: object) -> None: ...
+    def __call__(self, cls: type | str, backend: str, target: object) -> None: ...
+
+
+class RegisterEngine(Protocol):
+    """Hand over what computes, on one backend, more than one operator: an engine by its name."""
+
+    def __call__(self, name: str, backend: str, target: object) -> None: ...
 
 
 class RegisterNativeFunction(Protocol):
@@ -44,8 +51,14 @@ def cntk_register_operator_rows(register: Register) -> None:
 
 @hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    """Register faster implementations on one backend: of an operator, by its name, of a learner's step, by its module and class, or of
-    what recurrences do, as ``Recurrence``, or chains of operators, as ``Chain``.  What is registered last stands before the others."""
+    """Register faster implementations, on one backend, of what an operator or a learner does, by its class.  They serve subclasses too
+    that do the same.  What is registered last stands before the others."""
+
+
+@hookspec
+def cntk_register_engines(register: RegisterEngine) -> None:
+    """Register what does the work of several operators on one backend: what recurrences do, as ``Recurrence``, chains of operators, as
+    ``Chain``, and what products use, as ``Csr`` and ``Products``.  What is registered last stands before the others."""
 
 
 @hookspec

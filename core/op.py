@@ -35,9 +35,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from inspect import BoundArguments, Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from .arguments import checked
+from .op_names import claim
 from .shape import InferredDimension, Shape, broadcast, size_of
 from .spec import Spec, merge_axes, merge_dtypes
 
@@ -65,7 +66,7 @@ class Op:
     """
 
     op_name: ClassVar[str] = ""
-    """CNTK's name of the operator, which prints and model files use."""
+    """CNTK's name of the operator, which prints and model files use; no two packages have operators of one name."""
     outputs: ClassVar[int] = 1
     """Number of results."""
     keep_inputs: ClassVar[Which] = ()
@@ -91,6 +92,8 @@ class Op:
     by_rows: ClassVar[bool] = True
     """Whether a row of the result depends on the same rows of the operands alone and forward keeps nothing for backward beside what
     the class says; a recurrence takes the gradients of operands from outside then for all steps at once."""
+    varies_in_training: ClassVar[bool] = False
+    """Whether, in training, a row of the result depends on the other rows of the minibatch, or on chance."""
     whole_sequences: ClassVar[bool] = False
     """Whether a row of the result depends on other steps of the operands, so that the op cannot be a part of a recurrence."""
     compares: ClassVar[bool] = False
@@ -100,6 +103,8 @@ class Op:
     has_effects: ClassVar[bool] = False
     """Whether forward does more than compute the result, or gives another one each time: then it runs as often as the graph says.  What
     has checkpoints or a ``finish`` needs no such mark."""
+    assigns: ClassVar[tuple[int, ...]] = ()
+    """Operands, parameters or constants, that it gives new values."""
     in_place: ClassVar[Which] = ()
     """Operands that forward may write the result over: it reads none of their elements after it has written that element of the result."""
     gradient_in_place: ClassVar[Which] = ()
@@ -112,6 +117,11 @@ class Op:
         made = super().__new__(cls)
         made._given = arguments, named
         return made
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "op_name" in vars(cls):
+            claim(cls, cls.op_name)
 
     def __init__(self, **attributes: Any) -> None:
         self._attribute_names = tuple(attributes)
@@ -374,11 +384,22 @@ class Operand:
         self.sparse, self.kind, self.gradient = sparse, kind, gradient
 
 
+Sequences = Literal["any", "all", "none"]
+"""Which operands of a sample may be sequences."""
+
+
 class Sample:
     """One way of calling an operator, which the generic tests try on every backend and dtype."""
 
-    def __init__(self, operands: Sequence[Operand], attributes: dict[str, Any], call: Callable[..., Any] | None, expected: Any) -> None:
-        self.operands, self.attributes, self.call, self.expected = operands, attributes, call, expected
+    def __init__(
+        self,
+        operands: Sequence[Operand],
+        attributes: dict[str, Any],
+        call: Callable[..., Any] | None,
+        expected: Any,
+        sequences: Sequences = "any",
+    ) -> None:
+        self.operands, self.attributes, self.call, self.expected, self.sequences = operands, attributes, call, expected, sequences
 
     def build(self, function: Callable[..., Any], variables: Sequence[Any]) -> Any:
         """Apply *function* to *variables* the way this sample wants it."""
@@ -386,17 +407,25 @@ class Sample:
         return call(function, *variables)
 
 
-def sample(*operands: Any, call: Callable[..., Any] | None = None, expected: Callable[..., Any] | None = None, **attributes: Any) -> Sample:
+def sample(
+    *operands: Any,
+    call: Callable[..., Any] | None = None,
+    expected: Callable[..., Any] | None = None,
+    sequences: Sequences = "any",
+    **attributes: Any,
+) -> Sample:
     """Describe one way of calling an operator.
 
     Args:
         operands: :class:`Operand` objects, or plain shapes for batch inputs in [-1, 1].
         call: ``call(function, *variables)`` when the operands do not come first and in order.
         expected: NumPy function of one sample's operand arrays that gives the right result.
+        sequences: which of the operands on the batch axis may have a sequence axis as well: ``'any'``, ``'all'`` if they do so together,
+            or ``'none'``; calls with others must be refused.
         attributes: keyword arguments of the call.
     """
     made = [operand if isinstance(operand, Operand) else Operand(operand) for operand in operands]
-    return Sample(made, attributes, call, expected)
+    return Sample(made, attributes, call, expected, sequences)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

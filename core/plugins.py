@@ -31,6 +31,7 @@ import pluggy
 
 from . import hookspecs
 from .environment import switch_in
+from .identity import Identity, identity_of, stand_ins
 from .registry import CLASS, FUNCTION, INSTANCE, Registry, TakenError, said
 
 GROUP = "cntk"
@@ -43,7 +44,8 @@ SLOW = 2.0
 
 ops = Registry("op", FUNCTION, shown_in=("cntk", "cntk.ops"))
 operator_rows = Registry("operator row")
-kernels = Registry("kernel", keys=("op_name", "backend"), stacked=True)
+kernels = Registry("kernel", keys=("operator", "backend"), stacked=True)
+engines = Registry("engine", keys=("name", "backend"), stacked=True)
 native_functions = Registry("native function", FUNCTION, keys=("module_name", "factory_method_name"))
 passes = Registry("pass", INSTANCE)
 backends = Registry("backend", FUNCTION)
@@ -59,6 +61,7 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_operator_rows": operator_rows,
     "cntk_register_backends": backends,
     "cntk_register_kernels": kernels,
+    "cntk_register_engines": engines,
     "cntk_register_native_functions": native_functions,
     "cntk_register_passes": passes,
     "cntk_register_learners": learners,
@@ -68,6 +71,12 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_model_formats": model_formats,
     "cntk_register_commands": commands,
 }
+
+
+def kernel_place(cls: type, backend: str) -> tuple[Identity, str] | None:
+    """Under what :data:`kernels` has the kernel of an operator's or learner's class on a backend; None where there is none."""
+    places = ((identity, backend) for identity in stand_ins(cls))
+    return next((place for place in places if place in kernels), None)
 
 
 @dataclass
@@ -252,9 +261,9 @@ def register_plugin(plugin: Any, name: str) -> None:
     for hook, registry in REGISTRIES.items():
         if _callers(hook, (name,)):
             _call(hook, registry, name, None)
-    for op_name, backend in _lost_kernels(name):
+    for registry, place in _lost_kernels(name):
         unregister_plugin(name)
-        raise ValueError(f"kernel for '{op_name}' of {name}: {_no_backend(backend)}")
+        raise ValueError(f"{registry.kind} {_shown(place[0])} of {name}: {_no_backend(place[1])}")
 
 
 def record_of(module: str) -> PluginRecord | None:
@@ -348,6 +357,7 @@ def _register_function(registry: Registry, owner: str, provided: list[str], reco
             *keys, target = signature.bind(*arguments, **named).args
         except TypeError as error:
             raise TypeError(f"{registry.kind} of {owner}: expected register{signature}, {error}") from None
+        keys = [identity_of(key) if isinstance(key, type) else key for key in keys]
         name = tuple(keys) if len(keys) > 1 else keys[0]
         try:
             if record is None or not record.is_built_in:
@@ -358,7 +368,7 @@ def _register_function(registry: Registry, owner: str, provided: list[str], reco
                 raise
             _warn(record, f"{error}; it is left out")
         else:
-            provided.append(" on ".join(map(str, keys)))
+            provided.append(" on ".join(map(_shown, keys)))
 
     return register
 
@@ -404,16 +414,21 @@ def _warn(record: PluginRecord, what: str) -> None:
 def _refuse_lost_kernels(loaded: Iterable[PluginRecord]) -> None:
     """Leave out kernels for backends that nobody has registered, now that all plugins had their turn."""
     for record in loaded:
-        for place in _lost_kernels(record.owner):
+        for registry, place in _lost_kernels(record.owner):
+            what = f"{registry.kind} {_shown(place[0])}"
             if is_strict():
-                raise ValueError(f"{record.title}: kernel for '{place[0]}': {_no_backend(place[1])}")
-            kernels.remove(place, record.owner)
-            record.provides["cntk_register_kernels"].remove(" on ".join(map(str, place)))
-            _warn(record, f"kernel for '{place[0]}' is left out: {_no_backend(place[1])}")
+                raise ValueError(f"{record.title}: {what}: {_no_backend(place[1])}")
+            registry.remove(place, record.owner)
+            record.provides[f"cntk_register_{registry.kind}s"].remove(" on ".join(map(_shown, place)))
+            _warn(record, f"{what} is left out: {_no_backend(place[1])}")
 
 
-def _lost_kernels(owner: str) -> list[tuple[Any, str]]:
-    return [place for place in kernels.names_of(owner) if place[1] not in backends]
+def _lost_kernels(owner: str) -> list[tuple[Registry, tuple[Any, str]]]:
+    return [(registry, place) for registry in (kernels, engines) for place in registry.names_of(owner) if place[1] not in backends]
+
+
+def _shown(key: Any) -> str:
+    return f"{key.__module__}:{key.__qualname__}" if isinstance(key, type) else str(key)
 
 
 def _no_backend(name: str) -> str:

@@ -20,6 +20,7 @@ from .chains import Chain
 from .device import device_of
 from .differentiation import Differentiator
 from .feed import Feed
+from .identity import still_holds
 from .nodes import Primitive
 from .op import Op
 from .ordering import Cycle, in_order
@@ -81,7 +82,7 @@ class Program:
         self.instructions: list[Instruction] = []
         self._slot_of: dict[Variable, int] = {}
         self.bound: dict[Variable, Variable] = dict(bound or {})
-        self._inserted: dict[tuple[str, tuple[int, ...], Axes | None], int] = {}
+        self._inserted: dict[tuple[type[Op], tuple[int, ...], Axes | None], int] = {}
         for part in in_order(roots, self._owner_of):
             if isinstance(part, Cycle):
                 self._emit_loop(part)
@@ -231,8 +232,8 @@ class Program:
 
     def instruction(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Instruction:
         """An operator at work between slots, by its own methods or by those of a kernel."""
-        place = (op.op_name, self.backend.name)
-        if place not in plugins.kernels:
+        place = plugins.kernel_place(type(op), self.backend.name)
+        if place is None:
             return Instruction(op, node, None, op.forward, op.backward, inputs, outputs)
         kernel = plugins.kernels.get(place)
         bind, declines = (partial(getattr(kernel, name), op) if hasattr(kernel, name) else None for name in ("bind", "declines"))
@@ -262,7 +263,7 @@ class Program:
         """Put an operator of our own before *node*; operands that need the same one share it."""
         spec = op.infer(*(self.slots[i].spec for i in inputs))
         assert isinstance(spec, Spec)
-        key = (op.op_name, inputs, spec.axes)
+        key = (type(op), inputs, spec.axes)
         if key not in self._inserted:
             made = self._add(spec, COMPUTED, self.slots[inputs[0]].variable)
             self._append(op, node, inputs, (made,))
@@ -277,7 +278,10 @@ class Program:
                 selected.difference_update(instruction.inputs)
         for instruction in self.instructions:
             target = instruction.outputs[0]
-            instruction.is_view = hasattr(instruction.op, "view") and (target in selected or not instruction.op.selects)
+            op = instruction.op
+            is_view = hasattr(op, "view") and still_holds(type(op), "view", "forward")
+            instruction.is_view = is_view and (target in selected or not op.selects)
+            instruction.has_gradient_view = hasattr(op, "grad_view") and still_holds(type(op), "grad_view", "backward")
             if instruction.is_view:
                 self.slots[target].base = self.slots[instruction.inputs[0]].base
 

@@ -277,8 +277,8 @@ class Sweep:
         self.passing = passing
         place = "Recurrence", self.unrolling.binding.backend.name
         parts: Sequence[Call | Shift | Fused] = self.calls
-        if place in plugins.kernels:
-            parts = plugins.kernels.get(place)(self)
+        if place in plugins.engines:
+            parts = plugins.engines.get(place)(self)
         self._fused = [part for part in parts if not isinstance(part, (Call, Shift))]
         self._pool = Pool(self.unrolling, self.is_fixed, [part for part in parts if isinstance(part, Call)])
         pickers = iter(self._pool.pickers)

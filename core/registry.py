@@ -90,7 +90,7 @@ class Registry:
 
     def names(self) -> list[Any]:
         """Registered names, sorted."""
-        return sorted(self._entries)
+        return sorted(self._entries, key=str)
 
     def owner(self, name: Any) -> str:
         """Name of the plugin that registered *name*, the last one to do so."""

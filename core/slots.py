@@ -63,6 +63,7 @@ class Instruction:
         reuses_gradient: the operand's gradient that takes the memory of the result's.
         chain, backward_chain: what it runs with, some rows at a time.
         is_view: whether the result is a view of the first operand, so that nothing runs forward.
+        has_gradient_view: whether the first operand's gradient may be a view of the result's.
         passed: pairs (operand, slot) of gradients that share the memory of the result's gradient, for which nothing runs.
         placed: whether, the other way round, the result's gradient lies in a part of the operand's, so that nothing runs backward.
     """
@@ -80,6 +81,7 @@ class Instruction:
     grads: tuple[int | None, ...] = ()
     sums: tuple[tuple[int, int], ...] = ()
     is_view: bool = False
+    has_gradient_view: bool = False
     passed: tuple[tuple[int, int], ...] = ()
     placed: bool = False
     late_grads: tuple[int | None, ...] = ()

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 
 def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
-    """What does a learner's steps where its parameters are; None if they are small, or there is nothing.
-
-    Kernels are registered under a learner's module and class, so that none is taken for a class that only has the same name.
-    """
-    name = f"{learner.__module__}.{learner.__qualname__}", *{parameter.backend.name for parameter in parameters}
-    if name not in plugins.kernels or sum(size_of(parameter.shape) for parameter in parameters) < thresholds.learner_compiled:
+    """What does a learner's steps where its parameters are; None if they are small, or there is nothing."""
+    backends = {parameter.backend.name for parameter in parameters}
+    place = plugins.kernel_place(learner, *backends) if len(backends) == 1 else None
+    if place is None or sum(size_of(parameter.shape) for parameter in parameters) < thresholds.learner_compiled:
         return None
     try:
-        return plugins.kernels.get(name)
+        return plugins.kernels.get(place)
     except Unusable:
         return None
     except ImportError as error:

@@ -11,9 +11,10 @@ import numpy as np
 from ..core.evaluate import feeds_for, program_for
 from ..core.function import Function
 from ..core.graph import depth_first_search
+from ..core.nodes import Primitive
 from ..core.operator_states import check_operator_states, operator_states, restore_operator_states
 from ..core.sparse import RowSparse
-from ..core.variable import Constant, Variable
+from ..core.variable import Constant
 from .checkpoint import require
 from .learner import Learner
 from .options import LearnerOptions
@@ -86,8 +87,8 @@ class Universal(Learner):
 
 def _assigned(update: Function) -> list[Any]:
     """The variables that a graph assigns to, each once."""
-    found = depth_first_search(update, lambda node: not isinstance(node, Variable) and node.op_name == "Assign", -1)
-    return list(dict.fromkeys(node.inputs[0] for node in found))
+    found = depth_first_search(update, lambda node: isinstance(node, Primitive) and bool(node.op.assigns), -1)
+    return list(dict.fromkeys(node.inputs[operand] for node in found for operand in node.op.assigns))
 
 
 def universal(update_func: Callable[[Sequence[Parameter], Sequence[Constant]], Function], parameters: Iterable[Parameter]) -> Learner:

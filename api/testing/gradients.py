@@ -55,19 +55,22 @@ def _name(direction: Any) -> str:
 def check_gradient_sums(
     function: Callable[..., Any], sample: Sample, minibatches: Sequence[Sequence[int]], device: DeviceDescriptor | None = None
 ) -> None:
-    """Require that gradients are the same whichever samples make up a minibatch, in float64.
+    """Require that results in training, and gradients, are the same whichever samples make up a minibatch, in float64.
 
-    Those of operands with a batch axis are compared sample by sample, the sums of the others with the sum over minibatches of one
-    sample each.  Nothing is required of an operator whose results in training depend on the minibatch, or on chance.
+    Gradients of operands with a batch axis are compared sample by sample, the sums of the others with the sum over minibatches of one
+    sample each.  Nothing is required of an operator that says that it ``varies_in_training``.
     """
     trial = Trial(function, sample, np.float64, device)
     wanted = [i for i, operand in enumerate(sample.operands) if operand.gradient and not operand.sparse]
     projection = Projection(trial)
-    if not wanted or projection.over_batch:
+    if not wanted or projection.over_batch or trial.varies_in_training:
         return
-    alone = [projection.sum_of([number]) for number in range(trial.rows)]
-    if not np.isclose(projection.sum_of(), sum(alone), rtol=1e-9):
-        return
+    alone = sum(projection.sum_of([number]) for number in range(trial.rows))
+    if not np.isclose(projection.sum_of(), alone, rtol=1e-9, atol=1e-12):
+        raise AssertionError(
+            f"{describe(function, sample)}: results in training depend on what else is in a minibatch: their weighted sum is "
+            f"{projection.sum_of()}, that of each sample alone {alone}; an operator that means it sets varies_in_training"
+        )
     by_itself = [projection.gradients(wanted, [number]) for number in range(trial.rows)]
     for samples in minibatches:
         together = projection.gradients(wanted, samples)

@@ -13,6 +13,7 @@ from cntk.core.op import Sample
 from cntk.core.shape import FreeDimension
 from cntk.testing.files import check_files
 from cntk.testing.gradients import check_gradient_sums, check_gradients
+from cntk.testing.kernels import check_kernels
 from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import Trial, as_sequences, describe
 from cntk.testing.sparse import check_sparse_operands
@@ -24,8 +25,9 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
 
     For each sample: results are right, or the same in every element type where the sample does not say what is right; they have
     the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences;
-    all that holds step by step for sequences, if the operator takes them; a recurrence over it is its unrolling; sparse operands
-    are dense ones; and it is the same when it has been saved and loaded, cloned and pickled.
+    all that holds step by step for sequences, if the operator takes them; a recurrence over it is its unrolling; sparse operands are
+    dense ones; kernels compute what the operator's own methods do, in small minibatches and in large ones; and it is the same when it
+    has been saved and loaded, cloned and pickled.
 
     Args:
         function: the public operator function, marked with ``operator``.
@@ -48,21 +50,26 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
             check_in_recurrences(function, sample, device)
             check_sparse_operands(function, sample, device)
             check_files(function, sample, device)
+            check_kernels(function, sample, device)
 
 
 def check_on_sequences(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None = None) -> None:
     """Require that a sample's call does for each step of sequences what it does for samples, in double precision.
 
     One of several operands may be left on the batch axis, and counts for every step then.  An operator that takes no sequence axis, or
-    none beside a batch axis, says so when the graph is built.
+    none beside a batch axis, says so when the graph is built; its sample declares it by ``sequences``.
     """
     for sequences, left in as_sequences(sample):
+        is_refusal_due = sample.sequences == "none" or (sample.sequences == "all" and left is not None)
         try:
             trial = Trial(function, sequences, np.float64, device)
         except (ValueError, TypeError, RuntimeError) as error:
-            if "sequence" not in str(error):
-                raise AssertionError(f"{describe(function, sequences)} is refused, but not for its sequence axis: {error}") from error
-            continue
+            if is_refusal_due and "sequence" in str(error):
+                continue
+            why = "but not for its sequence axis" if is_refusal_due else "which its sample does not declare"
+            raise AssertionError(f"{describe(function, sequences)} is refused, {why}: {error}") from error
+        if is_refusal_due:
+            raise AssertionError(f"{describe(function, sequences)} is not refused, as its sample declares: sequences={sample.sequences!r}")
         if left not in trial.result.root_function.op.layout_inputs:  # such an operand says which axes the result is on
             check_values(function, sequences, np.float64, device)
             check_gradients(function, sequences, device)

@@ -12,6 +12,8 @@ import numpy as np
 import cntk as C
 from cntk.core.csr import csr_matrix_of
 from cntk.core.device import DeviceDescriptor
+from cntk.core.graph import depth_first_search
+from cntk.core.nodes import Primitive
 from cntk.core.op import Operand, Sample
 from cntk.core.shape import as_shape
 
@@ -102,6 +104,12 @@ class Trial:
     def has_samples(self) -> bool:
         """Whether an operand has a batch axis."""
         return any(operand.kind in ("batch", "sequence") for operand in self.sample.operands)
+
+    @property
+    def varies_in_training(self) -> bool:
+        """Whether an operator says that results in training depend on the minibatch, or on chance."""
+        nodes = depth_first_search(self.result, lambda node: isinstance(node, Primitive), depth=-1)
+        return any(node.op.varies_in_training for node in nodes)
 
     def _row(self, separate: list[Any], row: int) -> list[Any]:
         """The operands' values of one sample."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from cntk.core.minibatch import Minibatch
 
 STEPS = 30
 TOLERANCE = 0.1
+GOAL = np.array([[1.0], [-2.0], [0.5]], np.float32)
+"""What the first parameter should become."""
 
 
 class ThreadTransport(Transport):
@@ -106,11 +108,12 @@ def run_workers(workers: int, work: Callable[[Transport], Any]) -> list[Any]:
 
 
 def check_strategy(factory: Callable[[Any, Transport], Strategy]) -> None:
-    """Check a distributed strategy: workers agree, learn, and go on from a checkpoint.
+    """Check a distributed strategy: workers agree, learn what one process does, and go on from a checkpoint.
 
     One worker and three train a linear model of two parameters on samples of their own, the last with fewer samples than the others and
     at times with none.  After :meth:`~cntk.core.distributed.Strategy.synchronize` all models must be equal bit for bit, the loss must
-    have fallen to a tenth, and a run that goes on from its checkpoint halfway must go as one that has not stopped.
+    have fallen to a tenth, and a run that goes on from its checkpoint halfway must go as one that has not stopped.  Where the strategy does
+    not set ``is_lossless`` to False, the models must be those of one process that learns from all samples, bit for bit.
 
     Args:
         factory: called with a learner and a transport, returns the strategy.
@@ -124,24 +127,35 @@ def check_strategy(factory: Callable[[Any, Transport], Strategy]) -> None:
     """
     for workers in (1, 3):
         whole = run_workers(workers, lambda transport: _train(factory, transport))
-        losses = [worker[0] for worker in whole]
-        for _, parameters in whole:
-            for own, first in zip(parameters, whole[0][1], strict=True):
+        losses = [worker.loss for worker in whole]
+        for worker in whole:
+            for own, first in zip(worker.parameters, whole[0].parameters, strict=True):
                 if not np.array_equal(own, first):
                     raise AssertionError(f"after synchronize() the models of {workers} workers differ")
+        if whole[0].is_lossless and not all(map(np.array_equal, whole[0].parameters, _train_alone(workers))):
+            raise AssertionError(
+                f"{workers} workers learn otherwise than one process does from all samples; "
+                f"a strategy that means it sets is_lossless = False"
+            )
         if not max(losses) < TOLERANCE:
             raise AssertionError(f"the loss of {workers} workers has fallen to {max(losses):.3g} of what it was; expected {TOLERANCE}")
         resumed = run_workers(workers, lambda transport: _train(factory, transport, stop=STEPS // 2))
-        for (_, own), (_, first) in zip(resumed, run_workers(workers, lambda t: _train(factory, t, pause=STEPS // 2)), strict=True):
-            if not all(np.array_equal(a, b) for a, b in zip(own, first, strict=True)):
+        for own, first in zip(resumed, run_workers(workers, lambda t: _train(factory, t, pause=STEPS // 2)), strict=True):
+            if not all(np.array_equal(a, b) for a, b in zip(own.parameters, first.parameters, strict=True)):
                 raise AssertionError(f"{workers} workers that go on from a checkpoint learn otherwise than ones that never stopped")
 
 
-def _train(factory: Any, transport: Transport, pause: int = 0, stop: int = 0) -> tuple[float, list[Any]]:
-    """Part of the loss that is left, and the parameters; *pause* synchronises after so many steps, *stop* also begins anew from there."""
-    random = np.random.default_rng(transport.rank)
-    goal = np.array([[1.0], [-2.0], [0.5]], np.float32)
-    parameters = [C.parameter((3, 1), init=0), C.parameter(1, init=0)]
+class _Trained(NamedTuple):
+    """What has become of a worker: the part of the loss that is left, its parameters, and whether its strategy says it is lossless."""
+
+    loss: float
+    parameters: list[Any]
+    is_lossless: bool
+
+
+def _train(factory: Any, transport: Transport, pause: int = 0, stop: int = 0) -> _Trained:
+    """Train a worker; *pause* synchronises after so many steps, *stop* also begins anew from there."""
+    random, parameters = np.random.default_rng(transport.rank), _parameters()
     strategy = _begun(factory, parameters, transport)
     for step in range(STEPS):
         if step and step in (pause, stop):
@@ -153,16 +167,36 @@ def _train(factory: Any, transport: Transport, pause: int = 0, stop: int = 0) ->
             strategy.learner.restore_from_checkpoint(state)
             strategy.restore_from_checkpoint(common, own)
             strategy.begin()
-        is_last = transport.rank == transport.size - 1 > 0
-        count = 0 if is_last and step % 4 == 3 else 8 if is_last else 16
-        x = random.standard_normal((count, 3)).astype(np.float32)
-        error = x @ (parameters[0].value - goal) + parameters[1].value
-        minibatch = Minibatch(count, float((error**2).sum()), 0.0)
+        gradients, minibatch = _gradients(parameters, random, transport.rank, transport.size, step)
         sum_over_workers(transport, minibatch)
-        strategy.update([x.T @ error, error.sum(axis=0)], minibatch)
+        strategy.update(gradients, minibatch)
     strategy.synchronize()
-    left = np.abs(parameters[0].value - goal).max() / 2
-    return float(left), [parameter.value for parameter in parameters]
+    left = np.abs(parameters[0].value - GOAL).max() / 2
+    return _Trained(float(left), [parameter.value for parameter in parameters], strategy.is_lossless)
+
+
+def _train_alone(workers: int) -> list[Any]:
+    """The parameters after one process has learnt from the samples of so many workers, whose gradients it adds up in their order."""
+    randoms, parameters = [np.random.default_rng(rank) for rank in range(workers)], _parameters()
+    learner = C.momentum_sgd(parameters, *_rates())
+    for step in range(STEPS):
+        shares = [_gradients(parameters, random, rank, workers, step) for rank, random in enumerate(randoms)]
+        totals = [np.sum(terms, axis=0) for terms in zip(*(gradients for gradients, _ in shares), strict=True)]
+        learner.update_arrays(totals, sum(minibatch.samples for _, minibatch in shares))
+    return [parameter.value for parameter in parameters]
+
+
+def _parameters() -> list[Any]:
+    return [C.parameter((3, 1), init=0), C.parameter(1, init=0)]
+
+
+def _gradients(parameters: Sequence[Any], random: np.random.Generator, rank: int, workers: int, step: int) -> tuple[list[Any], Minibatch]:
+    """The gradients of a worker's next samples, and what the minibatch is."""
+    is_last = rank == workers - 1 > 0
+    count = 0 if is_last and step % 4 == 3 else 8 if is_last else 16
+    x = random.standard_normal((count, 3)).astype(np.float32)
+    error = x @ (parameters[0].value - GOAL) + parameters[1].value
+    return [x.T @ error, error.sum(axis=0)], Minibatch(count, float((error**2).sum()), 0.0)
 
 
 def _begun(factory: Any, parameters: list[Any], transport: Transport) -> Any:

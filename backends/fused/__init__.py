@@ -1,37 +1,46 @@
 """Learners' steps, operators and recurrences on NumPy arrays, compiled by Numba, on several threads."""
 
 from ...core import compiled
-from ...core.hookspecs import RegisterKernel, hookimpl
+from ...core.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 
 LEARNERS = (
-    "sgd_learner.SGD",
-    "momentum_sgd_learner.MomentumSGD",
-    "nesterov_learner.Nesterov",
-    "adagrad_learner.AdaGrad",
-    "adadelta_learner.AdaDelta",
-    "rmsprop_learner.RMSProp",
-    "fsadagrad_learner.FSAdaGrad",
-    "adam_learner.Adam",
-    "adam_learner.Adamax",
+    "sgd_learner:SGD",
+    "momentum_sgd_learner:MomentumSGD",
+    "nesterov_learner:Nesterov",
+    "adagrad_learner:AdaGrad",
+    "adadelta_learner:AdaDelta",
+    "rmsprop_learner:RMSProp",
+    "fsadagrad_learner:FSAdaGrad",
+    "adam_learner:Adam",
+    "adam_learner:Adamax",
 )
 """Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
-    "BatchNormalization": "batch_normalization:BatchNormalizationKernel",
+    "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
+    "convolution:Convolution": "convolution:ConvolutionKernel",
+    "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
+    "dropout:Dropout": "dropout:DropoutKernel",
+    "extremum:ReduceMax": "reduction:ReductionKernel",
+    "extremum:ReduceMin": "reduction:ReductionKernel",
+    "loss:CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
+    "pooling:Pooling": "pooling:PoolingKernel",
+    "reduction:ReduceLogSum": "reduction:ReductionKernel",
+    "reduction:ReduceMean": "reduction:ReductionKernel",
+    "reduction:ReduceSum": "reduction:ReductionKernel",
+    "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
+    "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
+    "softmax:Softmax": "softmax:SoftmaxKernel",
+}
+"""The kernel of each operator."""
+
+ENGINES = {
     "Chain": "chains:ChainKernel",
-    "Convolution": "convolution:ConvolutionKernel",
-    "CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
     "Csr": "csr:Csr",
-    "Dropout": "dropout:DropoutKernel",
-    "LogSoftmax": "softmax:LogSoftmaxKernel",
-    "OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
-    "Pooling": "pooling:PoolingKernel",
     "Products": "dense:Products",
     "Recurrence": "recurrence:fuse",
-    "ReduceElements": "reduction:ReductionKernel",
-    "Softmax": "softmax:SoftmaxKernel",
 }
-"""The kernel of each operator, and what serves several: products of CSR rows and dense ones, chains, and the loops of recurrences."""
+"""What serves several operators: chains, products of CSR rows and dense ones, and the loops of recurrences."""
 
 
 @hookimpl
@@ -39,6 +48,14 @@ def cntk_register_kernels(register: RegisterKernel) -> None:
     if not compiled.is_wanted():
         return
     for learner in LEARNERS:
-        register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.learner_kernels:{learner.partition('.')[2]}")
+        register(f"cntk.learners.{learner}", "numpy", f"cntk.backends.fused.learner_kernels:{learner.partition(':')[2]}")
     for operator, kernel in OPERATORS.items():
-        register(operator, "numpy", f"cntk.backends.fused.{kernel}")
+        register(f"cntk.plugins.ops.{operator}", "numpy", f"cntk.backends.fused.{kernel}")
+
+
+@hookimpl
+def cntk_register_engines(register: RegisterEngine) -> None:
+    if not compiled.is_wanted():
+        return
+    for name, engine in ENGINES.items():
+        register(name, "numpy", f"cntk.backends.fused.{engine}")

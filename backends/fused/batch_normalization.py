@@ -14,6 +14,7 @@ import numpy as np
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 from ...core.thresholds import thresholds
+from .followers import Follower, followers
 from .self_check import are_usable
 
 
@@ -25,10 +26,10 @@ class BatchNormalizationKernel:
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
         """A rectifier, or a sum with a value of the same shape and a rectifier."""
-        names = [step.op.op_name for step in steps[:2]]
-        if names[0] == "ReLU":
+        kinds = followers(steps)
+        if kinds[0] is Follower.RECTIFIER:
             return 1
-        return 2 if names == ["Plus", "ReLU"] and steps[0].others[0].axes else 0
+        return 2 if kinds == [Follower.SUM, Follower.RECTIFIER] and steps[0].others[0].axes else 0
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, *inputs: Any, epilogue: Epilogue | None = None) -> None:

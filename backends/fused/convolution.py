@@ -16,6 +16,7 @@ from ...core.shape import size_of
 from ...core.spec import Spec
 from ...core.thresholds import thresholds
 from ...core.windows import Correlation
+from .followers import Follower, followers, is_cut
 from .self_check import are_usable
 
 
@@ -27,10 +28,10 @@ class ConvolutionKernel:
         """A rectifier, or a sum with a number for each filter, and a rectifier."""
         if op.transpose:
             return 0
-        names = [step.op.op_name for step in steps[:2]]
-        if names[0] != "Plus" or not _is_bias(steps[0].others[0]):
-            return int(names[0] == "ReLU")
-        return 2 if names[1:] == ["ReLU"] else 1
+        kinds = followers(steps)
+        if kinds[0] is not Follower.SUM or not _is_bias(steps[0].others[0]):
+            return int(kinds[0] is Follower.RECTIFIER)
+        return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
@@ -42,7 +43,7 @@ class ConvolutionKernel:
         if epilogue is not None:
             if epilogue.others and not epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]:
                 return None
-            result = _Result(epilogue.others[0].reshape(-1) if epilogue.others else None, epilogue.steps[-1].op.op_name == "ReLU")
+            result = _Result(epilogue.others[0].reshape(-1) if epilogue.others else None, is_cut(epilogue.steps))
         op.forward(ctx, out, filters, operand, result)
         return result.call
 

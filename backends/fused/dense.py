@@ -12,6 +12,7 @@ from typing import Any
 from ...core.context import Context
 from ...core.epilogue import Epilogue, Step
 from ...core.thresholds import thresholds
+from .followers import Follower, followers
 from .self_check import are_usable
 
 WIDTH, MOST_WASTED = 32, 0.1
@@ -24,10 +25,10 @@ class Products:
     @staticmethod
     def takes(steps: Sequence[Step]) -> int:
         """A sum with a number for each column, and a rectifier."""
-        names = [step.op.op_name for step in steps[:2]]
-        if names[0] != "Plus" or not _is_bias(steps[0]):
+        kinds = followers(steps)
+        if kinds[0] is not Follower.SUM or not _is_bias(steps[0]):
             return 0
-        return 2 if names[1:] == ["ReLU"] else 1
+        return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
 
     @staticmethod
     def suits(left: Any, right: Any, out: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.chains import Chain
+from ...core.identity import ByClass
 from ...core.op import Op, includes
 from ...core.shape import broadcast, size_of
 from ...core.slots import Instruction, Slot
@@ -21,6 +22,9 @@ from .formulas import FORWARD, GRADIENT
 
 MEMORY, NUMBER, TOTAL = -1, -2, -3
 """Kinds of values beside operations: the contents of a slot, a number, and what is added up over rows into a slot."""
+
+MEANS = ByClass({"cntk.plugins.ops.reduction:ReduceSum": False, "cntk.plugins.ops.reduction:ReduceMean": True})
+"""The sums that chains take, and whether they are divided by the number of terms."""
 
 Axes = tuple[bool, ...]
 
@@ -165,7 +169,7 @@ class Expressions:
             total = self._summed(inputs[0], self.along(instruction.inputs[0]), self.along(out))
             self._write(out, self._mean(of, total, instruction))
         else:
-            self._write(out, FORWARD[of.op_name](self, of, *inputs))
+            self._write(out, FORWARD[type(of)](self, of, *inputs))
 
     def _backward(self, instruction: Instruction) -> None:
         of, (out,), ((grad,)) = instruction.op, instruction.outputs, (instruction.grad or (None,))
@@ -179,7 +183,7 @@ class Expressions:
             if reduces(of):
                 self._write(target, self._mean(of, dz, instruction))
                 continue
-            value = GRADIENT[of.op_name](self, of, i, dz, z, *(kept or [None]))
+            value = GRADIENT[type(of)](self, of, i, dz, z, *(kept or [None]))
             if self._slots[target].spec.axes:
                 self._write(target, self._summed(value, along, self.along(target)))
             else:
@@ -190,7 +194,7 @@ class Expressions:
             self._write(total, self(op.ADD, self._read(total), self._read(term)))
 
     def _mean(self, of: Any, total: Value, instruction: Instruction) -> Value:
-        if of.reduction_op_name != "Mean":
+        if not MEANS[type(of)]:
             return total
         out, (x,) = instruction.outputs[0], instruction.inputs
         return self(op.MULTIPLY, total, size_of(self._specs[out].dims) / size_of(self._specs[x].dims))
@@ -202,7 +206,7 @@ class Expressions:
 
 def reduces(of: Op) -> bool:
     """Whether an operator is a sum or mean."""
-    return of.op_name == "ReduceElements" and getattr(of, "reduction_op_name", "") in ("Sum", "Mean")
+    return type(of) in MEANS
 
 
 def numbers_of(values: Iterable[Value]) -> list[float]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+from ...core.identity import ByClass
 from ...core.op import Op
 from . import opcodes as op
 
@@ -51,6 +52,14 @@ def _selected(w: Any, of: Op, flag: Any, if_true: Any, if_false: Any) -> Any:
     return w(op.ADD, w(op.WHERE, if_true, flag), w(op.WHERE_NOT, if_false, flag))
 
 
+def _learned_slope(w: Any, of: Op, alpha: Any, x: Any) -> Any:
+    return w(op.ADD, w(op.MULTIPLY, alpha, w(op.MINIMUM, x, 0)), w(op.MAXIMUM, x, 0))
+
+
+def _sum(w: Any, of: Op, *inputs: Any) -> Any:
+    return reduce(lambda total, x: w(op.ADD, total, x), inputs)
+
+
 def _unary(kind: int) -> Formula:
     return lambda w, of, x: w(kind, x)
 
@@ -59,44 +68,46 @@ def _binary(kind: int) -> Formula:
     return lambda w, of, x, y: w(kind, x, y)
 
 
-FORWARD: dict[str, Formula] = {
-    "Plus": _binary(op.ADD),
-    "Minus": _binary(op.SUBTRACT),
-    "ElementTimes": _binary(op.MULTIPLY),
-    "ElementDivide": _binary(op.DIVIDE),
-    "ElementMax": _binary(op.MAXIMUM),
-    "ElementMin": _binary(op.MINIMUM),
-    "Greater": _binary(op.GREATER),
-    "GreaterEqual": _binary(op.AT_LEAST),
-    "Less": lambda w, of, x, y: w(op.GREATER, y, x),
-    "LessEqual": lambda w, of, x, y: w(op.AT_LEAST, y, x),
-    "Equal": _binary(op.EQUAL),
-    "NotEqual": lambda w, of, x, y: w(op.SUBTRACT, 1, w(op.EQUAL, x, y)),
-    "LogPlus": _log_of_sum,
-    "PReLU": lambda w, of, alpha, x: w(op.ADD, w(op.MULTIPLY, alpha, w(op.MINIMUM, x, 0)), w(op.MAXIMUM, x, 0)),
-    "Sum": lambda w, of, *inputs: reduce(lambda total, x: w(op.ADD, total, x), inputs),
-    "Mean": lambda w, of, *inputs: w(op.MULTIPLY, FORWARD["Sum"](w, of, *inputs), 1 / len(inputs)),
-    "Clip": _clipped,
-    "Select": _selected,
-    "Negate": _unary(op.NEGATE),
-    "Reciprocal": lambda w, of, x: w(op.DIVIDE, 1, x),
-    "Abs": _unary(op.ABS),
-    "Exp": _unary(op.EXP),
-    "Log": lambda w, of, x: w(op.MAXIMUM, w(op.LOG, x), LEAST_LOGARITHM),
-    "Sqrt": _unary(op.SQRT),
-    "Floor": _unary(op.FLOOR),
-    "Ceil": lambda w, of, x: w(op.NEGATE, w(op.FLOOR, w(op.NEGATE, x))),
-    "Round": lambda w, of, x: w(op.FLOOR, w(op.ADD, x, 0.5)),
-    "StableSigmoid": _unary(op.SIGMOID),
-    "Tanh": _unary(op.TANH),
-    "ReLU": _unary(op.RELU),
-    "LeakyReLU": lambda w, of, x: w(op.MULTIPLY, x, w(op.SLOPE, x, of.alpha)),
-    "ELU": _exponential_unit,
-    "SELU": lambda w, of, x: w(op.MULTIPLY, _exponential_unit(w, of, x), of.gamma),
-    "Softplus": _smooth_rectifier,
-    "Softsign": _soft_sign,
-    "HardSigmoid": _hard_sigmoid,
-}
+FORWARD = ByClass[Formula](
+    {
+        "cntk.plugins.ops.arithmetic:Plus": _binary(op.ADD),
+        "cntk.plugins.ops.arithmetic:Minus": _binary(op.SUBTRACT),
+        "cntk.plugins.ops.arithmetic:ElementTimes": _binary(op.MULTIPLY),
+        "cntk.plugins.ops.arithmetic:ElementDivide": _binary(op.DIVIDE),
+        "cntk.plugins.ops.maximum:ElementMax": _binary(op.MAXIMUM),
+        "cntk.plugins.ops.maximum:ElementMin": _binary(op.MINIMUM),
+        "cntk.plugins.ops.comparison:Greater": _binary(op.GREATER),
+        "cntk.plugins.ops.comparison:GreaterEqual": _binary(op.AT_LEAST),
+        "cntk.plugins.ops.comparison:Less": lambda w, of, x, y: w(op.GREATER, y, x),
+        "cntk.plugins.ops.comparison:LessEqual": lambda w, of, x, y: w(op.AT_LEAST, y, x),
+        "cntk.plugins.ops.comparison:Equal": _binary(op.EQUAL),
+        "cntk.plugins.ops.comparison:NotEqual": lambda w, of, x, y: w(op.SUBTRACT, 1, w(op.EQUAL, x, y)),
+        "cntk.plugins.ops.maximum:LogPlus": _log_of_sum,
+        "cntk.plugins.ops.activation:PReLU": _learned_slope,
+        "cntk.plugins.ops.arithmetic:Sum": _sum,
+        "cntk.plugins.ops.arithmetic:Mean": lambda w, of, *inputs: w(op.MULTIPLY, _sum(w, of, *inputs), 1 / len(inputs)),
+        "cntk.plugins.ops.elementary:Clip": _clipped,
+        "cntk.plugins.ops.comparison:Select": _selected,
+        "cntk.plugins.ops.arithmetic:Negate": _unary(op.NEGATE),
+        "cntk.plugins.ops.arithmetic:Reciprocal": lambda w, of, x: w(op.DIVIDE, 1, x),
+        "cntk.plugins.ops.arithmetic:Abs": _unary(op.ABS),
+        "cntk.plugins.ops.elementary:Exp": _unary(op.EXP),
+        "cntk.plugins.ops.elementary:Log": lambda w, of, x: w(op.MAXIMUM, w(op.LOG, x), LEAST_LOGARITHM),
+        "cntk.plugins.ops.elementary:Sqrt": _unary(op.SQRT),
+        "cntk.plugins.ops.elementary:Floor": _unary(op.FLOOR),
+        "cntk.plugins.ops.elementary:Ceil": lambda w, of, x: w(op.NEGATE, w(op.FLOOR, w(op.NEGATE, x))),
+        "cntk.plugins.ops.elementary:Round": lambda w, of, x: w(op.FLOOR, w(op.ADD, x, 0.5)),
+        "cntk.plugins.ops.activation:Sigmoid": _unary(op.SIGMOID),
+        "cntk.plugins.ops.activation:Tanh": _unary(op.TANH),
+        "cntk.plugins.ops.activation:ReLU": _unary(op.RELU),
+        "cntk.plugins.ops.activation:LeakyReLU": lambda w, of, x: w(op.MULTIPLY, x, w(op.SLOPE, x, of.alpha)),
+        "cntk.plugins.ops.activation:ELU": _exponential_unit,
+        "cntk.plugins.ops.activation:SELU": lambda w, of, x: w(op.MULTIPLY, _exponential_unit(w, of, x), of.gamma),
+        "cntk.plugins.ops.activation:Softplus": _smooth_rectifier,
+        "cntk.plugins.ops.activation:Softsign": _soft_sign,
+        "cntk.plugins.ops.activation:HardSigmoid": _hard_sigmoid,
+    }
+)
 """For each operator its result, from operator and operands."""
 
 
@@ -157,34 +168,36 @@ def _by_result(kind: int) -> Formula:
     return lambda w, of, i, dy, y, x: w(kind, dy, y)
 
 
-GRADIENT: dict[str, Formula] = {
-    "Plus": lambda w, of, i, dz, z, x, y: dz,
-    "Minus": lambda w, of, i, dz, z, x, y: w(op.NEGATE, dz) if i else dz,
-    "ElementTimes": lambda w, of, i, dz, z, x, y: w(op.MULTIPLY, dz, x if i else y),
-    "ElementDivide": _of_quotient,
-    "ElementMax": _of_greater,
-    "ElementMin": _of_smaller,
-    "LogPlus": _of_log_of_sum,
-    "PReLU": _of_learned_slope,
-    "Sum": lambda w, of, i, dz, z, *inputs: dz,
-    "Mean": lambda w, of, i, dz, z, *inputs: w(op.MULTIPLY, dz, 1 / len(inputs)),
-    "Clip": _of_clipped,
-    "Select": _of_selected,
-    "Negate": lambda w, of, i, dy, y, x: w(op.NEGATE, dy),
-    "Reciprocal": lambda w, of, i, dy, y, x: w(op.MULTIPLY, w(op.NEGATE, w(op.MULTIPLY, y, y)), dy),
-    "Abs": lambda w, of, i, dy, y, x: w(op.MULTIPLY, dy, w(op.SIGN, x)),
-    "Exp": _by_result(op.MULTIPLY),
-    "Log": _of_logarithm,
-    "Sqrt": lambda w, of, i, dy, y, x: w(op.WHERE, w(op.QUOTIENT, dy, w(op.MULTIPLY, y, 2)), dy),
-    "StableSigmoid": _by_result(op.SIGMOID_GRADIENT),
-    "Tanh": _by_result(op.TANH_GRADIENT),
-    "ReLU": _by_result(op.RELU_GRADIENT),
-    "LeakyReLU": lambda w, of, i, dy, y, x: w(op.MULTIPLY, w(op.SLOPE, x, of.alpha), dy),
-    "ELU": _of_exponential_unit,
-    "SELU": lambda w, of, i, dy, y, x: w(op.MULTIPLY, _of_exponential_unit(w, of, i, dy, y, x), of.gamma),
-    "Softplus": _of_smooth_rectifier,
-    "Softsign": _of_soft_sign,
-    "HardSigmoid": _of_hard_sigmoid,
-}
+GRADIENT = ByClass[Formula](
+    {
+        "cntk.plugins.ops.arithmetic:Plus": lambda w, of, i, dz, z, x, y: dz,
+        "cntk.plugins.ops.arithmetic:Minus": lambda w, of, i, dz, z, x, y: w(op.NEGATE, dz) if i else dz,
+        "cntk.plugins.ops.arithmetic:ElementTimes": lambda w, of, i, dz, z, x, y: w(op.MULTIPLY, dz, x if i else y),
+        "cntk.plugins.ops.arithmetic:ElementDivide": _of_quotient,
+        "cntk.plugins.ops.maximum:ElementMax": _of_greater,
+        "cntk.plugins.ops.maximum:ElementMin": _of_smaller,
+        "cntk.plugins.ops.maximum:LogPlus": _of_log_of_sum,
+        "cntk.plugins.ops.activation:PReLU": _of_learned_slope,
+        "cntk.plugins.ops.arithmetic:Sum": lambda w, of, i, dz, z, *inputs: dz,
+        "cntk.plugins.ops.arithmetic:Mean": lambda w, of, i, dz, z, *inputs: w(op.MULTIPLY, dz, 1 / len(inputs)),
+        "cntk.plugins.ops.elementary:Clip": _of_clipped,
+        "cntk.plugins.ops.comparison:Select": _of_selected,
+        "cntk.plugins.ops.arithmetic:Negate": lambda w, of, i, dy, y, x: w(op.NEGATE, dy),
+        "cntk.plugins.ops.arithmetic:Reciprocal": lambda w, of, i, dy, y, x: w(op.MULTIPLY, w(op.NEGATE, w(op.MULTIPLY, y, y)), dy),
+        "cntk.plugins.ops.arithmetic:Abs": lambda w, of, i, dy, y, x: w(op.MULTIPLY, dy, w(op.SIGN, x)),
+        "cntk.plugins.ops.elementary:Exp": _by_result(op.MULTIPLY),
+        "cntk.plugins.ops.elementary:Log": _of_logarithm,
+        "cntk.plugins.ops.elementary:Sqrt": lambda w, of, i, dy, y, x: w(op.WHERE, w(op.QUOTIENT, dy, w(op.MULTIPLY, y, 2)), dy),
+        "cntk.plugins.ops.activation:Sigmoid": _by_result(op.SIGMOID_GRADIENT),
+        "cntk.plugins.ops.activation:Tanh": _by_result(op.TANH_GRADIENT),
+        "cntk.plugins.ops.activation:ReLU": _by_result(op.RELU_GRADIENT),
+        "cntk.plugins.ops.activation:LeakyReLU": lambda w, of, i, dy, y, x: w(op.MULTIPLY, w(op.SLOPE, x, of.alpha), dy),
+        "cntk.plugins.ops.activation:ELU": _of_exponential_unit,
+        "cntk.plugins.ops.activation:SELU": lambda w, of, i, dy, y, x: w(op.MULTIPLY, _of_exponential_unit(w, of, i, dy, y, x), of.gamma),
+        "cntk.plugins.ops.activation:Softplus": _of_smooth_rectifier,
+        "cntk.plugins.ops.activation:Softsign": _of_soft_sign,
+        "cntk.plugins.ops.activation:HardSigmoid": _of_hard_sigmoid,
+    }
+)
 """For each operator the gradient of operand i, from operator, i, the result's gradient, result and operands; what the operator does not
 keep is None."""

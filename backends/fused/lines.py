@@ -8,14 +8,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.binding import add
+from ...core.identity import ByClass, still_holds
 from ...core.op import Op
 from ...core.recurrence import Call, Shift
 from . import opcodes as op
 
-ACTIVATIONS = {"StableSigmoid": op.SIGMOID, "Tanh": op.TANH, "ReLU": op.RELU}
+ACTIVATIONS = ByClass(
+    {
+        "cntk.plugins.ops.activation:Sigmoid": op.SIGMOID,
+        "cntk.plugins.ops.activation:Tanh": op.TANH,
+        "cntk.plugins.ops.activation:ReLU": op.RELU,
+    }
+)
 """Operators whose gradient is the operation after their own, of the result's gradient and the result."""
 
-ARITHMETIC = {"Plus": op.ADD, "Minus": op.SUBTRACT, "ElementTimes": op.MULTIPLY}
+ARITHMETIC = ByClass(
+    {
+        "cntk.plugins.ops.arithmetic:Plus": op.ADD,
+        "cntk.plugins.ops.arithmetic:Minus": op.SUBTRACT,
+        "cntk.plugins.ops.arithmetic:ElementTimes": op.MULTIPLY,
+    }
+)
+IS_TRANSPOSED = ByClass({"cntk.plugins.ops.product:Times": False, "cntk.plugins.ops.product:TransposeTimes": True})
+"""Products, and whether the rows of the right operand belong to columns of the result."""
+
+JOINS = ByClass({"cntk.plugins.ops.slicing:Splice": True})
+"""Operators that put operands side by side."""
+
 WITH_NUMBER = {op.ADD: op.ADD_NUMBER, op.SUBTRACT: op.SUBTRACT_NUMBER, op.MULTIPLY: op.MULTIPLY_NUMBER}
 OF_NUMBER = {op.ADD: op.ADD_NUMBER, op.SUBTRACT: op.SUBTRACT_FROM_NUMBER, op.MULTIPLY: op.MULTIPLY_NUMBER}
 """Operations in place of these where the second, or the first, operand has a single element."""
@@ -88,8 +107,6 @@ class Writer:
         elif call.method is add:
             _, z, x = call.arguments
             yield self.copy(z, x, op.ADD_TO)
-        elif "op_name" not in vars(type(of)):  # a subclass may do otherwise than the operator whose name it inherits
-            raise Unknown
         elif call.method is call.instruction.forward:
             _, out, *inputs = call.arguments
             yield from self.forward(of, out, inputs)
@@ -103,15 +120,16 @@ class Writer:
 
     def forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
         """What an operator's forward does."""
-        if of.op_name in ARITHMETIC:
-            yield self.arithmetic(ARITHMETIC[of.op_name], out, *inputs)
-        elif of.op_name in ACTIVATIONS:
-            yield self.line(ACTIVATIONS[of.op_name], out, inputs[0])
-        elif of.op_name in ("Times", "TransposeTimes"):
+        kind = type(of)
+        if kind in ARITHMETIC:
+            yield self.arithmetic(ARITHMETIC[kind], out, *inputs)
+        elif kind in ACTIVATIONS:
+            yield self.line(ACTIVATIONS[kind], out, inputs[0])
+        elif kind in IS_TRANSPOSED:
             yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))
-        elif of.op_name == "Splice":
+        elif kind in JOINS:
             yield from (self.copy(part, x) for part, x in self.parts(out, inputs))
-        elif of.selects:
+        elif of.selects and still_holds(kind, "view", "forward"):
             yield self.copy(out, of.view(inputs[0], out.shape))
         else:
             raise Unknown
@@ -119,17 +137,19 @@ class Writer:
     def backward(self, of: Op, grad: Any, grads: Sequence[Any], out: Any, kept: Sequence[Any]) -> Iterator[Line]:
         """What an operator's backward does."""
         wanted = [i for i, x in enumerate(grads) if x is not None]
-        if of.op_name == "ElementTimes":
+        kind = type(of)
+        arithmetic = ARITHMETIC.get(kind)
+        if arithmetic == op.MULTIPLY:
             for i in wanted:
                 yield self.arithmetic(op.MULTIPLY, grads[i], grad, kept[1 - i])
-        elif of.op_name in ("Plus", "Minus"):
+        elif arithmetic is not None:
             for i in wanted:
-                yield self.copy(grads[i], grad, op.NEGATE if i == 1 and of.op_name == "Minus" else op.COPY)
-        elif of.op_name in ACTIVATIONS:
-            yield self.line(ACTIVATIONS[of.op_name] + 1, grads[0], grad, out)
-        elif of.op_name in ("Times", "TransposeTimes") and wanted == [0]:
+                yield self.copy(grads[i], grad, op.NEGATE if i == 1 and arithmetic == op.SUBTRACT else op.COPY)
+        elif kind in ACTIVATIONS:
+            yield self.line(ACTIVATIONS[kind] + 1, grads[0], grad, out)
+        elif kind in IS_TRANSPOSED and wanted == [0]:
             yield self.product(grads[0], grad, self.matrix(of, grad, grads[0], kept[1]).T)
-        elif of.op_name == "Splice":
+        elif kind in JOINS:
             yield from (self.copy(grads[i], part) for i, (part, _) in enumerate(self.parts(grad, kept)) if i in wanted)
         else:
             raise Unknown
@@ -186,7 +206,7 @@ class Writer:
         summed, made = self.rows(left, out.dtype).size, self.rows(out, out.dtype).size
         if not self.is_fixed(right) or self.rows(right, out.dtype).size != summed * made:
             raise Unknown
-        return right.reshape(made, summed).T if of.op_name == "TransposeTimes" else right.reshape(summed, made)
+        return right.reshape(made, summed).T if IS_TRANSPOSED[type(of)] else right.reshape(summed, made)
 
     def parts(self, joined: Any, arrays: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """The parts of vectors that were put side by side, with the arrays that are there."""

@@ -15,6 +15,7 @@ from ...core.epilogue import Epilogue, Step
 from ...core.shape import size_of
 from ...core.thresholds import thresholds
 from ...core.windows import Windows
+from .followers import Follower, followers
 from .self_check import are_usable
 
 LARGEST_WINDOW = 256
@@ -29,7 +30,7 @@ class PoolingKernel:
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
         """A rectifier."""
-        return int(op.pooling_type == MAXIMUM and steps[0].op.op_name == "ReLU")
+        return int(op.pooling_type == MAXIMUM and followers(steps)[0] is Follower.RECTIFIER)
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:

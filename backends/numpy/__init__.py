@@ -10,5 +10,5 @@ def cntk_register_backends(register: Register) -> None:
 
 @hookimpl
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    register("Times", "numpy", "cntk.backends.numpy.times:TimesKernel")
-    register("TransposeTimes", "numpy", "cntk.backends.numpy.times:TimesKernel")
+    register("cntk.plugins.ops.product:Times", "numpy", "cntk.backends.numpy.times:TimesKernel")
+    register("cntk.plugins.ops.product:TransposeTimes", "numpy", "cntk.backends.numpy.times:TimesKernel")

@@ -20,7 +20,7 @@ from ...core.sums import FEW, write_in_pieces
 from ...core.thresholds import thresholds
 
 SPARSE, DENSE = "Csr", "Products"
-"""The kernels that have the compiled loops."""
+"""The engines that have the compiled loops."""
 
 
 class TimesKernel:
@@ -144,7 +144,7 @@ def _dense_loops(op: Any, left: Any, right: Any) -> Any:
 def _loops(name: str) -> Any:
     """The loops that a plugin has registered under a name; None if there are none."""
     try:
-        return plugins.kernels.get((name, "numpy")) if (name, "numpy") in plugins.kernels else None
+        return plugins.engines.get((name, "numpy")) if (name, "numpy") in plugins.engines else None
     except Unusable:
         return None
     except ImportError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ..identity import still_holds
 from ..op import Elementwise
 from ..slots import COMPUTED
 from .base import Pass
@@ -39,6 +40,8 @@ def _are_exchangeable(program: Program, activation: Instruction, maximum: Instru
     inner = activation.outputs[0]
     return (
         plain
+        and still_holds(type(op), "keeps_order", "forward", "gradient", "backward")
+        and still_holds(type(maximum.op), "picks_greatest", "forward", "backward")
         and inner not in program.asked
         and slots[inner].spec == slots[activation.inputs[0]].spec
         and maximum.op.picks_greatest(slots[inner].spec)

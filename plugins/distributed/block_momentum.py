@@ -40,6 +40,7 @@ class BlockMomentum(Strategy):
     """
 
     averages_models = True
+    is_lossless = False
 
     def __init__(
         self,

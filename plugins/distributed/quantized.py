@@ -78,6 +78,8 @@ class QuantizedDataParallel(Strategy):
     training of speech DNNs", Interspeech 2014.
     """
 
+    is_lossless = False
+
     def __init__(self, learner: Any, transport: Transport, bits: int = 1) -> None:
         super().__init__(learner, transport)
         if bits not in BITS:

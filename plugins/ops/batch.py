@@ -45,7 +45,7 @@ class ToBatchAxis(View):
         return Layout(shapes[0][0])
 
 
-@operator(sample((2, 3)), sample(()))
+@operator(sample((2, 3), sequences="none"), sample((), sequences="none"))
 def unpack_batch(x: Any, name: str = "") -> Function:
     """Turn the batch axis into a first static axis of free dimension.
 

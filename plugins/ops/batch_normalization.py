@@ -21,6 +21,8 @@ class BatchNormalization(Op):
     """Each channel less its mean over the minibatch, divided by its deviation, then scaled and shifted."""
 
     op_name = "BatchNormalization"
+    varies_in_training = True
+    assigns = (3, 4, 5)
     has_effects = True
     in_place = (0,)
     by_rows = False

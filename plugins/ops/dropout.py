@@ -20,6 +20,7 @@ class Dropout(Drawing, Elementwise):
     """In training the operand times a random mask of 0 and ``1 / (1 - dropout_rate)``, otherwise the operand."""
 
     op_name = "Dropout"
+    varies_in_training = True
     in_place = (0,)
     gradient_in_place = (0,)
     by_rows = False

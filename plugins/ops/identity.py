@@ -68,6 +68,7 @@ class Assign(Op):
     """The second operand; when the pass is over the first holds its value."""
 
     op_name = "Assign"
+    assigns = (0,)
     gradient_inputs = ()
     uniform_inputs = (1,)
 

@@ -163,12 +163,17 @@ def _steps_of(lengths: Any) -> int:
 
 
 @operator(
-    sample((3, 2), expected=lambda x: x),
-    sample((4,), expected=lambda x: x),
-    sample((3, 2), Operand(np.array(2.0), gradient=False), expected=lambda x, n: x[: _steps_of(n)]),
-    sample((3, 2), Operand(np.array([1.0]), gradient=False), expected=lambda x, n: x[: _steps_of(n)]),
-    sample(Operand((3, 4), sparse=True, gradient=False), expected=lambda x: x),
-    sample(Operand((3, 2, 4), sparse=True, gradient=False), Operand(np.array(2.0), gradient=False), expected=lambda x, n: x[:2]),
+    sample((3, 2), sequences="none", expected=lambda x: x),
+    sample((4,), sequences="none", expected=lambda x: x),
+    sample((3, 2), Operand(np.array(2.0), gradient=False), sequences="none", expected=lambda x, n: x[: _steps_of(n)]),
+    sample((3, 2), Operand(np.array([1.0]), gradient=False), sequences="none", expected=lambda x, n: x[: _steps_of(n)]),
+    sample(Operand((3, 4), sparse=True, gradient=False), sequences="none", expected=lambda x: x),
+    sample(
+        Operand((3, 2, 4), sparse=True, gradient=False),
+        Operand(np.array(2.0), gradient=False),
+        sequences="none",
+        expected=lambda x, n: x[:2],
+    ),
 )
 def to_sequence(x: Any, sequence_lengths: Any = None, sequence_axis_name_prefix: str = "toSequence_", name: str = "") -> Function:
     """Turn the first static axis into a sequence axis.

@@ -286,13 +286,13 @@ def _listed(value: int | Sequence[int]) -> list[int]:
 
 
 @operator(
-    sample((2,), (3,), expected=lambda x, y: np.concatenate((x, y))),
-    sample((2, 3), (4, 3), axis=0, expected=lambda x, y: np.concatenate((x, y))),
-    sample((2, 3), (1, 2), expected=lambda x, y: np.concatenate((x, y.repeat(2, axis=0)), axis=1)),
-    sample((2, 3), Operand((2, 4), kind="parameter"), expected=lambda x, y: np.concatenate((x, y), axis=1)),
-    sample(Operand((3,), kind="parameter"), (2, 3), axis=0, expected=lambda x, y: np.concatenate((x[None], y))),
-    sample((2,), (2,), (2,), axis=-2, expected=lambda *xs: np.stack(xs)),
-    sample((), (), axis=Axis.new_leading_axis(), expected=lambda x, y: np.stack((x, y))),
+    sample((2,), (3,), sequences="all", expected=lambda x, y: np.concatenate((x, y))),
+    sample((2, 3), (4, 3), axis=0, sequences="all", expected=lambda x, y: np.concatenate((x, y))),
+    sample((2, 3), (1, 2), sequences="all", expected=lambda x, y: np.concatenate((x, y.repeat(2, axis=0)), axis=1)),
+    sample((2, 3), Operand((2, 4), kind="parameter"), sequences="all", expected=lambda x, y: np.concatenate((x, y), axis=1)),
+    sample(Operand((3,), kind="parameter"), (2, 3), axis=0, sequences="all", expected=lambda x, y: np.concatenate((x[None], y))),
+    sample((2,), (2,), (2,), axis=-2, sequences="all", expected=lambda *xs: np.stack(xs)),
+    sample((), (), axis=Axis.new_leading_axis(), sequences="all", expected=lambda x, y: np.stack((x, y))),
 )
 def splice(*inputs: Any, axis: AxisLike = -1, name: str = "") -> Function:
     """Join operands along a static axis.

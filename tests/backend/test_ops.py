@@ -9,6 +9,7 @@ from cntk.core.device import DeviceDescriptor
 from cntk.core.dtypes import FLOAT_TYPES
 from cntk.core.op import Sample
 from cntk.testing.gradients import check_gradients
+from cntk.testing.kernels import check_kernels
 from cntk.testing.ops import check_documented, check_minibatches, check_on_sequences, check_values, samples_of
 from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import describe
@@ -52,3 +53,8 @@ def test_a_recurrence_is_its_unrolling(name: str, sample: Sample, device: Device
 @of_each_sample
 def test_sparse_operands_are_dense_ones(name: str, sample: Sample, device: DeviceDescriptor) -> None:
     check_sparse_operands(plugins.ops.get(name), sample, device)
+
+
+@of_each_sample
+def test_kernels_compute_what_operators_do(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+    check_kernels(plugins.ops.get(name), sample, device)

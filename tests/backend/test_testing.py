@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core import plugins
+from cntk.core.identity import identity_of
 from cntk.core.op import Elementwise, operator, sample
 from cntk.core.sparse import SparseRows
-from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer
+from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer, kernels
 
 
 class Double(Elementwise):
@@ -37,6 +40,24 @@ class DependentRows(Double):
     def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
         super().forward(ctx, out, *inputs)
         out -= out.mean(axis=0)
+
+
+class DependentInTraining(Double):
+    """Each row less the mean of all, in training alone."""
+
+    def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
+        super().forward(ctx, out, *inputs)
+        if ctx.training:
+            out -= out.mean(axis=0)
+
+    def gradient(self, i: int, ctx: Any, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
+        super().gradient(i, ctx, dx, dy, y, *inputs)
+        if ctx.training:
+            dx -= dx.mean(axis=0)
+
+
+class Varying(DependentInTraining):
+    varies_in_training = True
 
 
 class Unordered(Double):
@@ -113,8 +134,8 @@ class AlwaysSingle(Double):
         return super().infer(*inputs).but(dtype=np.float32)
 
 
-def public(op: type[Double], expected: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    @operator(sample((3, 2), expected=expected))
+def public(op: type[Double], expected: Callable[..., Any] | None = None, sequences: Any = "any") -> Callable[..., Any]:
+    @operator(sample((3, 2), expected=expected, sequences=sequences))
     def double(x: Any, name: str = "") -> Any:
         """Twice the operand.
 
@@ -125,9 +146,9 @@ def public(op: type[Double], expected: Callable[..., Any] | None = None) -> Call
     return double
 
 
-@pytest.mark.parametrize("op", [Double, Refused])
-def test_a_conforming_operator_passes(op: type[Double]) -> None:
-    check_op(public(op, lambda x: 2 * x))
+@pytest.mark.parametrize(("op", "sequences"), [(Double, "any"), (Varying, "any"), (Refused, "none")])
+def test_a_conforming_operator_passes(op: type[Double], sequences: str) -> None:
+    check_op(public(op, lambda x: 2 * x, sequences))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +162,10 @@ def test_a_conforming_operator_passes(op: type[Double]) -> None:
         (public(Remembering), r"double\(sequence \(3, 2\)\) in a recurrence over past_value through operand 0: gradient"),
         (public(LookingAhead), r"double\(sequence \(3, 2\)\) in a recurrence over past_value through operand 0: sequence 0"),
         (public(HalfSparse), r"double\(sparse \(3, 2\)\)"),
-        (public(Refusing), "is refused, but not for its sequence axis: .*only one thing is possible"),
+        (public(DependentInTraining), r"double\(\(3, 2\)\): results in training depend on what else is in a minibatch"),
+        (public(Refused), "is refused, which its sample does not declare: .*takes no sequence axis"),
+        (public(Refusing, None, "none"), "is refused, but not for its sequence axis: .*only one thing is possible"),
+        (public(Double, None, "none"), "is not refused, as its sample declares: sequences='none'"),
         (public(AlwaysSingle), "the result is of type float32"),
         (abs, "abs carries no sample"),
     ],
@@ -154,7 +178,10 @@ def test_a_conforming_operator_passes(op: type[Double]) -> None:
         "state",
         "whole sequences",
         "sparse operands",
+        "rows in training",
+        "undeclared refusal",
         "no sequences",
+        "sequences that should be refused",
         "element type",
         "no sample",
     ],
@@ -162,6 +189,36 @@ def test_a_conforming_operator_passes(op: type[Double]) -> None:
 def test_what_is_wrong_with_an_operator_is_found(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_op(function)
+
+
+class Biased:
+    """A kernel that is a little off."""
+
+    @staticmethod
+    def forward(op: Any, ctx: Any, out: Any, *inputs: Any) -> None:
+        op.forward(ctx, out, *inputs)
+        if out.size >= WRONG_FROM:
+            out += 0.5
+
+    @staticmethod
+    def backward(op: Any, ctx: Any, grad: Any, grads: Any, out: Any, *inputs: Any) -> None:
+        op.backward(ctx, grad, grads, out, *inputs)
+
+
+WRONG_FROM = 2**11
+"""Elements from which on the kernel is wrong."""
+
+
+@pytest.mark.parametrize("rows", [3, 342], ids=["whatever the size", "where there is much to do"])
+def test_a_wrong_kernel_is_found(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rows > 3:
+        monkeypatch.setattr(kernels, "without_thresholds", contextlib.nullcontext)
+    plugins.kernels.add((identity_of(Double), "numpy"), Biased, "test")
+    try:
+        with pytest.raises(AssertionError, match=rf"double\(\(3, 2\)\) with {rows} rows, by a kernel"):
+            check_op(public(Double, lambda x: 2 * x))
+    finally:
+        plugins.kernels.remove_all_of("test")
 
 
 def test_an_operator_without_example_is_found() -> None:

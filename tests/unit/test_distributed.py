@@ -324,6 +324,31 @@ def test_strategies_keep_the_contract(factory: Any) -> None:
     check_strategy(factory)
 
 
+class Averaging(DataParallel):
+    """Divides what is summed by the number of workers once more."""
+
+    def update(self, gradients: Any, minibatch: Minibatch) -> bool:
+        for gradient in gradients:
+            gradient /= self.transport.size
+        return super().update(gradients, minibatch)
+
+
+class Forgetful(DataParallel):
+    """Leaves out the last worker's samples."""
+
+    def update(self, gradients: Any, minibatch: Minibatch) -> bool:
+        if self.transport.rank == self.transport.size - 1 > 0:
+            for gradient in gradients:
+                gradient *= 0
+        return super().update(gradients, minibatch)
+
+
+@pytest.mark.parametrize("strategy", [Averaging, Forgetful])
+def test_a_strategy_that_averages_wrongly_is_found(strategy: type) -> None:
+    with pytest.raises(AssertionError, match=r"^3 workers learn otherwise than one process does from all samples"):
+        check_strategy(strategy)
+
+
 def test_a_strategy_of_another_package_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "cntk-extras" / "src")
     from cntk_extras.top_k import TopK

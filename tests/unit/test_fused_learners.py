@@ -13,6 +13,7 @@ import pytest
 
 import cntk as C
 from cntk.core import plugins, threads
+from cntk.core.identity import identity_of
 from cntk.core.sparse import RowSparse
 from cntk.core.sums import BLOCK
 from cntk.core.thresholds import thresholds
@@ -133,7 +134,7 @@ def test_gradients_that_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_learner_that_has_a_step_has_a_kernel() -> None:
     made = [rule([C.parameter(1)]) for rule in RULES.values()]
-    names = {f"{type(learner).__module__}.{type(learner).__qualname__}" for learner in made}
+    names = {identity_of(type(learner)) for learner in made}
     fused = {name for name, backend in plugins.kernels if plugins.kernels.owner((name, backend)) == "opencntk:fused"}
     assert names == {name for name in fused if name.startswith("cntk.learners.")}
     assert {rule.split()[0] for rule in RULES} - {"adamax"} == {*learner_names()} - {"universal"}

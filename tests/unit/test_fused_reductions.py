@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cntk.backends.fused import reduction
-from cntk.core import threads
+from cntk.core import plugins, threads
 from cntk.core.axis import Axis
 from cntk.core.context import Context
 from cntk.core.device import backend_named
@@ -85,9 +85,9 @@ def test_reductions_are_the_operators(shape: Any, dtype: Any, extremes: Any, axe
         terms = own
 
 
-@pytest.mark.parametrize("op", [ReduceProd(), ArgMax(), ReduceSum(axis_vec=(Axis(0),))], ids=["product", "place", "first axis"])
-def test_other_reductions_are_the_operators_own(op: Any) -> None:
-    x = values((4, 3, 5), np.float32)
+def test_other_reductions_are_the_operators_own() -> None:
+    assert all(plugins.kernel_place(of, "numpy") is None for of in (ReduceProd, ArgMax))
+    op, x = ReduceSum(axis_vec=(Axis(0),)), values((4, 3, 5), np.float32)
     for ours, own in zip(results(op, reduction.ReductionKernel, x), results(op, op, x), strict=True):
         np.testing.assert_array_equal(ours, own)
 

@@ -68,7 +68,7 @@ class Taking:
 class TakingPlugin:
     @hookimpl
     def cntk_register_kernels(self, register: Any) -> None:
-        register("Project", "numpy", Taking)
+        register(Project, "numpy", Taking)
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ class TopK(Strategy):
         share: part of the numbers that is sent, such as 0.01.
     """
 
+    is_lossless = False
+
     def __init__(self, learner: Any, transport: Transport, share: float = 0.01) -> None:
         super().__init__(learner, transport)
         if not 0 < share <= 1:

@@ -8,4 +8,5 @@ from .library import find
 @hookimpl
 def cntk_register_kernels(register: RegisterKernel) -> None:
     if find() is not None:
-        register("Convolution", "numpy", "cntk_onednn.convolution:ConvolutionKernel")
+        register("cntk.plugins.ops.convolution:Convolution", "numpy", "cntk_onednn.convolution:ConvolutionKernel")
+        register("cntk.plugins.ops.convolution:ConvolutionTranspose", "numpy", "cntk_onednn.convolution:ConvolutionKernel")

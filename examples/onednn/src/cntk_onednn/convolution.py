@@ -16,7 +16,8 @@ from cntk.core.context import Context
 from cntk.core.shape import size_of
 from cntk.core.windows import Correlation
 
-PLACE = "Convolution", "numpy"
+PLACE = "cntk.plugins.ops.convolution:Convolution", "numpy"
+TRANSPOSED = "cntk.plugins.ops.convolution:ConvolutionTranspose", "numpy"
 
 USED_FROM = 2**24
 """Multiplications in a call from which on the library saves more time than it takes to load it."""
@@ -55,7 +56,7 @@ class ConvolutionKernel:
 
 def _behind(op: Any, method: str) -> Any:
     """A method of the kernel that this one stands before, or of the operator."""
-    kernel = plugins.kernels.behind(PLACE, ConvolutionKernel)
+    kernel = plugins.kernels.behind(TRANSPOSED if op.transpose else PLACE, ConvolutionKernel)
     return getattr(op, method) if kernel is None else partial(getattr(kernel, method), op)
 
 

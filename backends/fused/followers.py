@@ -1,0 +1,29 @@
+"""Which of the operators that follow theirs kernels take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from ...core.epilogue import Step
+from ...core.identity import ByClass
+
+
+class Follower(Enum):
+    """An element-wise operator that kernels apply to their result."""
+
+    SUM = "sum"
+    RECTIFIER = "rectifier"
+
+
+FOLLOWERS = ByClass({"cntk.plugins.ops.arithmetic:Plus": Follower.SUM, "cntk.plugins.ops.activation:ReLU": Follower.RECTIFIER})
+
+
+def followers(steps: Sequence[Step]) -> list[Follower | None]:
+    """What the first two steps are; None for one that no kernel takes."""
+    return [FOLLOWERS.get(type(step.op)) for step in steps[:2]]
+
+
+def is_cut(steps: Sequence[Step]) -> bool:
+    """Whether the last step is a rectifier."""
+    return FOLLOWERS.get(type(steps[-1].op)) is Follower.RECTIFIER
