@@ -66,7 +66,7 @@ def test_workloads_are_called_at_any_size(name: str) -> None:
                 WORKLOADS[name](size)()
 
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in ("elements_shared", "exponentials_shared")])
+@pytest.mark.parametrize("name", WORKLOADS)
 def test_workloads_ask_for_their_threshold(name: str) -> None:
     asked = []
 
