@@ -14,7 +14,7 @@ COUNT = 20_001
 ALIGNMENT = 64
 
 
-def check_backend(backend_class: Callable[[], Any]) -> None:
+def check_backend(backend_class: Callable[..., Any]) -> None:
     """Check a backend that can be used here: memory, transfer, results written in place, and random numbers.
 
     Args:
@@ -35,11 +35,20 @@ def check_backend(backend_class: Callable[[], Any]) -> None:
     _require(backend, bool(backend.describe()), "describe() is empty")
     _require(backend, backend.kind in tuple(DeviceKind), f"kind is {backend.kind!r}, which is no DeviceKind")
     _require(backend, backend.device_count() > 0, "device_count() is 0, but it can be used")
+    _require(backend, _is_made_for(backend_class, backend.device_count() - 1), "its class does not take the number of a device")
     with backend.guard():
         for dtype in backend.dtypes:
             _check_memory(backend, dtype)
             _check_out(backend, dtype)
             _check_random(backend, dtype)
+
+
+def _is_made_for(backend_class: Callable[..., Any], device_id: int) -> bool:
+    try:
+        backend_class(device_id)
+    except TypeError:
+        return False
+    return True
 
 
 def _check_memory(backend: Any, dtype: Any) -> None:

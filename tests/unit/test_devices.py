@@ -225,9 +225,15 @@ def test_check_backend_asks_for_the_class() -> None:
         ("load", "load does not broadcast and convert"),
         ("on_device", "on_device changes the data"),
         ("device_count", r"device_count\(\) is 0"),
+        ("__init__", "its class does not take the number of a device"),
     ],
 )
 def test_check_backend_finds_what_does_not_conform(method: str, match: str) -> None:
-    wrong = {"load": lambda *_: None, "on_device": lambda _, data: data + 1, "device_count": lambda _: 0}[method]
+    wrong = {
+        "load": lambda *_: None,
+        "on_device": lambda _, data: data + 1,
+        "device_count": lambda _: 0,
+        "__init__": lambda _: None,
+    }[method]
     with pytest.raises(AssertionError, match=match):
         check_backend(type("Wrong", (NumpyBackend,), {method: wrong}))
