@@ -12,10 +12,18 @@ from typing import Any
 import pytest
 import skips
 
-from cntk.core import random, threads
-from cntk.core.device import DeviceDescriptor, all_devices
+from cntk.backends import checking
+from cntk.core import device as devices
+from cntk.core import plugins, random, threads
+from cntk.core.device import DeviceDescriptor, DeviceKind, all_devices
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+if os.environ.get("CNTK_TEST_BACKEND") == "checking":
+    if "checking" not in plugins.backends:
+        plugins.register_plugin(checking, "checking")
+    devices._BACKENDS[DeviceKind.CPU] = "checking"
 
 
 def pytest_configure(config: pytest.Config) -> None:
