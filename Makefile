@@ -14,13 +14,14 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-without-loops test-without-numba smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile test-workers clean help
+.PHONY: demo test test-without-loops test-without-numba test-checked smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
 	@echo "make test      run all tests"
 	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
 	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
+	@echo "make test-checked         run the tests of operators on a backend that watches them"
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
 	@echo "make lint      ruff"
 	@echo "make types     mypy, on the tree of the built wheel"
@@ -60,6 +61,9 @@ test-without-loops: $(VENV)/dev.installed
 
 test-without-numba: build/bare.made
 	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' tests/unit
+
+test-checked: $(VENV)/dev.installed
+	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backend
 
 test-workers: $(VENV)/dev.installed
 	$(PYTHON) tests/distributed_faults.py

@@ -34,6 +34,8 @@ class Backend(Protocol):
         xp: array namespace with NumPy's names and ``out=`` arguments.
         dtypes: element types it computes in.
         sparse: whether it takes CSR operands; if not, they arrive made dense.
+
+    It may also have ``passes``, a sequence of :class:`~cntk.core.passes.Pass` that all programs on it go through, after those of others.
     """
 
     name: str

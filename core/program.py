@@ -93,7 +93,7 @@ class Program:
         self.asked = {*self.root_slots.values(), *(self._slot_of[v] for v in map(self._resolved, wrt) if v in self._slot_of)}
         self.folded: Folded | None = None
         self.chains: list[Chain] = []
-        passes = chosen() if passes is None else passes
+        passes = (*(chosen() if passes is None else passes), *getattr(backend, "passes", ()))
         for one in passes:
             run_pass(one, one.rewrite, self)
         self._choose_views()

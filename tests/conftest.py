@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 import skips
 
-from cntk.core import random, threads
+from cntk.backends import checking
+from cntk.core import device as devices
+from cntk.core import plugins, random, threads
 from cntk.core.device import DeviceDescriptor, all_devices, default_device
 from cntk.core.thresholds import TABLE, VARIABLE, thresholds
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+if os.environ.get("CNTK_TEST_BACKEND") == "checking":
+    if "checking" not in plugins.backends:
+        plugins.register_plugin(checking, "checking")
+    devices.CPU_BACKEND = devices.cpu()._name = "checking"
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,21 +6,19 @@ do, and with few rows once more as if these sizes were zero.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from types import ModuleType
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from cntk.core import plugins
-from cntk.core.compiled import Unusable
 from cntk.core.device import DeviceDescriptor
 from cntk.core.op import Sample
 from cntk.core.registry import Registry
 from cntk.core.shape import size_of
+from cntk.core.thresholds import TABLE, all_set_to, thresholds
 from cntk.testing.gradients import Projection
 from cntk.testing.samples import ROWS, Trial, describe
 from cntk.testing.tolerances import GRADIENTS, VALUES, assert_close
@@ -41,27 +39,12 @@ def check_kernels(function: Callable[..., Any], sample: Sample, device: DeviceDe
         AssertionError: they differ.
     """
     *around, most = row_counts(sample) or [ROWS]
-    with without_thresholds():
+    with all_set_to(0):
         _compare_values(function, sample, device, ROWS)
         _compare_gradients(function, sample, device, ROWS)
     for rows in (*around, most):
         _compare_values(function, sample, device, rows)
     _compare_gradients(function, sample, device, most)
-
-
-@contextmanager
-def without_thresholds() -> Iterator[None]:
-    """Let kernels take over whatever the size.
-
-    >>> from cntk.testing.kernels import without_thresholds
-    >>> with without_thresholds():
-    ...     C.softmax([1, 1]).eval()
-    array([0.5, 0.5], dtype=float32)
-    """
-    with ExitStack() as stack:
-        for module, name in thresholds():
-            stack.enter_context(patch.object(module, name, 0))
-        yield
 
 
 @contextmanager
@@ -77,32 +60,16 @@ def without_kernels() -> Iterator[None]:
         yield
 
 
-def thresholds() -> list[tuple[ModuleType, str]]:
-    """Sizes from which on kernels take over: constants of their modules."""
-    modules = {kernel.__module__ for registry in (plugins.kernels, plugins.engines) for kernel in _usable(registry)}
-    found = [sys.modules[module] for module in sorted(modules)]
-    names = [(module, name) for module in found for name in vars(module) if name.endswith(("_FROM", "WORTHWHILE"))]
-    return [(module, name) for module, name in names if not name.endswith("SHARED_FROM")]  # on how many threads changes no bit
-
-
 def row_counts(sample: Sample) -> list[int]:
     """Rows of a call's largest operand with one less and one more than as many elements as there are at each threshold, and with most."""
     widths = [size_of(np.shape(of.shape) if isinstance(of.shape, np.ndarray) else of.shape) for of in sample.operands if of.kind == "batch"]
     if not widths or any(operand.kind == "sequence" for operand in sample.operands):
         return []
     width = max(*widths, 1)
-    sizes = {getattr(module, name) for module, name in thresholds()}
+    sizes = {getattr(thresholds, name) for name in TABLE if name.endswith("_compiled")}  # on how many threads changes no bit
     around = {size // width + more for size in sizes if size < MOST_ELEMENTS for more in (-1, 1)}
     most = min(MOST_ELEMENTS // width, MOST_ROWS)
     return sorted({rows for rows in around if ROWS < rows < most} | {most})
-
-
-def _usable(registry: Registry) -> Iterator[Any]:
-    for place in registry:
-        try:
-            yield registry.get(place)
-        except (Unusable, ImportError):
-            continue
 
 
 def _compare_values(function: Callable[..., Any], sample: Sample, device: DeviceDescriptor | None, rows: int) -> None:

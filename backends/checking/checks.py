@@ -1,0 +1,100 @@
+"""What operators promise, checked whenever one of their methods is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from ...core.op import Op, Which, includes
+from ...core.passes import Pass
+
+if TYPE_CHECKING:
+    from ...core.context import Context
+    from ...core.program import Program
+
+
+class Checks(Pass):
+    """Calls operators' methods in a way that shows where these read what they have not written, or write what is not theirs."""
+
+    name = "checks"
+
+    def arrange(self, program: Program) -> None:
+        for instruction in program.instructions:
+            instruction.forward = partial(_forward, instruction.op, instruction.forward)
+            instruction.backward = partial(_backward, instruction.op, instruction.backward)
+
+
+def poison(array: Any) -> None:
+    """Fill an array with NaN, or with -1 where there is none: all bits of each element of raw memory."""
+    array.fill(np.nan if array.dtype.kind == "f" else np.array(-1).astype(array.dtype))
+
+
+def _forward(op: Op, method: Callable[..., None], ctx: Context, out: Any, *inputs: Any) -> None:
+    results = list(_arrays(out))
+    _refuse_shared(op, "the result", results, inputs, op.in_place)
+    others = [x for i, x in enumerate(inputs) if i not in op.assigns and not _is_shared(x, results)]
+    _poison_unshared(results, inputs)
+    with _unchanged(op, "forward", others):
+        method(ctx, out, *inputs)
+    _forget(ctx)
+
+
+def _backward(op: Op, method: Callable[..., None], ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
+    results, arriving = list(_arrays(grads)), list(_arrays(grad))
+    for i, dx in enumerate(grads):
+        _refuse_shared(op, f"the gradient of operand {i}", list(_arrays(dx)), (out, *inputs), ())
+        if _is_shared(dx, arriving) and not includes(op.gradient_in_place, i):
+            raise RuntimeError(f"{op.op_name}: the gradient of operand {i} lies in that of the result, which gradient_in_place forbids")
+    _poison_unshared(results, arriving)
+    with _unchanged(op, "backward", [x for x in (*arriving, *_arrays(out), *inputs) if not _is_shared(x, results)]):
+        method(ctx, grad, grads, out, *inputs)
+    _forget(ctx)
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """The arrays among one or several; sparse ones are left out."""
+    for item in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(item, np.ndarray):
+            yield item
+
+
+def _is_shared(array: Any, others: Iterable[Any]) -> bool:
+    return isinstance(array, np.ndarray) and any(np.may_share_memory(array, other) for other in others)
+
+
+def _refuse_shared(op: Op, what: str, results: Sequence[Any], inputs: Sequence[Any], allowed: Which) -> None:
+    for i, x in enumerate(inputs):
+        if _is_shared(x, results) and not includes(allowed, i):
+            raise RuntimeError(f"{op.op_name}: {what} lies in the memory of operand {i}, and the operator does not say that it may")
+
+
+def _poison_unshared(results: Iterable[Any], others: Sequence[Any]) -> None:
+    others = list(_arrays(others))
+    for array in results:
+        if not _is_shared(array, others):
+            poison(array)
+
+
+@contextmanager
+def _unchanged(op: Op, method: str, arrays: Iterable[Any]) -> Iterator[None]:
+    """Refuse that arrays have changed."""
+    before = [(array, _digest(array)) for array in _arrays(list(arrays))]
+    yield
+    for array, digest in before:
+        if _digest(array) != digest:
+            raise RuntimeError(f"{op.op_name}: {method} has written to an array of shape {array.shape} that it is to read")
+
+
+def _digest(array: Any) -> int:
+    return crc32(np.ascontiguousarray(array).data)
+
+
+def _forget(ctx: Context) -> None:
+    """Scratch space is valid during a call alone."""
+    for array in ctx._scratch.values():
+        poison(array)
