@@ -375,6 +375,9 @@ def _register_function(registry: Registry, owner: str, provided: list[str], reco
 
 def _check_name(registry: Registry, name: Any, owner: str) -> None:
     """Refuse what is no name, or the name of something else, where a registry's entries are shown as attributes."""
+    if registry is kernels and not (isinstance(name[0], type) or (isinstance(name[0], str) and all(name[0].partition(":")))):
+        expected = "expected the class of an operator or learner, or its import string 'module:Class'"
+        raise TypeError(f"{registry.kind} {name[0]!r} of {owner}: {expected}")
     if len(registry.keys) > 1:
         return
     title = f"{registry.kind} {name!r} of {owner}"

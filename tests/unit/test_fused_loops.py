@@ -56,12 +56,13 @@ def run(tmp_path: Path) -> Any:
     """Runs a program, whose loops' machine code is kept in a folder of its own."""
     program = tmp_path / "program.py"
 
-    def output(text: str, folder: Path = tmp_path / "kept", **environment: str) -> str:
+    def output(text: str, folder: Path = tmp_path / "kept", told: str = "", **environment: str) -> str:
         program.write_text(text)
         inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
         environment = inherited | {"NUMBA_CACHE_DIR": str(folder)} | environment
         done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, env=environment)
-        assert not done.stderr
+        assert bool(done.stderr) == bool(told)
+        assert told in done.stderr
         return done.stdout.strip()
 
     return output
@@ -102,7 +103,8 @@ def test_damaged_machine_code_is_made_again(run: Any, tmp_path: Path, damage: st
 def test_a_folder_that_cannot_be_written_to_is_done_without(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    assert run(TWICE, folder=file / "kept") == "6.0 True"
+    told = f"compiled code is not kept, and made anew by each process: {file / 'kept'}: Not a directory"
+    assert run(TWICE, folder=file / "kept", told=told) == "6.0 True"
 
 
 def test_arguments_that_loops_do_not_take(run: Any) -> None:

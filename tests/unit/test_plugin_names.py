@@ -161,13 +161,20 @@ class ItsClass:
 @pytest.mark.parametrize(
     ("kind", "arguments", "error", "match"),
     [
-        ("kernels", ("Swish2", "third_party:K"), TypeError, r"kernel of plugged: expected register\(op_name, backend, target\), missing"),
+        ("kernels", ("Swish2", "third_party:K"), TypeError, r"kernel of plugged: expected register\(operator, backend, target\), missing"),
         (
             "kernels",
-            ("Swish2", "cuda", "third_party:K"),
+            ("third_party:Swish2", "cuda", "third_party:K"),
             ValueError,
-            "kernel for 'Swish2' of plugged: no backend is called 'cuda'; there are",
+            "kernel third_party:Swish2 of plugged: no backend is called 'cuda'; there are",
         ),
+        (
+            "kernels",
+            ("Swish2", "numpy", "third_party:K"),
+            TypeError,
+            "kernel 'Swish2' of plugged: expected the class of an operator or learner, or its import string 'module:Class'",
+        ),
+        ("engines", ("Chain", "cuda", "third_party:K"), ValueError, "engine Chain of plugged: no backend is called 'cuda'; there are"),
         ("ops", ("swish2",), TypeError, r"op of plugged: expected register\(name, target\), missing"),
         ("ops", ("swish2", "numpy", "third_party:f"), TypeError, r"op of plugged: expected register\(name, target\), too many"),
         ("ops", (double, "swish2"), TypeError, "op <function double at .*> of plugged: expected a name"),
@@ -278,13 +285,13 @@ def test_of_two_plugins_with_one_name_the_later_does_without_it(installed: Insta
 
 
 def test_kernels_for_backends_of_nobody_are_left_out(installed: Installed) -> None:
-    installed.add("kernels", HOOKS + hook("kernels", "'Swish', 'cuda', 'k:K'", "'Swish', 'mine', 'k:K'", "'Swish', 'numpy', 'k:K'"))
+    installed.add("kernels", HOOKS + hook("kernels", "'k:Swish', 'cuda', 'k:K'", "'k:Swish', 'mine', 'k:K'", "'k:Swish', 'numpy', 'k:K'"))
     installed.add("later", HOOKS + hook("backends", "'mine', 'later:Mine'"))
     program = "import cntk; from cntk.core import plugins; print(plugins.kernels.names_of('kernels:kernels'))"
     done = installed.run(program)
-    assert done.stdout == "[('Swish', 'mine'), ('Swish', 'numpy')]\n"
+    assert done.stdout == "[('k:Swish', 'mine'), ('k:Swish', 'numpy')]\n"
     (told,) = done.stderr.splitlines()
-    assert "kernel for 'Swish' is left out: no backend is called 'cuda'; there are mine, numpy" in told
+    assert "kernel k:Swish is left out: no backend is called 'cuda'; there are checking, mine, numpy" in told
 
 
 def test_no_built_in_name_is_taken_twice() -> None:
