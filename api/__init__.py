@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core import plugins as _plugins
+from cntk.core.extension import plugins as _plugins
 
 _plugins.load_plugins(_plugins.installed(built_in=True))
 
@@ -23,10 +23,11 @@ from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, var
 from cntk.axis import Axis  # noqa: E402
 from cntk.compatibility import complete_modules as _complete_modules  # noqa: E402
 from cntk.compatibility.members import complete_classes as _complete_classes  # noqa: E402
-from cntk.core import NDArrayView, Value, asarray, asvalue, user_function  # noqa: E402
-from cntk.core.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
-from cntk.core.random import AUTO_SEED as auto_select  # noqa: E402
-from cntk.core.shape import FreeDimension, InferredDimension  # noqa: E402
+from cntk.core import NDArrayView, Value, asarray, asvalue
+from cntk.plugins import user_functions as user_function  # noqa: E402
+from cntk.core.common.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
+from cntk.core.common.random import AUTO_SEED as auto_select  # noqa: E402
+from cntk.core.common.shape import FreeDimension, InferredDimension  # noqa: E402
 from cntk.default_options import *  # noqa: E402, F403
 from cntk.device import *  # noqa: E402, F403
 from cntk.eval import Evaluator  # noqa: E402

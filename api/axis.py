@@ -1,5 +1,5 @@
 """Axes of tensors and minibatches."""
 
-from cntk.core.axis import Axis
+from cntk.core.types.axis import Axis
 
 __all__ = ["Axis"]

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cntk.core import plugins
-from cntk.core.hookspecs import Register, hookimpl
+from cntk.core.extension import plugins
+from cntk.core.extension.hookspecs import Register, hookimpl
 
 USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
 

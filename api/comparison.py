@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.function import Function
-from cntk.core.variable import Variable
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
 
 
 def are_equal(left: Any, right: Any, relative_tolerance: float = 0.0, absolute_tolerance: float = 0.0) -> bool:

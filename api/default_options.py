@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cntk.core.options import (
+from cntk.core.common.options import (
     default_options,
     default_options_for,
     default_override_or,

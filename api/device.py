@@ -1,6 +1,6 @@
 """Devices: the CPU, and those of other backends that are installed, such as GPUs."""
 
-from cntk.core.device import (
+from cntk.core.extension.device import (
     DeviceDescriptor,
     DeviceKind,
     all_devices,
@@ -11,7 +11,7 @@ from cntk.core.device import (
     try_set_default_device,
     use_default_device,
 )
-from cntk.core.device import device as device  # not in __all__: a star import would hide the module of this name
+from cntk.core.extension.device import device as device  # not in __all__: a star import would hide the module of this name
 
 __all__ = [
     "DeviceDescriptor",

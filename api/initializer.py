@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cntk.core.initializer import (
+from cntk.core.common.random import AUTO_SEED
+from cntk.plugins.initializers import (
     INFER_RANK,
     bilinear,
     glorot_normal,
@@ -15,7 +16,6 @@ from cntk.core.initializer import (
     uniform,
     xavier,
 )
-from cntk.core.random import AUTO_SEED
 
 DefaultParamInitScale = 1
 """Scale of a random initialiser that is not given one."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.value import NDArrayView
+from cntk.core.values.value import NDArrayView
 
 ROWS = 4096
 """Samples that are read at a time."""

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from cntk.compatibility import complete
-from cntk.core.value import Value
+from cntk.core.values.value import Value
 from cntk.train import Trainer
 
 one_hot = Value.one_hot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.variable import Constant, Parameter, Variable
+from cntk.core.graph.variable import Constant, Parameter, Variable
 
 
 class Record(dict[str, Any]):

@@ -12,11 +12,11 @@ import time
 import numpy as np
 
 import cntk as C
-from cntk.core.device import backend_named
-from cntk.core.evaluate import feeds_for
-from cntk.core.program import Program
-from cntk.core.sizes import Sizes
-from cntk.core.workspace import Run, Workspace
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run.evaluate import feeds_for
+from cntk.core.run.sizes import Sizes
+from cntk.core.run.workspace import Run, Workspace
 
 NODES = [1000, 2000, 5000, 10000, 20000]
 STAGES = ["build", "clone", "program", "sizes", "bind", "step"]

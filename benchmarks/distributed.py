@@ -20,8 +20,8 @@ import numpy as np
 from machine import description
 
 import cntk as C
-from cntk.core.distributed import sum_over_workers
-from cntk.core.minibatch import Minibatch
+from cntk.core.common.minibatch import Minibatch
+from cntk.plugins.distributed.base import sum_over_workers
 from cntk.plugins.distributed.quantizer import Quantizer
 
 SHAPES = [(1000, 1000)] * 10

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import machine
 import numpy as np
 
-from cntk.core.threads import set_max_threads
+from cntk.core.common.threads import set_max_threads
 
 SECONDS, WARM_UP, LEAST = 0.05, 2, 3
 """Seconds in which a kernel is timed in a round, calls before that, and the fewest calls that are timed."""
@@ -91,10 +91,10 @@ def _all(*calls: Call) -> None:
 def cntk_kernels(with_operator: bool, layer: Layer) -> Calls:
     """What each kernel computes, the foremost first, then perhaps the operator itself."""
     import cntk as C
-    from cntk.core import plugins
-    from cntk.core.context import Context
-    from cntk.core.device import backend_named
-    from cntk.core.layout import Layout
+    from cntk.core.extension import plugins
+    from cntk.core.extension.device import backend_named
+    from cntk.core.types.context import Context
+    from cntk.core.types.layout import Layout
 
     images, filters = layer.arrays()
     x, w = C.input_variable(images.shape[1:]), C.parameter(init=filters)
@@ -126,8 +126,8 @@ def onednn_formats(layer: Layer) -> Calls:
     from cntk_onednn.primitives import threads_of_calls
 
     import cntk as C
-    from cntk.core.context import Context
-    from cntk.core.device import backend_named
+    from cntk.core.extension.device import backend_named
+    from cntk.core.types.context import Context
 
     images, filters = layer.arrays()
     z = C.convolution(filters, C.input_variable(images.shape[1:]), strides=layer.stride, auto_padding=(False, layer.padded, layer.padded))

@@ -87,7 +87,7 @@ def read_cntk(path, kind, randomize=False):
 
 def read_numpy(path, kind):
     """With opencntk where Numba is left alone."""
-    from cntk.core.thresholds import NEVER, overridden
+    from cntk.core.common.thresholds import NEVER, overridden
 
     with overridden(ctf_compiled=NEVER):
         return read_cntk(path, kind)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .foreign import as_data
-from .user_function import user_function
-from .value import NDArrayView, Value
-from .variable import Variable
+from ..plugins.user_functions import user_function
+from .graph.foreign import as_data
+from .graph.variable import Variable
+from .values.value import NDArrayView, Value
 
 
 def asarray(value: Any, dtype: Any = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import cntk  # noqa: F401  (loads the plugins)
-from cntk.core.plugins import DISTRIBUTION, ops
+from cntk.core.extension.plugins import DISTRIBUTION, ops
 
 PAGE = Path(__file__).with_suffix(".md")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import plugins
-from ..core.hookspecs import Register, hookimpl
+from ..core.extension import plugins
+from ..core.extension.hookspecs import Register, hookimpl
 from .learner import Learner as Learner
 from .options import default_unit_gain_value as default_unit_gain_value
 from .options import set_default_unit_gain_value as set_default_unit_gain_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.arguments import checked
+from ..core.types.arguments import checked
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions, Options
@@ -13,7 +13,7 @@ from .schedules import ScheduleLike, learning_parameter_schedule_per_sample
 from .signature import takes_options
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 DEFAULT_LEARNING_RATE = learning_parameter_schedule_per_sample(1)
 

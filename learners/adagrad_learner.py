@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.arguments import checked
-from ..core.sums import mean
+from ..core.common.sums import mean
+from ..core.types.arguments import checked
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions, Options
@@ -15,7 +15,7 @@ from .schedules import ScheduleLike
 from .signature import takes_options
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 FLOOR = 1e-16
 """Added to the sum of squares, so that its root can divide."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.arguments import checked
+from ..core.types.arguments import checked
 from .learner import Learner
 from .numerics import positive
 from .options import LearnerOptions, Options
@@ -14,7 +14,7 @@ from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
 from .signature import takes_options
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 class Adam(Learner):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core.arguments import shown
-from ..core.foreign import as_data
-from ..core.sparse import RowSparse
+from ..core.graph.foreign import as_data
+from ..core.types.arguments import shown
+from ..core.types.sparse import RowSparse
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 def checked_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:

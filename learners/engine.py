@@ -20,7 +20,7 @@ from .schedules import ScheduleLike
 from .sgd_learner import SGD
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
     Parameters = Iterable[Parameter]
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.arguments import checked
+from ..core.types.arguments import checked
 from .learner import Learner
 from .options import LearnerOptions, Options
 from .schedules import DEFAULT_VARIANCE_MOMENTUM, ScheduleLike
 from .signature import takes_options
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 LARGEST_SCALE = 10.0
 """Bound on the factor by which a gradient is scaled."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import plugins
-from ..core.compiled import Unusable
-from ..core.shape import size_of
-from ..core.source import warn_user
-from ..core.thresholds import thresholds
+from ..core.common.compiled import Unusable
+from ..core.common.shape import size_of
+from ..core.common.thresholds import thresholds
+from ..core.common.user_frame import warn_user
+from ..core.extension import plugins
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core import random
+from ..core.common import random
 from .arguments import checked_gradient, checked_parameters
 from .checkpoint import check_states, require, require_counts, restore_states, saved_states
 from .interface import LearnerInterface
@@ -17,7 +17,7 @@ from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule
 from .slot import Part, Slot
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 CHECKPOINT_KEYS = (
@@ -258,7 +258,7 @@ class Learner(LearnerInterface):
 
         Args:
             gradient_values: for each parameter of the learner its gradient, summed over the minibatch: an array of the
-                parameter's shape (it is copied) or a :class:`~cntk.core.sparse.RowSparse`.
+                parameter's shape (it is copied) or a :class:`~cntk.core.types.sparse.RowSparse`.
             training_sample_count: number of samples in the minibatch, at least 1.
             is_sweep_end: whether the minibatch ends a sweep through the data.
 

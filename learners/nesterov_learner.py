@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.arguments import checked
+from ..core.types.arguments import checked
 from .learner import Learner
 from .options import LearnerOptions, Options
 from .schedules import ScheduleLike
 from .signature import takes_options
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 class Nesterov(Learner):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.sums import total
+from ..core.common.sums import total
 
 
 @lru_cache(maxsize=64)

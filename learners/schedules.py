@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, unique
 from typing import Any, Generic, TypeVar
 
-from ..core.arguments import checked
-from ..core.source import warn_user
+from ..core.common.user_frame import warn_user
+from ..core.types.arguments import checked
 
 MOST_ITERATED = 2**20
 """Values that a schedule is iterated over at most."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.sparse import RowSparse
+from ..core.types.sparse import RowSparse
 from .options import Preparation
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 class Part:

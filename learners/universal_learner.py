@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.evaluate import feeds_for, program_for
-from ..core.function import Function
-from ..core.graph import depth_first_search
-from ..core.nodes import Primitive
-from ..core.operator_states import check_operator_states, operator_states, restore_operator_states
-from ..core.sparse import RowSparse
-from ..core.variable import Constant
+from ..core.graph.function import Function
+from ..core.graph.graph import depth_first_search
+from ..core.graph.nodes import Primitive
+from ..core.graph.operator_states import check_operator_states, operator_states, restore_operator_states
+from ..core.graph.variable import Constant
+from ..core.run.evaluate import feeds_for, program_for
+from ..core.types.sparse import RowSparse
 from .checkpoint import require
 from .learner import Learner
 from .options import LearnerOptions
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 class Universal(Learner):

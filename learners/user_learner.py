@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.sparse import RowSparse
-from ..core.value import NDArrayView
+from ..core.types.sparse import RowSparse
+from ..core.values.value import NDArrayView
 from .learner import Learner
 from .options import LearnerOptions
 from .schedules import TrainingParameterSchedule
 
 if TYPE_CHECKING:
-    from ..core.variable import Parameter
+    from ..core.graph.variable import Parameter
 
 
 class UserLearner(Learner):

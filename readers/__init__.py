@@ -9,7 +9,7 @@ read and prepare in threads, and ``reader``, which has it all; the formats, each
 
 from __future__ import annotations
 
-from ..core.hookspecs import Register, hookimpl
+from ..core.extension.hookspecs import Register, hookimpl
 
 
 @hookimpl

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.lock import Lock
-from ..core.source import warn_user
+from ..core.common.lock import Lock
+from ..core.common.user_frame import warn_user
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData, estimated_bytes
 from .rows import Picks, take_rows
 from .streams import StreamInformation

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..core.cache_folder import home_folder
-from ..core.compiled import is_wanted, switch_off, warn_unkept
-from ..core.trusted import Untrusted, open_trusted, require_trusted, warn_of
+from ..core.common.compiled import is_wanted, switch_off, warn_unkept
+from ..core.storage.cache_folder import home_folder
+from ..core.storage.trusted import Untrusted, open_trusted, require_trusted, warn_of
 
 WITHOUT = "Loops of readers that are there are passed over, and compiled anew"
 """What becomes of what Numba has kept in a folder that is not trusted."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.source import warn_user
+from ..core.common.user_frame import warn_user
 
 PARTS, BYTES = 64, 1 << 14
 """So many parts of so many bytes of a file are compared, from its beginning to its end; a file that has no more is compared as a whole."""

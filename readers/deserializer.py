@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.lock import Lock
+from ..core.common.lock import Lock
 from .rows import StreamData
 from .streams import StreamInformation
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.cached_property import cached_property
+from ..core.common.cached_property import cached_property
 from .ahead import Ahead
 from .chunks import Chunks
 from .data_identity import identity_of, warn_of_other_data

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..core.cached_property import cached_property
-from ..core.csr import CsrMatrix, csr_of
-from ..core.sparse import join, parts_of
-from ..core.value import is_csr
+from ..core.common.cached_property import cached_property
+from ..core.types.csr import CsrMatrix, csr_of
+from ..core.types.sparse import join, parts_of
+from ..core.values.value import is_csr
 
 
 class StreamData:
     """What a chunk, or a minibatch, holds of one stream: samples one after another, and where each sequence starts.
 
     Attributes:
-        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, SciPy's or :class:`~cntk.core.csr.CsrMatrix`, or
+        rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, SciPy's or :class:`~cntk.core.types.csr.CsrMatrix`, or
             one-dimensional array of objects that the deserializer makes samples of when they are served.
         starts: for each sequence its first sample, and the number of all samples at the end.
     """

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.cached_property import cached_property
+from ..core.common.cached_property import cached_property
 from .chunks import Chunks
 from .randomizer import Line, Randomizer, Window
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.thresholds import thresholds
-from ..core.twister import Twister
+from ..core.common.thresholds import thresholds
+from ..core.common.twister import Twister
 from .compiled import loops
 
 BLOCK = 1 << 20

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..core.dtypes import DataType, as_dtype, data_type_of
-from ..core.shape import Shape, as_shape, size_of
-from ..core.tensor import SharedArrayMixin
-from ..core.value import Value
+from ..core.common.dtypes import DataType, as_dtype, data_type_of
+from ..core.common.shape import Shape, as_shape, size_of
+from ..core.graph.tensor import SharedArrayMixin
+from ..core.values.value import Value
 
 STORAGE_FORMATS = ("dense", "sparse")
 

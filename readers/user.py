@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.csr import fault_of, pruned
-from ..core.lock import Lock
-from ..core.shape import size_of
-from ..core.value import is_csr
+from ..core.common.lock import Lock
+from ..core.common.shape import size_of
+from ..core.types.csr import fault_of, pruned
+from ..core.values.value import is_csr
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from .rows import join_rows
 from .streams import StreamInformation

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.cached_property import cached_property
-from ..core.csr import csr_of
-from ..core.shape import Shape, size_of
-from ..core.value import NDArrayView, Value, is_csr
+from ..core.common.cached_property import cached_property
+from ..core.common.shape import Shape, size_of
+from ..core.types.csr import csr_of
+from ..core.values.value import NDArrayView, Value, is_csr
 from .rows import StreamData
 
 

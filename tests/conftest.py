@@ -13,10 +13,11 @@ import pytest
 import skips
 
 from cntk.backends import checking
-from cntk.core import device as devices
-from cntk.core import plugins, random, threads
-from cntk.core.device import DeviceDescriptor, all_devices, default_device
-from cntk.core.thresholds import TABLE, VARIABLE, thresholds
+from cntk.core.common import random, threads
+from cntk.core.common.thresholds import TABLE, VARIABLE, thresholds
+from cntk.core.extension import device as devices
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor, all_devices, default_device
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,6 +1,6 @@
 """A layer between what writes files and the system: every call can fail, be interrupted or be the last one, and the power can fail.
 
-``Calls`` stands for the duration of a ``with`` block in the place of what :mod:`cntk.core.files`, :mod:`cntk.core.file_lock` and
+``Calls`` stands for the duration of a ``with`` block in the place of what :mod:`cntk.core.storage.files`, :mod:`cntk.core.storage.file_lock` and
 :mod:`cntk.train.checkpoint` call, numbers the calls, and asks *fault* before and after each.
 """
 
@@ -17,11 +17,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import cntk.core.file_lock
-import cntk.core.files
+import cntk.core.storage.file_lock
+import cntk.core.storage.files
 import cntk.train.checkpoint
 
-MODULES = (cntk.core.files, cntk.core.file_lock, cntk.train.checkpoint)
+MODULES = (cntk.core.storage.files, cntk.core.storage.file_lock, cntk.train.checkpoint)
 NAMES = (
     *("open", "close", "read", "write", "lseek", "fsync", "replace", "unlink", "mkdir", "stat", "lstat", "fstat", "listdir", "ftruncate"),
     *("fchmod", "fchown", "readlink"),

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.axis import Axis
-from cntk.core.files import write_file
-from cntk.core.value import NDArrayView
+from cntk.core.storage.files import write_file
+from cntk.core.types.axis import Axis
+from cntk.core.values.value import NDArrayView
 from cntk.learners.schedules import TrainingParameterSchedule
 from cntk.plugins.formats import wire
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from cntk.cntk_py.constants import variable_kind_name
-from cntk.core.variable import new_uid
+from cntk.core.graph.variable import new_uid
 
 _ids = itertools.count()
 

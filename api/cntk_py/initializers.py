@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.initializer import (
+from cntk.plugins.initializers import (
     INFER_RANK,
     Initializer,
     bilinear,

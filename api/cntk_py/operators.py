@@ -12,9 +12,9 @@ from typing import Any
 
 from cntk import ops
 from cntk import random as random
-from cntk.core.axis import Axis
-from cntk.core.block import combine as _combine
-from cntk.core.function import Function
+from cntk.core.graph.block import combine as _combine
+from cntk.core.graph.function import Function
+from cntk.core.types.axis import Axis
 from cntk.internal.sanitize import data_type_to_dtype, sanitize_axis, sanitize_permutation
 from cntk.ops import sequence
 

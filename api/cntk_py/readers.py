@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.io import MinibatchSource, StreamDef, StreamDefs, transforms
 from cntk.io.config import MinibatchSourceConfig
 from cntk.io.constants import INFINITELY_REPEAT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from cntk.core import threads
+from cntk.core.common import threads
 
 _deterministic = False
 

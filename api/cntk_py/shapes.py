@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.device import DeviceDescriptor, use_default_device
-from cntk.core.shape import FreeDimension, InferredDimension, Shape, UnknownDimension, as_shape, format_shape, size_of
+from cntk.core.common.shape import FreeDimension, InferredDimension, Shape, UnknownDimension, as_shape, format_shape, size_of
+from cntk.core.extension.device import DeviceDescriptor, use_default_device
 
 
 class NDShape(tuple[int, ...]):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cntk.core.function import Function
+from cntk.core.graph.function import Function
 from cntk.debugging.profiler import set_node_timing
 from cntk.eval import Evaluator
 from cntk.learners import Learner

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.shape import as_shape
-from cntk.core.value import NDArrayView, Value
+from cntk.core.common.shape import as_shape
+from cntk.core.values.value import NDArrayView, Value
 
 
 def NDArrayViewFloat(value: float, shape: Any, device: Any = None, read_only: bool = False) -> NDArrayView:

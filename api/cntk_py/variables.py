@@ -9,11 +9,11 @@ import numpy as np
 
 from cntk import ops
 from cntk.cntk_py.shapes import NDShape
-from cntk.core.axis import Axis
-from cntk.core.dtypes import DataType
-from cntk.core.variable import Constant as _Constant
-from cntk.core.variable import Input, Placeholder, Variable
-from cntk.core.variable import Parameter as _Parameter
+from cntk.core.common.dtypes import DataType
+from cntk.core.graph.variable import Constant as _Constant
+from cntk.core.graph.variable import Input, Placeholder, Variable
+from cntk.core.graph.variable import Parameter as _Parameter
+from cntk.core.types.axis import Axis
 from cntk.internal.sanitize import data_type_to_dtype, sanitize_dynamic_axes
 
 

@@ -7,8 +7,8 @@ from math import log
 from statistics import median
 from time import perf_counter
 
-from cntk.core import threads
-from cntk.core.thresholds import NEVER, Threshold, overridden
+from cntk.core.common import threads
+from cntk.core.common.thresholds import NEVER, Threshold, overridden
 
 FACTOR, STEPS = 4, 2
 """Sizes that are tried: the default, and so many on either side of it, each so many times the one before."""

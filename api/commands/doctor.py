@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from cntk.core import plugins
-from cntk.core.thresholds import TABLE, own_file, thresholds
+from cntk.core.common.thresholds import TABLE, own_file, thresholds
+from cntk.core.extension import plugins
 
 from . import loops_report
 from .plugins import faults

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from cntk.core.plugins import HOOK_PREFIX, PluginRecord, problems, records
+from cntk.core.extension.plugins import HOOK_PREFIX, PluginRecord, problems, records
 
 
 def run(arguments: Sequence[str]) -> int:

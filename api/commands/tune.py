@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 
-from cntk.core.threads import processors
-from cntk.core.thresholds import NEVER, TABLE, VARIABLE, own_file, thresholds
-from cntk.core.trusted import write_trusted
+from cntk.core.common.threads import processors
+from cntk.core.common.thresholds import NEVER, TABLE, VARIABLE, own_file, thresholds
+from cntk.core.storage.trusted import write_trusted
 
 from . import crossover
 from .workloads import WORKLOADS

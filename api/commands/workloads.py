@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core.thresholds import overridden
+from cntk.core.common.thresholds import overridden
 
 from .crossover import Call, Make
 

@@ -11,8 +11,8 @@ from warnings import warn
 import numpy as np
 
 from cntk import ops
-from cntk.core.function import Function
-from cntk.core.variable import Variable
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
 from cntk.internal.sanitize import bounded_cache, sanitize_shape
 from cntk.logging.graph import depth_first_search
 from cntk.misc.optimized_rnnstack_converter import convert_optimized_rnnstack

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
-from cntk.core.function import Function
+from cntk.core.graph.function import Function
 from cntk.layers.arguments import INFERRED, initializer_for, per_axis
 from cntk.layers.basic_blocks import named
 from cntk.layers.recurrent_blocks import GRU, LSTM, RNNStep

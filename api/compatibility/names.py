@@ -108,37 +108,37 @@ NAMES: dict[str, dict[str, str]] = {
             "placeholder_variable"
         ),
         "cntk.comparison": "are_equal are_equivalent",
-        "cntk.core.axis": (
+        "cntk.core.types.axis": (
             "Axis Axis_all_axes=Axis.all_axes Axis_all_static_axes=Axis.all_static_axes "
             "Axis_default_batch_axis=Axis.default_batch_axis Axis_default_dynamic_axis=Axis.default_dynamic_axis "
             "Axis_default_input_variable_dynamic_axes=Axis.default_input_variable_dynamic_axes "
             "Axis_end_static_axis=Axis.end_static_axis Axis_new_unique_dynamic_axis=Axis.new_unique_dynamic_axis "
             "Axis_operand_sequence_axis=Axis.operand_sequence_axis Axis_unknown_dynamic_axes=Axis.unknown_dynamic_axes"
         ),
-        "cntk.core.device": (
+        "cntk.core.extension.device": (
             "always_allow_setting_default_device DeviceDescriptor DeviceDescriptor_all_devices=all_devices "
             "DeviceDescriptor_cpu_device=cpu DeviceDescriptor_get_gpu_properties=get_gpu_properties DeviceDescriptor_gpu_device=gpu "
             "DeviceDescriptor_set_excluded_devices=set_excluded_devices "
             "DeviceDescriptor_try_set_default_device=try_set_default_device DeviceDescriptor_use_default_device=use_default_device "
             "DeviceKind_CPU=DeviceKind.CPU DeviceKind_GPU=DeviceKind.GPU"
         ),
-        "cntk.core.dtypes": (
+        "cntk.core.common.dtypes": (
             "DataType_Double=DataType.Double DataType_Float16=DataType.Float16 DataType_Float=DataType.Float "
             "DataType_Int16=DataType.Int16 DataType_Int8=DataType.Int8 DataType_UChar=DataType.UChar "
             "DataType_Unknown=DataType.Unknown"
         ),
-        "cntk.core.function": (
+        "cntk.core.graph.function": (
             "allow_renaming_functions Function Function__deserialize=Function._deserialize Function_load=Function.load "
             "Function_load_from_buffer=Function.load_from_buffer"
         ),
-        "cntk.core.native": (
+        "cntk.core.operators.native": (
             "Function_native_user_function=native_user_function "
             "Function_register_native_user_function=register_native_user_function is_native_user_function_registered"
         ),
-        "cntk.core.progress": "ProgressWriter",
-        "cntk.core.random": "generate_random_seed get_random_seed is_random_seed_fixed reset_random_seed set_fixed_random_seed",
-        "cntk.core.shape": "FreeDimension InferredDimension",
-        "cntk.core.value": (
+        "cntk.plugins.progress.base": "ProgressWriter",
+        "cntk.core.common.random": "generate_random_seed get_random_seed is_random_seed_fixed reset_random_seed set_fixed_random_seed",
+        "cntk.core.common.shape": "FreeDimension InferredDimension",
+        "cntk.core.values.value": (
             "NDArrayView NDArrayView_random_uniform_double=NDArrayView.random_uniform_double "
             "NDArrayView_random_uniform_float=NDArrayView.random_uniform_float Value "
             "Value_create_batch_double=Value.create_batch_double Value_create_batch_float=Value.create_batch_float "
@@ -146,7 +146,7 @@ NAMES: dict[str, dict[str, str]] = {
             "Value_create_one_hot_double=Value.create_one_hot_double Value_create_one_hot_float=Value.create_one_hot_float "
             "Value_create_sequence_double=Value.create_sequence_double Value_create_sequence_float=Value.create_sequence_float"
         ),
-        "cntk.core.variable": "Constant_scalar=Constant.scalar Variable",
+        "cntk.core.graph.variable": "Constant_scalar=Constant.scalar Variable",
         "cntk.debugging": "disable_profiler enable_profiler save_as_legacy_model set_checked_mode start_profiler stop_profiler",
         "cntk.eval": "Evaluator",
         "cntk.io": "MinibatchData MinibatchSource StreamConfiguration StreamInformation",
@@ -201,7 +201,7 @@ NAMES: dict[str, dict[str, str]] = {
         MODULES: "cntk_py=cntk.cntk_py",
     },
     "cntk.default_options": {
-        "cntk.core.options": "_GlobalOptions=_global_options _OptionsContextManager=OptionsScope",
+        "cntk.core.common.options": "_GlobalOptions=_global_options _OptionsContextManager=OptionsScope",
     },
     "cntk.device": {
         "cntk.internal.swig_helper": "typemap",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cntk.cntk_py.settings import force_deterministic_algorithms
-from cntk.core.passes import set_passes
-from cntk.core.random import set_fixed_random_seed
+from cntk.core.common.random import set_fixed_random_seed
+from cntk.core.program.passes import set_passes
 from cntk.debugging.debug import (
     DEBUG_USAGE,
     debug_model,

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk.core import graph, model_files
-from cntk.core.block import Combine, combine
-from cntk.core.evaluate import set_checked_mode
-from cntk.core.function import Function
-from cntk.core.nodes import Composite, Primitive
-from cntk.core.user_function import UserFunction, output_variable
-from cntk.core.variable import Output, Variable
+from cntk.core.graph import graph
+from cntk.core.graph.block import Combine, combine
+from cntk.core.graph.function import Function
+from cntk.core.graph.nodes import Composite, Primitive
+from cntk.core.graph.variable import Output, Variable
+from cntk.core.run.evaluate import set_checked_mode
 from cntk.debugging.profiler import set_node_timing
+from cntk.plugins.models import files as model_files
+from cntk.plugins.user_functions import UserFunction, output_variable
 
 DEBUG_USAGE = """\
     Commands:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core import graph
-from cntk.core.function import Function
-from cntk.core.variable import Variable
+from cntk.core.graph import graph
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
 
 
 def dump_signature(root: Function, tag: str | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cntk.core.profiling import Tally
+from cntk.core.run.profiling import Tally
 
 SIDE = 1024
 """Side of the square matrices that are multiplied."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cntk.core.profiling import BACKWARD, FORWARD, Tally
+from cntk.core.run.profiling import BACKWARD, FORWARD, Tally
 from cntk.debugging.rates import Rates
 
 NAMED = 12

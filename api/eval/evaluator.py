@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cntk.core.block import combine
-from cntk.core.build import as_variable
-from cntk.core.function import Function
-from cntk.core.progress import ProgressWriter
-from cntk.core.variable import Variable
+from cntk.core.graph.block import combine
+from cntk.core.graph.function import Function
+from cntk.core.graph.inference import as_variable
+from cntk.core.graph.variable import Variable
 from cntk.debugging.profiler import timing_of
+from cntk.plugins.progress.base import ProgressWriter
 from cntk.train.communicator import world
 from cntk.train.criterion import function_of
 from cntk.train.measure import measure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.value import Value
-from cntk.core.variable import Variable
+from cntk.core.graph.variable import Variable
+from cntk.core.values.value import Value
 from cntk.internal import sanitize, utils
 from cntk.internal.sanitize import *  # noqa: F403
 from cntk.internal.sanitize import _as_tuple

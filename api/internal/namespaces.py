@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 
 
 def open_to_plugins(namespace: Iterable[object]) -> None:

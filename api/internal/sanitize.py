@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cntk.core.axis import Axis
-from cntk.core.block import combine
-from cntk.core.dtypes import DataType, as_dtype
-from cntk.core.feed import match_name
-from cntk.core.function import Function
-from cntk.core.options import option
-from cntk.core.shape import as_shape
-from cntk.core.tensor import ArrayMixin
-from cntk.core.types import VariableType
-from cntk.core.value import NDArrayView, Value
-from cntk.core.variable import Constant, Variable
+from cntk.core.common.dtypes import DataType, as_dtype
+from cntk.core.common.options import option
+from cntk.core.common.shape import as_shape
+from cntk.core.graph.block import combine
+from cntk.core.graph.function import Function
+from cntk.core.graph.tensor import ArrayMixin
+from cntk.core.graph.variable import Constant, Variable
+from cntk.core.types.axis import Axis
+from cntk.core.types.types import VariableType
+from cntk.core.values.feed import match_name
+from cntk.core.values.value import NDArrayView, Value
 
 R = TypeVar("R")
 

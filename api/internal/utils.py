@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cntk.cntk_py.dictionary import Dictionary, DictionaryValue
-from cntk.core.dtypes import FLOAT_TYPES, as_dtype
-from cntk.core.function import Function
-from cntk.core.value import NDArrayView, Value
-from cntk.core.variable import Variable
+from cntk.core.common.dtypes import FLOAT_TYPES, as_dtype
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
+from cntk.core.values.value import NDArrayView, Value
 
 K = TypeVar("K")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.io import transforms
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 from cntk.io.minibatch_source import MinibatchSource

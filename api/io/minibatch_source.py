@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cntk.core.arguments import Count, checked
+from cntk.core.types.arguments import Count, checked
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 from cntk.logging.report import TraceLevel
 from cntk.readers.bundle import Bundle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.variables import Record
 
 

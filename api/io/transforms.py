@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.internal import sanitize_2d_number, sanitize_range
 from cntk.readers.image.color import Color
 from cntk.readers.image.crop import Crop

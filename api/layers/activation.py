@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import Seed, checked
-from cntk.core.random import AUTO_SEED
+from cntk.core.common.random import AUTO_SEED
+from cntk.core.types.arguments import Seed, checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import activation_for
 from cntk.layers.basic_blocks import identity

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.initializer import Initializer, constant
-from cntk.core.shape import InferredDimension, Shape
+from cntk.core.common.shape import InferredDimension, Shape
 from cntk.initializer import initializer_with_rank
 from cntk.layers.basic_blocks import identity
+from cntk.plugins.initializers import Initializer, constant
 
 INFERRED: Shape = (InferredDimension,)
 """Shape of one axis whose dimension the layer's input tells."""

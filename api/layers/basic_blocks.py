@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.nodes import Composite
+from cntk.core.graph.nodes import Composite
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.ops.functions import BlockFunction, Function
 from cntk.variables import Parameter

@@ -8,7 +8,7 @@ import numpy as np
 
 from cntk import ops
 from cntk.axis import Axis
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank

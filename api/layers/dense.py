@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.foreign import as_data
+from cntk.core.graph.foreign import as_data
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override, is_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for

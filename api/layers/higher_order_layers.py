@@ -8,7 +8,7 @@ from functools import reduce
 from types import FunctionType
 from typing import Any
 
-from cntk.core.arguments import checked, shown
+from cntk.core.types.arguments import checked, shown
 from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
 

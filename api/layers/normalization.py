@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.dtypes import as_dtype
+from cntk.core.common.dtypes import as_dtype
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import INFERRED
 from cntk.ops.functions import BlockFunction, Function

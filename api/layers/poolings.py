@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.shape import UnknownDimension
+from cntk.core.common.shape import UnknownDimension
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import per_axis
 from cntk.ops.functions import BlockFunction, Function

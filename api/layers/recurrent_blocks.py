@@ -9,8 +9,8 @@ import warnings
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.shape import as_shape
+from cntk.core.common.shape import as_shape
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for

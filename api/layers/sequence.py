@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.basic_blocks import named
 from cntk.ops.functions import BlockFunction, Function

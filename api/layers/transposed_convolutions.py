@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.arguments import INFERRED, activation_for, as_tuple, initializer_for, per_axis, shape_of_rank

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.axis import Axis
-from cntk.core.axis import Axes
-from cntk.core.dtypes import FLOAT_TYPES
-from cntk.core.python_function import Signature
-from cntk.core.shape import as_shape
-from cntk.core.types import UNKNOWN_SHAPE, VariableType, as_type
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.common.shape import as_shape
+from cntk.core.graph.python_function import Signature
+from cntk.core.types.axis import Axes
+from cntk.core.types.types import UNKNOWN_SHAPE, VariableType, as_type
 
 _BATCH: Axes = (Axis.default_batch_axis(),)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.logging import graph, progress_print
 from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs, plot
 from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from cntk.core import graph
-from cntk.core.files import write_file
-from cntk.core.function import Function
-from cntk.core.variable import Variable
+from cntk.core.graph import graph
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
+from cntk.core.storage.files import write_file
 from cntk.logging.picture import functions_of, picture_of, shown_inputs
 
 PICTURES = (".svg", ".pdf", ".png", ".dot")

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cntk.core.function import Function
-from cntk.core.graph import depth_first_search
-from cntk.core.variable import Constant, Output, Parameter, Placeholder, Variable
+from cntk.core.graph.function import Function
+from cntk.core.graph.graph import depth_first_search
+from cntk.core.graph.variable import Constant, Output, Parameter, Placeholder, Variable
 
 
 class Box(NamedTuple):

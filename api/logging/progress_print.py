@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.logging.report import log_number_of_parameters as log_number_of_parameters
 
 

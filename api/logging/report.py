@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
-from cntk.core.function import Function
-from cntk.core.shape import is_concrete, size_of
+from cntk.core.common.shape import is_concrete, size_of
+from cntk.core.graph.function import Function
 
 
 class TraceLevel(IntEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.losses.hierarchical_softmax import hierarchical_softmax_layer
 from cntk.losses.lattice import lattice_sequence_with_softmax
 from cntk.losses.overlap import fmeasure

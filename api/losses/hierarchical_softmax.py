@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.build import as_variables
+from cntk.core.graph.inference import as_variables
+from cntk.core.types.arguments import checked
 from cntk.initializer import glorot_normal
 from cntk.ops.functions import Function
 from cntk.variables import Parameter, Variable

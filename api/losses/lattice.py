@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 
 
 @checked

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import checked
-from cntk.core.build import as_variables
-from cntk.core.shape import format_shape
+from cntk.core.common.shape import format_shape
+from cntk.core.graph.inference import as_variables
+from cntk.core.types.arguments import checked
 from cntk.ops.functions import Function
 
 

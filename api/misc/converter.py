@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cntk.core.variable import Output, Placeholder, Variable
+from cntk.core.graph.variable import Output, Placeholder, Variable
 from cntk.logging.graph import depth_first_search
 from cntk.ops import as_block, as_composite, combine
 from cntk.ops.functions import CloneMethod, Function

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from cntk import ops
-from cntk.core.shape import is_concrete
+from cntk.core.common.shape import is_concrete
 from cntk.default_options import default_options
 from cntk.layers import LSTM, Recurrence, RNNStep
 from cntk.misc.converter import convert

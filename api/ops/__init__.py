@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from cntk.core import plugins
-from cntk.core.block import as_block, as_composite, combine
-from cntk.core.user_function import output_variable
-from cntk.core.variable import BATCH, Input, constant, input_variable, parameter, placeholder
+from cntk.core.extension import plugins
+from cntk.core.graph.block import as_block, as_composite, combine
+from cntk.core.graph.variable import BATCH, Input, constant, input_variable, parameter, placeholder
 from cntk.ops import functions, sequence
 from cntk.ops.functions import Function, native_user_function, register_native_user_function
 from cntk.plugins.ops.custom_proxy import custom_proxy_op
 from cntk.plugins.ops.tree import associative_multi_arg
+from cntk.plugins.user_functions import output_variable
 
 MAX_POOLING = 0
 AVG_POOLING = 1

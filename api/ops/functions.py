@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk.core.function import CloneMethod, Function
-from cntk.core.model_files import ModelFormat
-from cntk.core.native import native_user_function, register_native_user_function
-from cntk.core.python_function import BlockFunction
-from cntk.core.user_function import UserFunction
+from cntk.core.graph.function import CloneMethod, Function
+from cntk.core.graph.python_function import BlockFunction
+from cntk.core.operators.native import native_user_function, register_native_user_function
+from cntk.plugins.models.files import ModelFormat
+from cntk.plugins.user_functions import UserFunction
 
 load_model = Function.load
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from cntk.core import plugins
-from cntk.core.arguments import checked
-from cntk.core.axis import Axis
-from cntk.core.variable import Input
-from cntk.core.variable import input_variable as _input_variable
+from cntk.core.extension import plugins
+from cntk.core.graph.variable import Input
+from cntk.core.graph.variable import input_variable as _input_variable
+from cntk.core.types.arguments import checked
+from cntk.core.types.axis import Axis
 
 
 @checked

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.device import DeviceKind
+from cntk.core.extension.device import DeviceKind
 from cntk.testing.tolerances import assert_close
 
 COUNT = 20_001

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.device import DeviceDescriptor
-from cntk.core.function import Function
-from cntk.core.graph import depth_first_search
-from cntk.core.model_files import written_whole
-from cntk.core.nodes import Primitive
-from cntk.core.op import Sample
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.graph.function import Function
+from cntk.core.graph.graph import depth_first_search
+from cntk.core.graph.nodes import Primitive
+from cntk.core.operators.op import Sample
+from cntk.plugins.models.files import written_whole
 from cntk.testing.samples import Trial, describe, repetition_is_meant
 from cntk.testing.tolerances import assert_close
 

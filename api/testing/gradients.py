@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.op import Sample
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.operators.op import Sample
 from cntk.testing.samples import Trial, Values, describe, pick
 from cntk.testing.tolerances import GRADIENTS, assert_close
 

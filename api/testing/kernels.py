@@ -13,12 +13,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cntk.core import plugins
-from cntk.core.device import DeviceDescriptor
-from cntk.core.op import Sample
-from cntk.core.registry import Registry
-from cntk.core.shape import size_of
-from cntk.core.thresholds import TABLE, all_set_to, thresholds
+from cntk.core.common.shape import size_of
+from cntk.core.common.thresholds import TABLE, all_set_to, thresholds
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.extension.registry import Registry
+from cntk.core.operators.op import Sample
 from cntk.testing.gradients import Projection
 from cntk.testing.samples import ROWS, Trial, describe
 from cntk.testing.tolerances import GRADIENTS, VALUES, assert_close

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.device import DeviceDescriptor, default_device
-from cntk.core.dtypes import FLOAT_TYPES
-from cntk.core.op import Sample
-from cntk.core.shape import FreeDimension
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.common.shape import FreeDimension
+from cntk.core.extension.device import DeviceDescriptor, default_device
+from cntk.core.operators.op import Sample
 from cntk.testing.files import check_files
 from cntk.testing.gradients import check_gradient_sums, check_gradients
 from cntk.testing.kernels import check_kernels

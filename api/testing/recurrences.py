@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.function import Function
-from cntk.core.graph import depth_first_search
-from cntk.core.nodes import Primitive
-from cntk.core.op import Sample
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.graph.function import Function
+from cntk.core.graph.graph import depth_first_search
+from cntk.core.graph.nodes import Primitive
+from cntk.core.operators.op import Sample
 from cntk.testing.samples import LENGTHS, Trial, as_sequences, describe, repetition_is_meant
 from cntk.testing.tolerances import GRADIENTS, assert_close
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core.csr import csr_matrix_of
-from cntk.core.device import DeviceDescriptor
-from cntk.core.graph import depth_first_search
-from cntk.core.nodes import Primitive
-from cntk.core.op import Operand, Sample
-from cntk.core.shape import as_shape
+from cntk.core.common.shape import as_shape
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.graph.graph import depth_first_search
+from cntk.core.graph.nodes import Primitive
+from cntk.core.operators.op import Operand, Sample
+from cntk.core.types.csr import csr_matrix_of
 
 ROWS = 3
 LENGTHS = (3, 1, 9, 2)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.device import DeviceDescriptor
-from cntk.core.op import Operand, Sample
-from cntk.core.shape import as_shape
+from cntk.core.common.shape import as_shape
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.operators.op import Operand, Sample
 from cntk.testing.gradients import Projection
 from cntk.testing.samples import Trial, Values, as_sequences, describe
 from cntk.testing.tolerances import assert_close

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cntk as C
-from cntk.core.distributed import Strategy, Transport, sum_over_workers
-from cntk.core.minibatch import Minibatch
+from cntk.core.common.minibatch import Minibatch
+from cntk.plugins.distributed.base import Strategy, Transport, sum_over_workers
 
 STEPS = 30
 TOLERANCE = 0.1
@@ -111,7 +111,7 @@ def check_strategy(factory: Callable[[Any, Transport], Strategy]) -> None:
     """Check a distributed strategy: workers agree, learn what one process does, and go on from a checkpoint.
 
     One worker and three train a linear model of two parameters on samples of their own, the last with fewer samples than the others and
-    at times with none.  After :meth:`~cntk.core.distributed.Strategy.synchronize` all models must be equal bit for bit, the loss must
+    at times with none.  After :meth:`~cntk.plugins.distributed.base.Strategy.synchronize` all models must be equal bit for bit, the loss must
     have fallen to a tenth, and a run that goes on from its checkpoint halfway must go as one that has not stopped.  Where the strategy does
     not set ``is_lossless`` to False, the models must be those of one process that learns from all samples, bit for bit.
 

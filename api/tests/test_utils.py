@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cntk.core.device import cpu, gpu, try_set_default_device
+from cntk.core.extension.device import cpu, gpu, try_set_default_device
 
 
 def set_device_from_pytest_env() -> None:

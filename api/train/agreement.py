@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.block import combine
-from cntk.core.distributed import Transport
-from cntk.core.graph import depth_first_search
-from cntk.core.variable import Parameter, Variable
+from cntk.core.graph.block import combine
+from cntk.core.graph.graph import depth_first_search
+from cntk.core.graph.variable import Parameter, Variable
 from cntk.learners.schedules import TrainingParameterSchedule
+from cntk.plugins.distributed.base import Transport
 from cntk.train.distributed import DistributedLearner
 
 TOLERANCE = 1e-3

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.file_lock import FileLock
-from cntk.core.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
-from cntk.core.function import Function
-from cntk.core.model_files import written_whole
-from cntk.core.shape import is_concrete
-from cntk.core.source import warn_user
+from cntk.core.common.shape import is_concrete
+from cntk.core.common.user_frame import warn_user
+from cntk.core.graph.function import Function
+from cntk.core.storage.file_lock import FileLock
+from cntk.core.storage.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
 from cntk.plugins.formats.values import ARRAY, INTEGER, NATIVE, array_of, integer_of, tagged_array, tagged_integer
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, view_dictionary, write_dictionary
+from cntk.plugins.models.files import written_whole
 
 VERSION = 1
 KIND = "opencntk checkpoint"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.distributed import Transport, is_launched
+from cntk.plugins.distributed.base import Transport, is_launched
 
 
 class WorkerDescriptor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any
 
-from cntk.core.block import as_composite, as_outputs, combine
-from cntk.core.distributed import Transport
-from cntk.core.function import Function
-from cntk.core.variable import Output, Variable
+from cntk.core.graph.block import as_composite, as_outputs, combine
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Output, Variable
+from cntk.plugins.distributed.base import Transport
 from cntk.train.measure import measure
 
 Model = Function | Variable | None

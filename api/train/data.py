@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.csr import require_whole
-from cntk.core.foreign import as_data
-from cntk.core.value import is_csr
-from cntk.core.variable import Variable
+from cntk.core.graph.foreign import as_data
+from cntk.core.graph.variable import Variable
+from cntk.core.types.csr import require_whole
+from cntk.core.values.value import is_csr
 from cntk.io import MinibatchSource, UserMinibatchSource
 from cntk.readers.streams import MinibatchData
 

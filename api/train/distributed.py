@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cntk.core import plugins
-from cntk.core.distributed import Strategy
-from cntk.core.minibatch import Minibatch
-from cntk.core.variable import Parameter
+from cntk.core.common.minibatch import Minibatch
+from cntk.core.extension import plugins
+from cntk.core.graph.variable import Parameter
 from cntk.learners import Learner
 from cntk.learners.checkpoint import require_counts
 from cntk.learners.interface import LearnerInterface
+from cntk.plugins.distributed.base import Strategy
 from cntk.train.communicator import Communicator, WorkerDescriptor, mpi_communicator
 
 
@@ -182,7 +182,7 @@ def distributed_learner(strategy: Any, learner: Learner, distributed_after: int 
     """Have the workers learn together in a way that a plugin has registered.
 
     Args:
-        strategy: a registered name, such as ``'data_parallel'``, or a subclass of :class:`~cntk.core.distributed.Strategy`.
+        strategy: a registered name, such as ``'data_parallel'``, or a subclass of :class:`~cntk.plugins.distributed.base.Strategy`.
         learner: the learner that updates this worker's parameters.
         distributed_after: number of samples that each worker learns from alone before that; all must have the same ones.
         options: what the strategy takes beside.

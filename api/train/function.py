@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from cntk.core.function import Function
-from cntk.core.progress import NEVER, ProgressWriter
+from cntk.core.graph.function import Function
+from cntk.plugins.progress.base import NEVER, ProgressWriter
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
 from cntk.train.lists import as_list

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.distributed import Transport
-from cntk.core.evaluate import feeds_for, program_for
-from cntk.core.function import Function
-from cntk.core.variable import Variable
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
+from cntk.core.run.evaluate import feeds_for, program_for
+from cntk.plugins.distributed.base import Transport
 from cntk.train.totals import Total
 
 

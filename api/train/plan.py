@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.block import as_outputs, combine
-from cntk.core.device import use_default_device
-from cntk.core.evaluate import feeds_for, program_for, switches
-from cntk.core.function import Function
-from cntk.core.minibatch import Minibatch
-from cntk.core.program import Program
-from cntk.core.slots import ROWS
-from cntk.core.sparse import RowSparse
-from cntk.core.unfeed import unfeed
-from cntk.core.variable import Parameter, Variable
-from cntk.core.workspace import Run
+from cntk.core.common.minibatch import Minibatch
+from cntk.core.extension.device import use_default_device
+from cntk.core.graph.block import as_outputs, combine
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Parameter, Variable
+from cntk.core.program.program import Program
+from cntk.core.program.slots import ROWS
+from cntk.core.run.evaluate import feeds_for, program_for, switches
+from cntk.core.run.workspace import Run
+from cntk.core.types.sparse import RowSparse
+from cntk.core.values.unfeed import unfeed
 from cntk.learners.interface import LearnerInterface
 from cntk.train.criterion import Criterion
 from cntk.train.data import ends_sweep

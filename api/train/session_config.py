@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.block import combine
-from cntk.core.distributed import Strategy, hand_out, sum_over_workers
-from cntk.core.minibatch import Minibatch
-from cntk.core.variable import Parameter, Variable
-from cntk.core.workspace import Run
+from cntk.core.common.minibatch import Minibatch
+from cntk.core.graph.block import combine
+from cntk.core.graph.variable import Parameter, Variable
+from cntk.core.run.workspace import Run
+from cntk.plugins.distributed.base import Strategy, hand_out, sum_over_workers
 from cntk.train.agreement import agree, agree_on_values, description
 from cntk.train.checkpoint import from_bytes, to_bytes
 from cntk.train.distributed import DistributedLearner

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cntk.core.dtypes import computing_type
-from cntk.core.program import Program
-from cntk.core.variable import Variable
-from cntk.core.workspace import Run
+from cntk.core.common.dtypes import computing_type
+from cntk.core.graph.variable import Variable
+from cntk.core.program.program import Program
+from cntk.core.run.workspace import Run
 
 
 class Total:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cntk.core.arguments import checked
-from cntk.core.distributed import Transport
-from cntk.core.function import Function
+from cntk.core.graph.function import Function
+from cntk.core.types.arguments import checked
 from cntk.debugging.profiler import timing_of
 from cntk.learners.interface import LearnerInterface
+from cntk.plugins.distributed.base import Transport
 from cntk.train.criterion import Criterion, Model, function_of
 from cntk.train.plan import Planner, values_of, wanted
 from cntk.train.progress import Progress, Writers

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from cntk.core.block import combine
-from cntk.core.variable import Parameter, Variable
+from cntk.core.graph.block import combine
+from cntk.core.graph.variable import Parameter, Variable
 from cntk.learners import Learner
 from cntk.learners.interface import LearnerInterface
 from cntk.train.alone import Alone

@@ -1,6 +1,6 @@
 """The checking backend: NumPy's arrays, and operators that are watched while they compute."""
 
-from ...core.hookspecs import Register, hookimpl
+from ...core.extension.hookspecs import Register, hookimpl
 
 
 @hookimpl

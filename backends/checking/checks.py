@@ -10,12 +10,12 @@ from zlib import crc32
 
 import numpy as np
 
-from ...core.op import Op, Which, includes
-from ...core.passes import Pass
+from ...core.operators.op import Op, Which, includes
+from ...core.program.passes import Pass
 
 if TYPE_CHECKING:
-    from ...core.context import Context
-    from ...core.program import Program
+    from ...core.program.program import Program
+    from ...core.types.context import Context
 
 
 class Checks(Pass):

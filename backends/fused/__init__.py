@@ -1,7 +1,7 @@
 """Learners' steps, operators and recurrences on NumPy arrays, compiled by Numba, on several threads."""
 
-from ...core import compiled
-from ...core.hookspecs import RegisterEngine, RegisterKernel, hookimpl
+from ...core.common import compiled
+from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 
 LEARNERS = (
     "sgd_learner:SGD",

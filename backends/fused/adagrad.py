@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.sums import BLOCK
+from ...core.common.sums import BLOCK
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 from .language import prange
 from .loops import Loop

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ...core.threads import processors
+from ...core.common.threads import processors
 from . import self_check
 from .processor import choose
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.epilogue import Epilogue, Step
-from ...core.thresholds import thresholds
+from ...core.common.thresholds import thresholds
+from ...core.operators.epilogue import Epilogue, Step
+from ...core.types.context import Context
 from .followers import Follower, followers
 from .self_check import are_usable
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core import threads
-from ...core.chains import Chain
-from ...core.context import Context
-from ...core.shape import size_of
-from ...core.sizes import Sizes
-from ...core.slots import COMPUTED, HELD, Instruction, Slot
-from ...core.thresholds import thresholds
+from ...core.common import threads
+from ...core.common.shape import size_of
+from ...core.common.thresholds import thresholds
+from ...core.program.chains import Chain
+from ...core.program.slots import COMPUTED, HELD, Instruction, Slot
+from ...core.run.sizes import Sizes
+from ...core.types.context import Context
 from . import opcodes as op
 from .expressions import Expressions, Refused, reduces
 from .formulas import FORWARD, GRADIENT
@@ -27,7 +27,7 @@ REAL = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class ChainKernel:
-    """The kernel of chains, as :class:`~cntk.core.chains.Kernel` says."""
+    """The kernel of chains, as :class:`~cntk.core.program.chains.Kernel` says."""
 
     @staticmethod
     def takes(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.files import write_file
-from ...core.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of
+from ...core.storage.files import write_file
+from ...core.storage.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of
 
 HERE = Path(__file__).parent
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.epilogue import Epilogue, Step
-from ...core.shape import size_of
-from ...core.spec import Spec
-from ...core.thresholds import thresholds
-from ...core.windows import Correlation
+from ...core.common.shape import size_of
+from ...core.common.thresholds import thresholds
+from ...core.common.windows import Correlation
+from ...core.operators.epilogue import Epilogue, Step
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .followers import Follower, followers, is_cut
 from .self_check import are_usable
 

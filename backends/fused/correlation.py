@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.threads import max_threads
-from ...core.thresholds import thresholds
-from ...core.windows import Correlation
+from ...core.common.threads import max_threads
+from ...core.common.thresholds import thresholds
+from ...core.common.windows import Correlation
+from ...core.types.context import Context
 from .language import prange
 from .loops import Loop
 from .pieces import address, copy_lines, finish_lines, writable

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.sparse import SparseRows
-from ...core.thresholds import thresholds
+from ...core.common.thresholds import thresholds
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.sparse import SparseRows
 from .self_check import are_usable
 
 

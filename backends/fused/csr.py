@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.sparse import Parts
-from ...core.sums import FEW, write_in_pieces
-from ...core.thresholds import thresholds
+from ...core.common.sums import FEW, write_in_pieces
+from ...core.common.thresholds import thresholds
+from ...core.types.sparse import Parts
 from .language import helper, prange
 from .loops import Loop
 

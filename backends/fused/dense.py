@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ...core.context import Context
-from ...core.epilogue import Epilogue, Step
-from ...core.thresholds import thresholds
+from ...core.common.thresholds import thresholds
+from ...core.operators.epilogue import Epilogue, Step
+from ...core.types.context import Context
 from .followers import Follower, followers
 from .self_check import are_usable
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.thresholds import thresholds
+from ...core.common.thresholds import thresholds
+from ...core.types.context import Context
 from .self_check import are_usable
 
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.chains import Chain
-from ...core.identity import ByClass
-from ...core.op import Op, includes
-from ...core.shape import broadcast, size_of
-from ...core.slots import Instruction, Slot
-from ...core.spec import Spec
+from ...core.common.shape import broadcast, size_of
+from ...core.extension.identity import ByClass
+from ...core.operators.op import Op, includes
+from ...core.program.chains import Chain
+from ...core.program.slots import Instruction, Slot
+from ...core.types.spec import Spec
 from . import opcodes as op
 from .formulas import FORWARD, GRADIENT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from ...core.epilogue import Step
-from ...core.identity import ByClass
+from ...core.extension.identity import ByClass
+from ...core.operators.epilogue import Step
 
 
 class Follower(Enum):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from ...core.identity import ByClass
-from ...core.op import Op
+from ...core.extension.identity import ByClass
+from ...core.operators.op import Op
 from . import opcodes as op
 
 Formula = Callable[..., Any]

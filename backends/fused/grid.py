@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.cached_property import cached_property
-from ...core.shape import Shape, size_of
-from ...core.windows import Windows
+from ...core.common.cached_property import cached_property
+from ...core.common.shape import Shape, size_of
+from ...core.common.windows import Windows
 
 
 class Grid:

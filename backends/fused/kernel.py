@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import sums
-from ...core.thresholds import thresholds
+from ...core.common import sums
+from ...core.common.thresholds import thresholds
 from .language import helper, prange
 from .loops import Loop
 

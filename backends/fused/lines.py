@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.binding import add
-from ...core.identity import ByClass, still_holds
-from ...core.op import Op
-from ...core.recurrence import Call, Shift
+from ...core.extension.identity import ByClass, still_holds
+from ...core.operators.op import Op
+from ...core.run.binding import add
+from ...core.run.recurrence import Call, Shift
 from . import opcodes as op
 
 ACTIVATIONS = ByClass(

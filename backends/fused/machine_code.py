@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from ...core.cache_folder import user_cache
-from ...core.compiled import Unusable, warn_unkept
-from ...core.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
+from ...core.common.compiled import Unusable, warn_unkept
+from ...core.storage.cache_folder import user_cache
+from ...core.storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor
 from .code_files import HERE, WITHOUT, Code, Key, Maker, keep, key_of, read, write
 from .numba_version import why_not

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
+from ...core.types.context import Context
 from .language import copy_bytes, helper
 from .tile import put_alternate, take_alternate
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.shape import size_of
-from ...core.windows import Correlation
+from ...core.common.shape import size_of
+from ...core.common.windows import Correlation
 from .grid import Grid
 from .tile import DOT_COLUMNS, DOT_ROWS, PANEL_BYTES, VECTOR_BYTES
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.epilogue import Epilogue, Step
-from ...core.shape import size_of
-from ...core.thresholds import thresholds
-from ...core.windows import Windows
+from ...core.common.shape import size_of
+from ...core.common.thresholds import thresholds
+from ...core.common.windows import Windows
+from ...core.operators.epilogue import Epilogue, Step
+from ...core.types.context import Context
 from .followers import Follower, followers
 from .self_check import are_usable
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.shape import size_of
-from ...core.threads import max_threads
-from ...core.thresholds import thresholds
-from ...core.windows import Windows
+from ...core.common.shape import size_of
+from ...core.common.threads import max_threads
+from ...core.common.thresholds import thresholds
+from ...core.common.windows import Windows
+from ...core.types.context import Context
 from .language import helper, prange
 from .loops import Loop
 from .pieces import copy, writable

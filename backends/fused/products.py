@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.threads import max_threads
+from ...core.common.threads import max_threads
+from ...core.types.context import Context
 from .language import carray, helper, prange
 from .loops import Loop
 from .pieces import address

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.slots import Slot
-from ...core.thresholds import thresholds
+from ...core.common.thresholds import thresholds
+from ...core.program.slots import Slot
 from . import opcodes as op
 from .expressions import MEMORY, NUMBER, TOTAL, Axes, Expressions, Refused, Value, numbers_of
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import threads
-from ...core.memory import room
-from ...core.recurrence import Call, Shift, Sweep
-from ...core.thresholds import thresholds
+from ...core.common import threads
+from ...core.common.thresholds import thresholds
+from ...core.run.memory import room
+from ...core.run.recurrence import Call, Shift, Sweep
 from .lines import Line, Rows, lines_of
 from .self_check import are_usable
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.shape import size_of
-from ...core.thresholds import thresholds
+from ...core.common.shape import size_of
+from ...core.common.thresholds import thresholds
+from ...core.types.context import Context
 from .self_check import are_usable
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.sums import BLOCK
+from ...core.common.sums import BLOCK
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 from .language import helper, prange
 from .loops import Loop

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.memory import room
+from ...core.run.memory import room
+from ...core.types.context import Context
 from . import recurrence
 from .cells import STEPS
 from .lines import Writer

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.windows import Windows
+from ...core.common.windows import Windows
 from .plan import TURNS
 from .tile import MOST_ROWS, VECTOR_BYTES
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.shape import size_of
-from ...core.threads import max_threads
-from ...core.thresholds import thresholds
-from ...core.windows import Correlation, Windows
+from ...core.common.shape import size_of
+from ...core.common.threads import max_threads
+from ...core.common.thresholds import thresholds
+from ...core.common.windows import Correlation, Windows
+from ...core.types.context import Context
 from .language import carray, helper, prange
 from .loops import Loop
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread

@@ -1,6 +1,6 @@
 """The NumPy backend, which is always there, and its kernels."""
 
-from ...core.hookspecs import Register, RegisterKernel, hookimpl
+from ...core.extension.hookspecs import Register, RegisterKernel, hookimpl
 
 
 @hookimpl

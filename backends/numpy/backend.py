@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.device import DeviceKind
-from ...core.dtypes import FLOAT_TYPES
-from ...core.random import philox_normal, philox_uniform
+from ...core.common.dtypes import FLOAT_TYPES
+from ...core.common.random import philox_normal, philox_uniform
+from ...core.extension.device import DeviceKind
 from . import sums
 
 ALIGNMENT = 64

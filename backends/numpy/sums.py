@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import computing_type
-from ...core.shape import size_of
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import size_of
 
 FEWEST = 2
 """Sums, or terms of each, from which on a product with ones is faster, of many up to 20 times; it is as accurate."""

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core import plugins
-from ...core.compiled import Unusable
-from ...core.context import Context
-from ...core.csr import csr_matrix_of
-from ...core.epilogue import Epilogue, Step
-from ...core.sparse import Parts, RowSparse, SparseRows
-from ...core.sums import FEW, write_in_pieces
-from ...core.thresholds import thresholds
+from ...core.common.compiled import Unusable
+from ...core.common.sums import FEW, write_in_pieces
+from ...core.common.thresholds import thresholds
+from ...core.extension import plugins
+from ...core.operators.epilogue import Epilogue, Step
+from ...core.types.context import Context
+from ...core.types.csr import csr_matrix_of
+from ...core.types.sparse import Parts, RowSparse, SparseRows
 
 SPARSE, DENSE = "Csr", "Products"
 """The engines that have the compiled loops."""

@@ -1,6 +1,6 @@
 """The built-in ways of training one model on several workers, a file each, and what carries data between them."""
 
-from ...core.hookspecs import Register, hookimpl
+from ...core.extension.hookspecs import Register, hookimpl
 
 
 @hookimpl

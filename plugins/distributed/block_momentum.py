@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.distributed import Strategy, Transport
-from ...core.minibatch import Minibatch
+from ...core.common.minibatch import Minibatch
+from .base import Strategy, Transport
 from .states import require_arrays
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core import profiling
-from ...core.distributed import Pending, Transport
+from ...core.run import profiling
+from .base import Pending, Transport
 
 BUCKET_BYTES = 4 * 2**20
 """Gradients are summed in messages of at least this size: smaller ones cost more time, larger ones leave less to be done early."""

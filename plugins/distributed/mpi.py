@@ -12,9 +12,9 @@ from typing import Any
 import mpi4py
 import numpy as np
 
-from ...core import profiling
-from ...core.cached_property import cached_property
-from ...core.distributed import Pending, Transport
+from ...core.common.cached_property import cached_property
+from ...core.run import profiling
+from .base import Pending, Transport
 from .channel import ROOM, Channel
 from .watch import Watch
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.distributed import Strategy, Transport
-from ...core.minibatch import Minibatch
-from ...core.sparse import RowSparse
+from ...core.common.minibatch import Minibatch
+from ...core.types.sparse import RowSparse
+from .base import Strategy, Transport
 from .quantizer import BITS, Quantizer
 from .states import require_arrays
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.distributed import Transport
-from ...core.sparse import RowSparse
+from ...core.types.sparse import RowSparse
+from .base import Transport
 
 
 def sum_rows(transport: Transport, gradients: Sequence[RowSparse], backends: Sequence[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.shape import Shape
+from ...core.common.shape import Shape
 
 
 def require_arrays(what: str, arrays: Any, shapes: Sequence[Shape]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.environment import number_in
+from ...core.common.environment import number_in
 from .channel import Channel, unlike_exchanges
 from .deadlock import Position, cannot_go_on
 from .whereabouts import whereabouts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import dropwhile
 from types import FrameType
 
-from ...core.source import is_ours
+from ...core.common.user_frame import is_ours
 
 INNER = (
     "cntk.core",

@@ -1,6 +1,6 @@
 """Formats of model files."""
 
-from ...core.hookspecs import Register, hookimpl
+from ...core.extension.hookspecs import Register, hookimpl
 
 
 @hookimpl

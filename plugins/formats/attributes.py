@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.dtypes import DataType
-from ...core.nodes import Primitive
-from ...core.spec import Spec
+from ...core.common.dtypes import DataType
+from ...core.graph.nodes import Primitive
+from ...core.types.axis import Axis
+from ...core.types.spec import Spec
 from .wire import FileAxis, NDShape
 
 DYNAMIC, UNKNOWN, ALL_STATIC, BEHIND_ALL, ALL = 2**31 - 1, 2**31 - 3, 2**31 - 2, 2**31 - 4, 2**31 - 5

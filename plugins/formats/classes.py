@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from inspect import signature
 from typing import Any
 
-from ...core import plugins
-from ...core.native import NativeOp
-from ...core.op import Elementwise, Op
+from ...core.extension import plugins
+from ...core.operators.native import NativeOp
+from ...core.operators.op import Elementwise, Op
 from .attributes import TEXT
 from .row import RECORD, Given
 from .values import read, written

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...core.file_kinds import kind_of
-from ...core.function import Function
-from ...core.nodes import Primitive
+from ...core.graph.function import Function
+from ...core.graph.nodes import Primitive
+from ...core.storage.file_magic import kind_of
 from .reader import alike, read_function, read_structure
 from .wire import MARK, DamagedFile, view_dictionary, write_file
 from .writer import write_function, write_structure

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.block import combine
-from ...core.op import Op
-from ...core.shape import Shape, size_of
-from ...core.variable import Constant, Variable
+from ...core.common.shape import Shape, size_of
+from ...core.graph.block import combine
+from ...core.graph.variable import Constant, Variable
+from ...core.operators.op import Op
+from ...core.types.axis import Axis
 from ..ops import (
     activation,
     arithmetic,

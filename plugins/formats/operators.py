@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...core import plugins
-from ...core.nodes import Primitive
-from ...core.op import Op
-from ...core.variable import Variable
+from ...core.extension import plugins
+from ...core.graph.nodes import Primitive
+from ...core.graph.variable import Variable
+from ...core.operators.op import Op
 from ..ops import (
     activation,
     arithmetic,

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ...core import graph
-from ...core.axis import Axis
-from ...core.block import Block, Combine
-from ...core.clone import replace_placeholders
-from ...core.function import Function
-from ...core.model_files import make_user_function
-from ...core.native import native_user_function
-from ...core.nodes import Composite, Primitive
-from ...core.op import Op
-from ...core.shape import UnknownDimension, is_concrete
-from ...core.spec import Spec
-from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable
+from ...core.common.shape import UnknownDimension, is_concrete
+from ...core.graph import graph
+from ...core.graph.block import Block, Combine
+from ...core.graph.clone import replace_placeholders
+from ...core.graph.function import Function
+from ...core.graph.nodes import Composite, Primitive
+from ...core.graph.variable import Constant, Input, Output, Parameter, Placeholder, Variable
+from ...core.operators.native import native_user_function
+from ...core.operators.op import Op
+from ...core.types.axis import Axis
+from ...core.types.spec import Spec
+from ..models.files import make_user_function
 from ..ops import sequence_gathering
 from . import classes
 from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, list_of, python_axes, python_type

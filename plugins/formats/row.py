@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.nodes import Primitive
-from ...core.op import Op
-from ...core.variable import Variable
+from ...core.graph.nodes import Primitive
+from ...core.graph.variable import Variable
+from ...core.operators.op import Op
 from .attributes import SEED, STREAM, WORDS, Kind, operand_of
 
 

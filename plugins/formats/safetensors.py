@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.file_kinds import is_safetensors
-from ...core.function import Function
-from ...core.graph import depth_first_search
-from ...core.shape import format_shape, is_concrete, size_of
-from ...core.variable import Constant, Parameter
+from ...core.common.shape import format_shape, is_concrete, size_of
+from ...core.graph.function import Function
+from ...core.graph.graph import depth_first_search
+from ...core.graph.variable import Constant, Parameter
+from ...core.storage.file_magic import is_safetensors
 from ..ops.batch_normalization import BatchNormalization
 from ..ops.identity import Assign
 from .wire import DamagedFile

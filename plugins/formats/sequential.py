@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.nodes import Primitive
-from ...core.op import Op
-from ...core.variable import Output, Variable
+from ...core.graph.nodes import Primitive
+from ...core.graph.variable import Output, Variable
+from ...core.operators.op import Op
 from ..ops.convolution import Convolution
 from ..ops.convolution import convolution as convolve
 from ..ops.sequence_unpacking import UnpackSequence

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.nodes import Primitive
+from ...core.graph.nodes import Primitive
 from ..ops.extremum import ArgMax, ArgMin
 from .attributes import DYNAMIC, WORDS
 from .expansions import EXPANSIONS, REDUCTIONS

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.nodes import Primitive
-from ...core.op import Op
-from ...core.variable import Constant, Variable
+from ...core.graph.nodes import Primitive
+from ...core.graph.variable import Constant, Variable
+from ...core.operators.op import Op
+from ...core.types.axis import Axis
 from ..ops import convolution, cropping, sequence_gathering, sequence_making, sequence_product, sequence_unpacking, shaping
 from .attributes import (
     ANY_AXES,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
+from ...core.types.axis import Axis
 from .attributes import file_axis, python_axis, static
 from .wire import FileAxis
 

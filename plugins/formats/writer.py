@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ...core import graph
-from ...core.block import Block, Combine
-from ...core.function import Function
-from ...core.native import NativeOp, provider_of
-from ...core.nodes import Composite, Primitive
-from ...core.shape import is_concrete
-from ...core.user_function import UserFunction
-from ...core.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
+from ...core.common.shape import is_concrete
+from ...core.graph import graph
+from ...core.graph.block import Block, Combine
+from ...core.graph.function import Function
+from ...core.graph.nodes import Composite, Primitive
+from ...core.graph.variable import Constant, Input, Output, Parameter, Placeholder, Variable, new_uid
+from ...core.operators.native import NativeOp, provider_of
 from ..ops import sequence_gathering
+from ..user_functions import UserFunction
 from . import classes
 from .attributes import file_axes, file_type, operand_of, static
 from .expansions import EXPANSIONS

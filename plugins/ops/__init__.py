@@ -1,6 +1,6 @@
 """The built-in operators, a file a family."""
 
-from ...core.hookspecs import Register, RegisterNativeFunction, hookimpl
+from ...core.extension.hookspecs import Register, RegisterNativeFunction, hookimpl
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "arithmetic": (

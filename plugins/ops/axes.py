@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.axis import Axis, static_axis_number
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.shape import Shape, size_of
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import Shape, size_of
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
 
 
 def static_axes(ctx: Context, operand: int, array: Any, axis: int | Axis | None, op: str) -> tuple[int, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.function import Function
-from ...core.layout import Layout
-from ...core.op import Operand, operator, sample
-from ...core.shape import FreeDimension, Shape
-from ...core.spec import BATCH, Spec
+from ...core.common.shape import FreeDimension, Shape
+from ...core.graph.function import Function
+from ...core.operators.op import Operand, operator, sample
+from ...core.types.layout import Layout
+from ...core.types.spec import BATCH, Spec
 from .shaping import View
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import InferredDimension, Shape, size_of
-from ...core.source import warn_user
-from ...core.spec import Spec, merge_dtypes
-from ...core.variable import Constant
+from ...core.common.shape import InferredDimension, Shape, size_of
+from ...core.common.user_frame import warn_user
+from ...core.graph.function import Function
+from ...core.graph.variable import Constant
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec, merge_dtypes
 
 
 class BatchNormalization(Op):

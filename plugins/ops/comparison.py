@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.op import Elementwise, Operand, operator, sample
+from ...core.operators.op import Elementwise, Operand, operator, sample
 
 if TYPE_CHECKING:
-    from ...core.context import Context
-    from ...core.function import Function
+    from ...core.graph.function import Function
+    from ...core.types.context import Context
 
 
 class Less(Elementwise):

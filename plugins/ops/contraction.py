@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.shape import InferredDimension, Shape, format_shape
+from ...core.common.shape import InferredDimension, Shape, format_shape
 
 
 def fill(a: Shape, b: Shape, output_rank: int) -> tuple[Shape, Shape]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import InferredDimension, Shape, as_shape, size_of
-from ...core.spec import Spec
-from ...core.windows import Correlation, along_axes, as_flags, unslide
-from ...core.windows import correlation as correlation_geometry
+from ...core.common.shape import InferredDimension, Shape, as_shape, size_of
+from ...core.common.windows import Correlation, along_axes, as_flags, unslide
+from ...core.common.windows import correlation as correlation_geometry
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from . import correlation
 from .sequence_windows import SequenceWindows
 from .shaping import reshape

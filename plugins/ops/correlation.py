@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.shape import Shape, size_of
-from ...core.windows import Correlation
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import Shape, size_of
+from ...core.common.windows import Correlation
+from ...core.types.context import Context
 from .dense_product import multiply
 from .planes import cut, gradient_planes, padded_planes, take_gradient
 

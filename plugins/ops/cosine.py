@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.function import Function
-from ...core.layout import Layout
-from ...core.op import ALL, Op, Operand, lined_up_shapes, operator, sample
-from ...core.shape import Shape, format_shape
-from ...core.spec import Spec
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import Shape, format_shape
+from ...core.graph.function import Function
+from ...core.operators.op import ALL, Op, Operand, lined_up_shapes, operator, sample
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.spec import Spec
 from .arithmetic import element_times
 from .reduction import reduce_sum
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 from math import floor
 from typing import Any, NamedTuple
 
-from ...core.block import Block
-from ...core.build import as_variable
-from ...core.context import Context
-from ...core.function import Function
-from ...core.nodes import Primitive
-from ...core.op import Elementwise, Op, Operand, operator, sample
-from ...core.spec import Spec
-from ...core.variable import Constant, Output, Parameter, Variable
+from ...core.graph.block import Block
+from ...core.graph.function import Function
+from ...core.graph.inference import as_variable
+from ...core.graph.nodes import Primitive
+from ...core.graph.variable import Constant, Output, Parameter, Variable
+from ...core.operators.op import Elementwise, Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 
 SAME_PLACE = ("BatchNormalization", "LocalResponseNormalization", "Dropout", "Splice")
 """Ops that, like the elementwise ones, leave every pixel where it is."""

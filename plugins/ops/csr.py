@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...core.sums import add_up_runs, write_in_pieces
+from ...core.common.sums import add_up_runs, write_in_pieces
 
 Csr = tuple[Any, Any, Any]
 

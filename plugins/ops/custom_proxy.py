@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.dtypes import as_dtype
-from ...core.function import Function
-from ...core.op import Op
-from ...core.shape import Shape, as_shape
-from ...core.spec import Spec, merge_axes
+from ...core.common.dtypes import as_dtype
+from ...core.common.shape import Shape, as_shape
+from ...core.graph.function import Function
+from ...core.operators.op import Op
+from ...core.types.context import Context
+from ...core.types.spec import Spec, merge_axes
 
 INTEGERS = {np.dtype(dtype): dtype for dtype in (np.int8, np.int16)}
 """Element types that results may have in another engine only."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Index, Layout
-from ...core.op import Op, Operand, lined_up_shapes, operator, sample
-from ...core.shape import Shape, broadcast, format_shape
-from ...core.spec import Spec, merge_dtypes
+from ...core.common.shape import Shape, broadcast, format_shape
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, lined_up_shapes, operator, sample
+from ...core.types.context import Context
+from ...core.types.layout import Index, Layout
+from ...core.types.spec import Spec, merge_dtypes
 from .identity import alias
 
 TRAINING = "last steps in training"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.context import Context
-from ...core.dtypes import computing_type
+from ...core.common.dtypes import computing_type
+from ...core.types.context import Context
 
 DEEP = 1024
 """Terms up to which a product is not cut."""

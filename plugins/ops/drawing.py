@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ...core.op import Op
+from ...core.operators.op import Op
 
 
 class Drawing(Op):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.arguments import Seed
-from ...core.op import Elementwise, Operand, operator, sample
-from ...core.random import AUTO_SEED, Stream, choose_seed
+from ...core.common.random import AUTO_SEED, Stream, choose_seed
+from ...core.operators.op import Elementwise, Operand, operator, sample
+from ...core.types.arguments import Seed
 from .drawing import Drawing
 
 if TYPE_CHECKING:
-    from ...core.context import Context
-    from ...core.function import Function
+    from ...core.graph.function import Function
+    from ...core.types.context import Context
 
 
 class Dropout(Drawing, Elementwise):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.context import Context
-from ...core.op import ALL, Op
-from ...core.sparse import RowSparse, SparseRows
-from ...core.spec import Spec
+from ...core.operators.op import ALL, Op
+from ...core.types.context import Context
+from ...core.types.sparse import RowSparse, SparseRows
+from ...core.types.spec import Spec
 from .dense_product import multiply
 
 

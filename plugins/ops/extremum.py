@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Operand, Sample, operator, sample
-from ...core.spec import Spec
+from ...core.graph.function import Function
+from ...core.operators.op import Operand, Sample, operator, sample
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .axes import kept_shape
 from .reduction_base import ALL_STATIC, Axes, Reduction, reduce_over, samples
 

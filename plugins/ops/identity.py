@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import as_dtype
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape
-from ...core.sparse import SparseRows
-from ...core.spec import Spec
+from ...core.common.dtypes import as_dtype
+from ...core.common.shape import Shape
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.sparse import SparseRows
+from ...core.types.spec import Spec
 
 if TYPE_CHECKING:
-    from ...core.context import Context
-    from ...core.function import Function
+    from ...core.graph.function import Function
+    from ...core.types.context import Context
 
 
 class NoOp(Op):

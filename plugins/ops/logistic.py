@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import ALL, Op, Operand, lined_up_shapes, operator, sample
-from ...core.shape import Shape, broadcast
-from ...core.spec import Spec
+from ...core.common.shape import Shape, broadcast
+from ...core.graph.function import Function
+from ...core.operators.op import ALL, Op, Operand, lined_up_shapes, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .targets import common_rank, lined_up
 
 _LEAST = 1e-37

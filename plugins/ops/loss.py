@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.function import Function
-from ...core.op import ALL, Elementwise, Op, Operand, operator, sample
-from ...core.shape import broadcast, size_of
-from ...core.spec import Spec
-from ...core.work import numbers_in
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import broadcast, size_of
+from ...core.graph.function import Function
+from ...core.operators.cost import numbers_in
+from ...core.operators.op import ALL, Elementwise, Op, Operand, operator, sample
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .axes import with_dim
 from .targets import Rows, common_rank, dense, lined_up, loss_shape
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.spec import Spec
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .targets import Rows, class_axis, common_rank, dense, lined_up, loss_shape
 
 _LAST = -1

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Seed
-from ...core.build import as_data
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.random import AUTO_SEED
-from ...core.shape import Shape, format_shape
-from ...core.sparse import RowSparse, SparseRows
-from ...core.spec import Spec
-from ...core.variable import Constant, Parameter, constant
+from ...core.common.random import AUTO_SEED
+from ...core.common.shape import Shape, format_shape
+from ...core.graph.function import Function
+from ...core.graph.inference import as_data
+from ...core.graph.variable import Constant, Parameter, constant
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.arguments import Seed
+from ...core.types.context import Context
+from ...core.types.sparse import RowSparse, SparseRows
+from ...core.types.spec import Spec
 from . import csr
 from .dense_product import multiply
 from .random_sampling import random_sample, random_sample_inclusion_frequency

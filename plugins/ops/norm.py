@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.function import Function
-from ...core.op import operator
+from ...core.common.dtypes import computing_type
+from ...core.graph.function import Function
+from ...core.operators.op import operator
+from ...core.types.context import Context
 from .reduction_base import Axes, Reduction, reduce_over, samples
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...core.context import Context
-from ...core.windows import Windows
+from ...core.common.windows import Windows
+from ...core.types.context import Context
 
 
 def cut(size: int, nbytes: int, block_bytes: int) -> Iterator[slice]:

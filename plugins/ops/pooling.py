@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape, UnknownDimension, as_shape, size_of
-from ...core.spec import Spec
-from ...core.windows import Windows, as_flags, per_axis, windows
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import Shape, UnknownDimension, as_shape, size_of
+from ...core.common.windows import Windows, as_flags, per_axis, windows
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .planes import gradient_planes, padded_planes, take_gradient
 from .sliding import blocks, positions, slide, slide_first_maximum, spread_sum, tap_type
 

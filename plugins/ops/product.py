@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Layout
-from ...core.op import ALL, Op, Operand, operator, sample
-from ...core.shape import InferredDimension, Shape, format_shape, size_of
-from ...core.slots import Instruction
-from ...core.sparse import RowSparse, SparseRows
-from ...core.spec import Spec
-from ...core.thresholds import thresholds
-from ...core.work import numbers_in
+from ...core.common.shape import InferredDimension, Shape, format_shape, size_of
+from ...core.common.thresholds import thresholds
+from ...core.graph.function import Function
+from ...core.operators.cost import numbers_in
+from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.program.slots import Instruction
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.sparse import RowSparse, SparseRows
+from ...core.types.spec import Spec
 from . import csr
 from .contraction import contract, fill
 from .dense_product import multiply

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.arguments import Seed
-from ...core.context import Context
-from ...core.dtypes import as_dtype
-from ...core.function import Function
-from ...core.op import operator, sample
-from ...core.options import default_override_or, get_default_override
-from ...core.random import AUTO_SEED, choose_seed
-from ...core.shape import Shape, as_shape, is_concrete
-from ...core.spec import Spec
-from ...core.twister import Twister
+from ...core.common.dtypes import as_dtype
+from ...core.common.options import default_override_or, get_default_override
+from ...core.common.random import AUTO_SEED, choose_seed
+from ...core.common.shape import Shape, as_shape, is_concrete
+from ...core.common.twister import Twister
+from ...core.graph.function import Function
+from ...core.operators.op import operator, sample
+from ...core.types.arguments import Seed
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .drawing import Drawing
 
 DTYPE = default_override_or(np.float32)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.arguments import Seed
-from ...core.op import Operand, operator, sample
-from ...core.random import AUTO_SEED, choose_seed
-from ...core.spec import Spec
-from ...core.twister import Twister
+from ...core.common.random import AUTO_SEED, choose_seed
+from ...core.common.twister import Twister
+from ...core.operators.op import Operand, operator, sample
+from ...core.types.arguments import Seed
+from ...core.types.spec import Spec
 from .drawing import Drawing
 
 if TYPE_CHECKING:
-    from ...core.context import Context
-    from ...core.function import Function
+    from ...core.graph.function import Function
+    from ...core.types.context import Context
 
 CONVERGED = 1e-12
 """Relative change of a number of draws that counts as none."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.layout import Layout
+from ...core.types.layout import Layout
 
 
 class Step(NamedTuple):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.function import Function
-from ...core.op import operator
-from ...core.shape import size_of
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import size_of
+from ...core.graph.function import Function
+from ...core.operators.op import operator
+from ...core.types.context import Context
 from .axes import mean_over
 from .reduction_base import Axes, Reduction, reduce_over, samples
 

@@ -6,12 +6,12 @@ import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from ...core.axis import Axis, static_axis_number
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, Sample, sample
-from ...core.shape import Shape, size_of
-from ...core.spec import Spec
+from ...core.common.shape import Shape, size_of
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, Sample, sample
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .axes import kept_shape
 
 Axes = int | Axis | Sequence[int | Axis] | None

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Layout
-from ...core.op import ALL, Op, Operand, operator, sample
-from ...core.shape import Shape, format_shape, size_of
-from ...core.spec import Spec
+from ...core.common.shape import Shape, format_shape, size_of
+from ...core.graph.function import Function
+from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.spec import Spec
 from .dense_product import multiply
 from .recurrent_sweep import Step, Sweep, of_sequences
 

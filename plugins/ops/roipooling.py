@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import as_shape
-from ...core.spec import Spec
+from ...core.common.shape import as_shape
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .pooling import MAX
 
 

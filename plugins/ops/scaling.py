@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.op import ALL, Elementwise, Operand, operator, sample
-from ...core.spec import Spec
+from ...core.operators.op import ALL, Elementwise, Operand, operator, sample
+from ...core.types.spec import Spec
 
 if TYPE_CHECKING:
-    from ...core.context import Context
-    from ...core.function import Function
+    from ...core.graph.function import Function
+    from ...core.types.context import Context
 
 
 class PerDimMeanVarianceNormalize(Elementwise):

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Layout
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape
-from ...core.sparse import SparseRows
-from ...core.spec import Spec
+from ...core.common.shape import Shape
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.sparse import SparseRows
+from ...core.types.spec import Spec
 from .sequence_rows import add_steps, shaped, take_rows
 
 

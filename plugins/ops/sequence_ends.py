@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Index, Layout
-from ...core.op import Op, Operand, operator, sample
-from ...core.spec import Spec
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.layout import Index, Layout
+from ...core.types.spec import Spec
 from .sequence_rows import sequence_axes, sequences, shaped
 
 

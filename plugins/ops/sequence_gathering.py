@@ -8,16 +8,16 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ...core.axis import Axes, Axis
-from ...core.block import as_composite
-from ...core.build import as_variable
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Index, Layout
-from ...core.nodes import Primitive
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape, format_shape, size_of
-from ...core.spec import Spec
+from ...core.common.shape import Shape, format_shape, size_of
+from ...core.graph.block import as_composite
+from ...core.graph.function import Function
+from ...core.graph.inference import as_variable
+from ...core.graph.nodes import Primitive
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.axis import Axes, Axis
+from ...core.types.context import Context
+from ...core.types.layout import Index, Layout
+from ...core.types.spec import Spec
 from .arithmetic import plus
 from .identity import alias
 from .sequence_ends import is_first, is_last

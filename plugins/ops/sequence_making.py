@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.axis import Axes, Axis, format_axes
-from ...core.build import as_variable
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Index, Layout
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape, format_shape, size_of
-from ...core.sparse import SparseRows
-from ...core.spec import Spec
+from ...core.common.shape import Shape, format_shape, size_of
+from ...core.graph.function import Function
+from ...core.graph.inference import as_variable
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.axis import Axes, Axis, format_axes
+from ...core.types.context import Context
+from ...core.types.layout import Index, Layout
+from ...core.types.sparse import SparseRows
+from ...core.types.spec import Spec
 from .sequence_rows import matrix_rows, sequence_axes, sequences, shaped
 
 

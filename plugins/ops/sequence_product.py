@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.axis import format_axes
-from ...core.context import Context
-from ...core.layout import Layout
-from ...core.op import ALL, Op
-from ...core.shape import Shape, format_shape, size_of
-from ...core.spec import Spec
+from ...core.common.shape import Shape, format_shape, size_of
+from ...core.operators.op import ALL, Op
+from ...core.types.axis import format_axes
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.spec import Spec
 from .contraction import contract, fill
 from .dense_product import multiply
 from .sequence_rows import sequence_axes, sequences, without_steps

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import size_of
-from ...core.spec import Spec
+from ...core.common.shape import size_of
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .sequence_rows import add_steps, fold, sequence_axes, sequences, steps, without_steps
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axes, Axis, format_axes
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.layout import Index, Layout
-from ...core.shape import size_of
-from ...core.sparse import SparseRows
-from ...core.spec import Spec
-from ...core.sums import FEW, add_up_runs
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import size_of
+from ...core.common.sums import FEW, add_up_runs
+from ...core.types.axis import Axes, Axis, format_axes
+from ...core.types.context import Context
+from ...core.types.layout import Index, Layout
+from ...core.types.sparse import SparseRows
+from ...core.types.spec import Spec
 from . import csr
 
 # ---- types ---------------------------------------------------------------------------------------

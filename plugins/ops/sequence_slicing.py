@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.function import Function
-from ...core.layout import Layout
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import Shape
-from ...core.spec import Spec
+from ...core.common.shape import Shape
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.spec import Spec
 from .identity import alias
 from .sequence_rows import derived_axes, put_rows, require_steps, sequence_axes, sequences, take_rows
 

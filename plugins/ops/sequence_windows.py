@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis
-from ...core.context import Context
-from ...core.layout import Index, Layout
-from ...core.op import Op
-from ...core.shape import Shape
-from ...core.spec import Spec
-from ...core.windows import along_axes
+from ...core.common.shape import Shape
+from ...core.common.windows import along_axes
+from ...core.operators.op import Op
+from ...core.types.axis import Axis
+from ...core.types.context import Context
+from ...core.types.layout import Index, Layout
+from ...core.types.spec import Spec
 
 
 class SequenceWindows(Op):

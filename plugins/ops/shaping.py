@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis, static_axis_number
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, operator, sample
-from ...core.shape import Shape, as_shape, reshaped
-from ...core.spec import Spec
+from ...core.common.shape import Shape, as_shape, reshaped
+from ...core.graph.function import Function
+from ...core.operators.op import Op, operator, sample
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 
 AxisLike = int | Axis
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis, static_axis_number
-from ...core.block import combine
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import ALL, Op, Operand, operator, sample
-from ...core.shape import InferredDimension, Shape, broadcast, format_shape
-from ...core.sparse import SparseRows
-from ...core.spec import Spec
+from ...core.common.shape import InferredDimension, Shape, broadcast, format_shape
+from ...core.graph.block import combine
+from ...core.graph.function import Function
+from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
+from ...core.types.sparse import SparseRows
+from ...core.types.spec import Spec
 from . import csr
 from .product import times
 from .shaping import AxisLike, index_of

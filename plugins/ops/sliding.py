@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.shape import size_of
-from ...core.windows import Windows
+from ...core.common.shape import size_of
+from ...core.common.windows import Windows
+from ...core.types.context import Context
 from .planes import cut
 
 BLOCK_BYTES = 1 << 20

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis, static_axis_number
-from ...core.context import Context
-from ...core.dtypes import computing_type
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.shape import size_of
-from ...core.spec import Spec
+from ...core.common.dtypes import computing_type
+from ...core.common.shape import size_of
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .arithmetic import minus
 from .axes import kept_shape, static_axes
 from .reduction import reduce_log_sum_exp

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis, static_axis_number
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, Operand, operator, sample
-from ...core.spec import Spec
+from ...core.graph.function import Function
+from ...core.operators.op import Op, Operand, operator, sample
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .axes import static_axes
 
 

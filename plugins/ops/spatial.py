@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import Context
-from ...core.function import Function
-from ...core.op import Op, operator, sample
-from ...core.shape import Shape
-from ...core.spec import Spec
+from ...core.common.shape import Shape
+from ...core.graph.function import Function
+from ...core.operators.op import Op, operator, sample
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 
 CONSTANT_PAD, REFLECT_PAD, SYMMETRIC_PAD = 0, 1, 2
 

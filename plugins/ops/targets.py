@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axis import Axis, static_axis_number
-from ...core.context import Context
-from ...core.layout import Layout
-from ...core.shape import Shape, broadcast, format_shape, size_of
-from ...core.sparse import SparseRows
-from ...core.spec import Spec
+from ...core.common.shape import Shape, broadcast, format_shape, size_of
+from ...core.types.axis import Axis, static_axis_number
+from ...core.types.context import Context
+from ...core.types.layout import Layout
+from ...core.types.sparse import SparseRows
+from ...core.types.spec import Spec
 from .axes import with_dim
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ...core.op import Op
+from ...core.operators.op import Op
 
 if TYPE_CHECKING:
-    from ...core.function import Function
+    from ...core.graph.function import Function
 
 
 def tree(op: type[Op], operands: Sequence[Any], name: str) -> Function:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.context import Context
-from ...core.native import NativeOp
-from ...core.op import ALL
-from ...core.spec import Spec
+from ...core.operators.native import NativeOp
+from ...core.operators.op import ALL
+from ...core.types.context import Context
+from ...core.types.spec import Spec
 from .dense_product import multiply
 
 

@@ -1,6 +1,6 @@
 """The built-in progress writers, a file each; those for other programs are plugins of their own, so that each can be left out."""
 
-from ...core.hookspecs import Register, hookimpl
+from ...core.extension.hookspecs import Register, hookimpl
 
 
 class _Writer:

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ...core.lock import Lock
+from ...core.common.lock import Lock
 
 SECONDS_PER_DRAWING = 0.2
 

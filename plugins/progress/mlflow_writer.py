@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.progress import NEVER, ProgressWriter, Span, Sums
+from .base import NEVER, ProgressWriter, Span, Sums
 from .manual import average
 
 LARGEST_BATCH = 1000

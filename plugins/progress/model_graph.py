@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core import graph
-from ...core.block import Combine
-from ...core.function import Function
-from ...core.nodes import Primitive
-from ...core.spec import Spec
-from ...core.variable import Variable
+from ...core.graph import graph
+from ...core.graph.block import Combine
+from ...core.graph.function import Function
+from ...core.graph.nodes import Primitive
+from ...core.graph.variable import Variable
+from ...core.types.spec import Spec
 from ..protobuf import content, integer
 
 TYPES: dict[Any, int] = {np.float32: 1, np.float64: 2, np.float16: 19}

@@ -6,9 +6,9 @@ import os
 import time
 from typing import Any
 
-from ...core.arguments import checked
-from ...core.distributed import launched_rank
-from ...core.progress import NEVER, ProgressWriter, Span, Sums
+from ...core.types.arguments import checked
+from ..distributed.base import launched_rank
+from .base import NEVER, ProgressWriter, Span, Sums
 from .manual import ManualProgress, average
 
 HEADER = (

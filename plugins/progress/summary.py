@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...core.progress import NEVER, ProgressWriter
+from .base import NEVER, ProgressWriter
 
 
 class TrainingSummaryProgressCallback(ProgressWriter):

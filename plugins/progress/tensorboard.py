@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.function import Function
-from ...core.progress import ProgressWriter, Span, Sums
+from ...core.graph.function import Function
+from .base import ProgressWriter, Span, Sums
 from .event_file import EventFile, histogram, image, scalar
 from .manual import average
 from .model_graph import ModelGraph

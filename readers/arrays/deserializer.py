@@ -12,8 +12,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ...core.cached_property import cached_property
-from ...core.dtypes import FLOAT_TYPES
+from ...core.common.cached_property import cached_property
+from ...core.common.dtypes import FLOAT_TYPES
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..rows import one_hot_rows
 from ..streams import StreamInformation

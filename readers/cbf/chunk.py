@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.csr import csr_matrix_of
+from ...core.types.csr import csr_matrix_of
 from ..deserializer import StreamData
 from .layout import Damaged, StreamLayout
 

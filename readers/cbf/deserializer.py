@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import mapping
-from ...core.cached_property import cached_property
-from ...core.source import user_line
+from ...core.common.cached_property import cached_property
+from ...core.common.user_frame import user_line
+from ...core.types.arguments import mapping
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamInformation
 from .chunk import WORD, read_stream

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.files import write_file
+from ...core.storage.files import write_file
 from ..deserializer import Deserializer, Errors
 from .chunk import stream_bytes
 from .layout import MAGIC, START, VERSION, ChunkLayout, Layout, StreamLayout, header_of

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from ...core.cache_folder import user_cache
+from ...core.storage.cache_folder import user_cache
 
 FOLDER = "CNTK_CACHE"
 """Environment variable that names the folder, in place of the user's cache folder."""

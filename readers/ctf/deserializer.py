@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from typing import Any
 
-from ...core.arguments import mapping, shown
-from ...core.cached_property import cached_property
-from ...core.dtypes import as_dtype
-from ...core.source import user_line
-from ...core.thresholds import thresholds
+from ...core.common.cached_property import cached_property
+from ...core.common.dtypes import as_dtype
+from ...core.common.thresholds import thresholds
+from ...core.common.user_frame import user_line
+from ...core.types.arguments import mapping, shown
 from ..compiled import loops
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamConfiguration, StreamInformation

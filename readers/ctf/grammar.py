@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import dtype_name
+from ...core.common.dtypes import dtype_name
 from ..streams import StreamConfiguration
 from .exact import rounded
 

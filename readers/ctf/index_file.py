@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...core.lock import Lock
-from ...core.thresholds import thresholds
-from ...core.trusted import Untrusted, open_trusted, warn_of, write_trusted
+from ...core.common.lock import Lock
+from ...core.common.thresholds import thresholds
+from ...core.storage.trusted import Untrusted, open_trusted, warn_of, write_trusted
 from .cache import cache_folder
 from .index import Beginning, Index, Layout, Settings, beginning_of, layout_of, rows_of
 from .text import TextFile

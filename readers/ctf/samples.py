@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.csr import CsrMatrix
+from ...core.types.csr import CsrMatrix
 from ..deserializer import StreamData
 from ..rows import join_rows
 from ..streams import StreamConfiguration

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.trusted import Untrusted, open_trusted, require_trusted, warn_of, write_trusted
+from ...core.storage.trusted import Untrusted, open_trusted, require_trusted, warn_of, write_trusted
 from .cache import FOLDER, cache_folder, fingerprint, stamp_of
 
 NEWLINE = ord("\n")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.shape import FreeDimension, Shape
+from ...core.common.shape import FreeDimension, Shape
 from .transform import Transform
 
 CROP_TYPES = ("center", "randomside", "randomarea", "multiview10")

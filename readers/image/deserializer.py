@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from ...core.arguments import mapping
-from ...core.cached_property import cached_property
-from ...core.csr import csr_matrix_of
-from ...core.shape import FreeDimension, Shape
+from ...core.common.cached_property import cached_property
+from ...core.common.shape import FreeDimension, Shape
+from ...core.types.arguments import mapping
+from ...core.types.csr import csr_matrix_of
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..streams import StreamInformation
 from .crop import Crop

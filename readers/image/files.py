@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from contextlib import suppress
 
-from ...core.lock import Lock
+from ...core.common.lock import Lock
 
 IN_ARCHIVE = "@/"
 """What stands between an archive and the name of a file in it: ``pictures.zip@/cats/1.jpg``."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.cached_property import cached_property
+from ...core.common.cached_property import cached_property
 from .transform import Transform
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.shape import Shape
+from ...core.common.shape import Shape
 from .resize import INTERPOLATIONS, resize
 from .transform import Transform
 

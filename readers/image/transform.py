@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.shape import Shape
+from ...core.common.shape import Shape
 
 
 class Transform(ABC):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import mapping
+from ...core.types.arguments import mapping
 from ..deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..rows import one_hot_rows
 from ..streams import StreamInformation

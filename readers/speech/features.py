@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.cached_property import cached_property
+from ...core.common.cached_property import cached_property
 from ..bundle import Bundle
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
 from ..streams import StreamInformation

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.csr import csr_matrix_of
+from ...core.types.csr import csr_matrix_of
 from ..streams import StreamInformation
 from .utterances import UtteranceDeserializer, one_dim
 

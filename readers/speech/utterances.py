@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ...core.cached_property import cached_property
+from ...core.common.cached_property import cached_property
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 
 CHUNK_BYTES = 32 << 20

@@ -10,8 +10,8 @@ import pytest
 from hostile.alignments import in_time
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension.device import DeviceDescriptor
 from cntk.testing import assert_close
 from cntk.testing.tolerances import VALUES
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
+from cntk.core.extension.device import DeviceDescriptor
 
 SHAPE = (50, 40)
 ONES = np.ones((3, *SHAPE), np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
+from cntk.core.extension.device import DeviceDescriptor
 from cntk.layers import Dense, Fold, Recurrence, Sequential
 
 ARRAY = np.array([1.0, 2.0, 4.0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
+from cntk.core.extension.device import DeviceDescriptor
 from cntk.testing import assert_close
 from cntk.testing.tolerances import SINGLE
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension.device import DeviceDescriptor
 
 SIZES = {
     np.float16: (6e-8, 1e-5, 1e-3, 1, 200, 300, 3e4),

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk.core import plugins
-from cntk.core.dtypes import FLOAT_TYPES
-from cntk.core.op import Sample
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension import plugins
+from cntk.core.operators.op import Sample
 from cntk.testing.ops import samples_of
 from cntk.testing.samples import Trial, describe
 

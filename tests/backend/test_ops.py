@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cntk.core import plugins
-from cntk.core.device import DeviceDescriptor
-from cntk.core.dtypes import FLOAT_TYPES
-from cntk.core.op import Sample
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.operators.op import Sample
 from cntk.testing.gradients import check_gradients
 from cntk.testing.kernels import check_kernels
 from cntk.testing.ops import check_documented, check_minibatches, check_on_sequences, check_values, samples_of

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import blocks
-from cntk.core.device import DeviceDescriptor
-from cntk.core.passes import available
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.program.passes import available
+from cntk.core.run import row_blocks as blocks
 from cntk.layers import LSTM, BatchNormalization, Convolution2D, Dense, Dropout, Embedding, LayerNormalization, MaxPooling, Recurrence
 from cntk.testing import assert_close
 

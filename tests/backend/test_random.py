@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension.device import DeviceDescriptor
 
 NAMES = ["uniform", "normal", "gumbel", "bernoulli"]
 DISTRIBUTIONS = {

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import cntk as C
-from cntk.core import blocks
-from cntk.core.device import DeviceDescriptor, all_devices
-from cntk.core.evaluate import set_checked_mode
-from cntk.core.passes import available, set_passes
-from cntk.core.thresholds import overridden
+from cntk.core.common.thresholds import overridden
+from cntk.core.extension.device import DeviceDescriptor, all_devices
+from cntk.core.program.passes import available, set_passes
+from cntk.core.run import row_blocks as blocks
+from cntk.core.run.evaluate import set_checked_mode
 
 Key = tuple[int, ...]
 Rows = dict[Key, Any]

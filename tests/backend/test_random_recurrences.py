@@ -21,11 +21,11 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix, issparse
 
 import cntk as C
-from cntk.core import blocks
-from cntk.core.device import DeviceDescriptor
-from cntk.core.evaluate import set_checked_mode
-from cntk.core.passes import set_passes
-from cntk.core.thresholds import overridden
+from cntk.core.common.thresholds import overridden
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.program.passes import set_passes
+from cntk.core.run import row_blocks as blocks
+from cntk.core.run.evaluate import set_checked_mode
 
 pytestmark = pytest.mark.filterwarnings("ignore:(?s).* is given as scipy.sparse.csr_matrix")  # roots may be sparse
 

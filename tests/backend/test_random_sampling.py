@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension.device import DeviceDescriptor
 
 WEIGHTS = [1.0, 2.0, 5.0, 3.0, 0.0, 1.0]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
-from cntk.core.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.extension.device import DeviceDescriptor
 from cntk.testing import assert_close
 
 GATES = {"lstm": 4, "gru": 3, "rnnReLU": 1, "rnnTanh": 1}

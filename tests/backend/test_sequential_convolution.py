@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
+from cntk.core.extension.device import DeviceDescriptor
 from cntk.layers import Convolution, Sequential, SequentialConvolution, default_options
 from cntk.testing import assert_close
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import DeviceDescriptor
+from cntk.core.extension.device import DeviceDescriptor
 
 LEADING = C.Axis.new_leading_axis()
 Build = Callable[[Any], Any]

@@ -11,10 +11,10 @@ import pytest
 from scipy.sparse import csr_matrix, issparse, random_array
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.device import DeviceDescriptor
-from cntk.core.op import Operand, Sample, sample
-from cntk.core.sparse import RowSparse, SparseRows
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.operators.op import Operand, Sample, sample
+from cntk.core.types.sparse import RowSparse, SparseRows
 from cntk.testing import assert_close
 from cntk.testing.ops import samples_of
 from cntk.testing.samples import Trial, describe

@@ -11,11 +11,11 @@ from scipy.sparse import csr_matrix
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.backends.numpy.times import TimesKernel
-from cntk.core.context import Context
-from cntk.core.device import DeviceDescriptor
-from cntk.core.layout import Layout
-from cntk.core.sparse import RowSparse, SparseRows
-from cntk.core.spec import BATCH, Spec
+from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
+from cntk.core.types.sparse import RowSparse, SparseRows
+from cntk.core.types.spec import BATCH, Spec
 from cntk.plugins.ops import csr
 from cntk.plugins.ops.product import Times
 from cntk.testing import assert_close

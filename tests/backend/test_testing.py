@@ -12,10 +12,10 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
-from cntk.core import plugins
-from cntk.core.identity import identity_of
-from cntk.core.op import Elementwise, operator, sample
-from cntk.core.sparse import SparseRows
+from cntk.core.extension import plugins
+from cntk.core.extension.identity import identity_of
+from cntk.core.operators.op import Elementwise, operator, sample
+from cntk.core.types.sparse import SparseRows
 from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer, kernels
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cntk.core.op import Elementwise, operator, sample
+from cntk.core.operators.op import Elementwise, operator, sample
 from cntk.testing import check_op
 
 

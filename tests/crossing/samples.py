@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.op import Sample
+from cntk.core.extension import plugins
+from cntk.core.operators.op import Sample
 from cntk.testing.samples import Trial, by_sample
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import cntk as C
 from cntk import layers as L
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.testing.samples import Trial, repetition_is_meant
 
 SECONDS = 3

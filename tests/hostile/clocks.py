@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 import cntk as C
-from cntk.core.thresholds import overridden
+from cntk.core.common.thresholds import overridden
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 
 SAMPLES = 300

@@ -18,7 +18,7 @@ from guard import Outcome, watched
 from mutations import mutated
 from targets import TARGETS, Target
 
-from cntk.core import plugins
+from cntk.core.extension import plugins
 
 ROOM = 2**30
 """Bytes of address space that the process may take beyond what it has at first."""

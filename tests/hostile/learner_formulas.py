@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core.sparse import RowSparse
+from cntk.core.types.sparse import RowSparse
 
 Array = Any
 

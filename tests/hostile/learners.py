@@ -9,8 +9,8 @@ from bounds import DISTURBED, disturbed
 from learner_formulas import RULES, Options, Schedule, by_formula
 
 import cntk as C
-from cntk.core.sparse import RowSparse
-from cntk.core.thresholds import overridden
+from cntk.core.common.thresholds import overridden
+from cntk.core.types.sparse import RowSparse
 
 ULPS_PER_STEP = 16
 """How many units of the last place an update may add to the error, of the largest number that the parameter comes by; with L2 weights

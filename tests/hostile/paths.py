@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from cntk.backends.fused import batch_normalization, chains, convolution, cross_entropy, dense, pooling, recurrence, reduction, softmax
-from cntk.core.thresholds import all_set_to
+from cntk.core.common.thresholds import all_set_to
 
 PATHS = ("as usual", "compiled", "plain")
 

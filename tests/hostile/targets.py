@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.op import Elementwise
+from cntk.core.extension import plugins
+from cntk.core.operators.op import Elementwise
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_file
 from cntk.train.checkpoint import read_checkpoint, write_checkpoint
 

@@ -15,7 +15,7 @@ import numpy as np
 from networks import LEARNERS, NETWORKS, Network, trained
 
 import cntk as C
-from cntk.core.threads import processors
+from cntk.core.common.threads import processors
 
 NEEDS = ("numba",)
 LIMIT = 120

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import cntk as C
-from cntk.core.operator_states import operator_states
+from cntk.core.graph.operator_states import operator_states
 from cntk.train.training_session import TrainingSession
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "cntk-extras" / "src"))

@@ -21,8 +21,8 @@ from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
 
 import cntk as C
-from cntk.core import file_lock
-from cntk.core.files import NewFile
+from cntk.core.storage import file_lock
+from cntk.core.storage.files import NewFile
 from cntk.train import checkpoint
 
 RNG = np.random.default_rng(0)
@@ -401,9 +401,7 @@ def test_an_error_names_the_file_and_what_it_wanted(path: str) -> None:
 def test_another_process_that_saves_is_named(path: str) -> None:
     model = Classifier()
     model.trainer.save_checkpoint(path, {"a": 1})
-    code = (
-        "import sys\nfrom cntk.core.file_lock import FileLock\nwith FileLock(sys.argv[1], ''):\n    print('held', flush=True)\n    input()"
-    )
+    code = "import sys\nfrom cntk.core.storage.file_lock import FileLock\nwith FileLock(sys.argv[1], ''):\n    print('held', flush=True)\n    input()"
     with subprocess.Popen([sys.executable, "-c", code, path + ".ckp.lock"], stdin=-1, stdout=-1) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None

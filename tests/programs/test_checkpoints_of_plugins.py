@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.op import Elementwise
-from cntk.core.plugins import register_plugin, unregister_plugin
-from cntk.core.twister import Twister
+from cntk.core.common.twister import Twister
+from cntk.core.extension.plugins import register_plugin, unregister_plugin
+from cntk.core.operators.op import Elementwise
 from cntk.plugins.ops.drawing import Drawing
 
 X = np.linspace(-1, 1, 32, dtype=np.float32)[:, None]

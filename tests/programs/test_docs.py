@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import hookspecs, plugins
+from cntk.core.extension import hookspecs, plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "cntk-extras" / "README.md"]

@@ -16,10 +16,11 @@ import pytest
 from faults import Calls, Fault, Image, Instructions, PowerLoss, failing, image_of, interrupt, killed, lay_out, once
 
 import cntk as C
-from cntk.core import file_lock, files, model_files
-from cntk.core.file_lock import FileLock
+from cntk.core.storage import file_lock, files
+from cntk.core.storage.file_lock import FileLock
 from cntk.plugins.formats.cntk_v2 import CNTKv2
 from cntk.plugins.formats.wire import write_dictionary
+from cntk.plugins.models import files as model_files
 from cntk.train import checkpoint
 
 FAULTS = {

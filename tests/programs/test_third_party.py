@@ -106,7 +106,7 @@ print(total.eval([[1, 2]]).tolist(), total.grad([[1, 2]]).tolist(), total.find_b
 STRATEGY = """
 import numpy as np
 import cntk as C
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.testing import check_strategy
 
 top_k = plugins.distributed_strategies.get("top_k")
@@ -120,7 +120,7 @@ print([(trainer.train_minibatch({x: np.array([[1, 2]], np.float32)}), w.value.to
 CONVOLUTION = """
 import numpy as np
 import cntk as C
-from cntk.core import plugins
+from cntk.core.extension import plugins
 
 x = C.input_variable((16, 40, 40))
 z = C.convolution(np.ones((16, 16, 5, 5), np.float32), x, auto_padding=[False, True, True])

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core import plugins, profiling, threads
-from cntk.core.device import backend_named
-from cntk.core.evaluate import feeds_for, program_for
-from cntk.core.program import Program
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension import plugins
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run import profiling
+from cntk.core.run.evaluate import feeds_for, program_for
 from cntk.testing import assert_close
 from cntk.testing.tolerances import VALUES, Tolerance
 

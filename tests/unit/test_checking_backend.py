@@ -9,7 +9,7 @@ import pytest
 
 from cntk.backends.checking.backend import CheckingBackend
 from cntk.backends.checking.checks import _backward, _forward
-from cntk.core.context import Context
+from cntk.core.types.context import Context
 from cntk.plugins.ops.activation import Tanh
 from cntk.testing import check_backend
 

@@ -13,8 +13,8 @@ import pytest
 
 from cntk.cli import main
 from cntk.commands.doctor import PARTS
-from cntk.core import plugins
-from cntk.core.hookspecs import Register, hookimpl
+from cntk.core.extension import plugins
+from cntk.core.extension.hookspecs import Register, hookimpl
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

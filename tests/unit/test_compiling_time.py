@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.device import backend_named
-from cntk.core.evaluate import feeds_for
-from cntk.core.program import Program
-from cntk.core.workspace import Workspace
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run.evaluate import feeds_for
+from cntk.core.run.workspace import Workspace
 
 FEW, TIMES_AS_MANY, AT_MOST = 400, 4, 8
 """Nodes of the smaller graph, and how many times as many nodes may take how many times as long."""

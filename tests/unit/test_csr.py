@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk.core import csr
-from cntk.core.csr import CsrMatrix
+from cntk.core.types import csr
+from cntk.core.types.csr import CsrMatrix
 
 
 def matrix(rows: int = 7, columns: int = 12, seed: int = 1) -> tuple[CsrMatrix, Any]:
@@ -68,7 +68,7 @@ if sys.argv[1] == "without":
     sys.modules["scipy"] = None
 import numpy as np
 import cntk as C
-from cntk.core.csr import csr_matrix_of
+from cntk.core.types.csr import csr_matrix_of
 
 C.cntk_py.set_fixed_random_seed(1)
 words, tags = 500, 5

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from cntk.readers.compiled import loops
 from cntk.readers.ctf import deserializer as ctf

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from cntk.readers.ctf import index as ctf_index
 from cntk.readers.ctf import index_file
@@ -290,7 +290,7 @@ PROGRAM = """
 import resource, sys
 from cntk.io import CTFDeserializer, StreamDef, StreamDefs
 from cntk.readers.deserializer import Errors
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 thresholds.ctf_compiled = 1 << 60  # to import Numba takes memory of its own
 deserializer = CTFDeserializer(sys.argv[1], StreamDefs(a=StreamDef(field="A", shape=1)))
 deserializer["chunkSizeInBytes"] = 1 << 18

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.csr import CsrMatrix, fault_of
+from cntk.core.types.csr import CsrMatrix, fault_of
 
 ROWS, WIDTH, EACH = 40, 50, 5
 

@@ -47,7 +47,7 @@ BROKEN_CODE = {
     "is no Python": ("def", "SyntaxError"),
     "lacks memory": ("raise MemoryError", "MemoryError"),
     "registers what is not there": (
-        "from cntk.core.hookspecs import hookimpl\n@hookimpl\ndef cntk_register_ops(register):\n    raise SystemExit",
+        "from cntk.core.extension.hookspecs import hookimpl\n@hookimpl\ndef cntk_register_ops(register):\n    raise SystemExit",
         "SystemExit",
     ),
 }

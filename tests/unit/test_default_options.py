@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import cntk as C
-from cntk.core.options import option
+from cntk.core.common.options import option
 from cntk.default_options import (
     default_options,
     default_options_for,

@@ -11,10 +11,10 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
-from cntk.core import device as devices
-from cntk.core import plugins
-from cntk.core.device import DeviceDescriptor, DeviceKind, default_device
-from cntk.core.hookspecs import Register, hookimpl
+from cntk.core.extension import device as devices
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor, DeviceKind, default_device
+from cntk.core.extension.hookspecs import Register, hookimpl
 from cntk.testing import check_backend
 
 

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core import profiling
-from cntk.core.distributed import Strategy, is_launched, launched_rank, launched_size, sum_over_workers
-from cntk.core.environment import number_in, switch_in, whole_in
-from cntk.core.minibatch import Minibatch
-from cntk.core.sparse import RowSparse
+from cntk.core.common.environment import number_in, switch_in, whole_in
+from cntk.core.common.minibatch import Minibatch
+from cntk.core.run import profiling
+from cntk.core.types.sparse import RowSparse
+from cntk.plugins.distributed.base import Strategy, is_launched, launched_rank, launched_size, sum_over_workers
 from cntk.plugins.distributed.bits import column_size, pack, unpack
 from cntk.plugins.distributed.block_momentum import BlockMomentum
 from cntk.plugins.distributed.data_parallel import DataParallel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.foreign import as_data
+from cntk.core.graph.foreign import as_data
 from cntk.layers.typing import Sequence, Tensor
 
 A = np.float32([[1, 2], [3, 4], [5, 6]])

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import cntk as C
-from cntk.core.function import Function
+from cntk.core.graph.function import Function
 from cntk.layers import Dense, Sequence, Sequential, SparseTensor, Tensor
 
 ONES = np.ones((2, 2), np.float32)

@@ -11,8 +11,8 @@ import pytest
 
 import cntk as C
 from cntk.backends.fused import batch_normalization as kernel
-from cntk.core import threads
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)

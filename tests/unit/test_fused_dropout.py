@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import cntk as C
 from cntk.backends.fused import dropout
-from cntk.core import threads
-from cntk.core.random import philox_uniform
+from cntk.core.common import threads
+from cntk.core.common.random import philox_uniform
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
 from cntk.backends.fused.loops import Loop
 from cntk.backends.fused.philox import philox
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 

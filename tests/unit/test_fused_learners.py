@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins, threads
-from cntk.core.identity import identity_of
-from cntk.core.sparse import RowSparse
-from cntk.core.sums import BLOCK
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.sums import BLOCK
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension import plugins
+from cntk.core.extension.identity import identity_of
+from cntk.core.types.sparse import RowSparse
 from cntk.learners import IGNORE
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)

@@ -19,7 +19,7 @@ from cntk.backends.fused import machine_code, openmp
 from cntk.backends.fused.intrinsics import _thread
 from cntk.backends.fused.language import prange
 from cntk.backends.fused.loops import Loop
-from cntk.core import threads
+from cntk.core.common import threads
 
 @Loop
 def turns(out):
@@ -137,7 +137,7 @@ NETWORKS = """
 import numpy as np, cntk as C
 from cntk.backends.fused import loops
 from cntk.backends.fused.ahead import LOOPS, kinds_of
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 
 for name in ("batch_normalization", "convolution", "cross_entropy", "dropout", "pooling", "recurrence", "reduction", "softmax"):
     setattr(thresholds, f"{name}_compiled", 1)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import cntk as C
 from cntk.backends.fused import dense
-from cntk.core import threads
-from cntk.core.context import Context
-from cntk.core.device import backend_named
-from cntk.core.evaluate import program_for
-from cntk.core.thresholds import NEVER, thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import NEVER, thresholds
+from cntk.core.extension.device import backend_named
+from cntk.core.run.evaluate import program_for
+from cntk.core.types.context import Context
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)

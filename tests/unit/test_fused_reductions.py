@@ -11,13 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cntk.backends.fused import reduction
-from cntk.core import plugins, threads
-from cntk.core.axis import Axis
-from cntk.core.context import Context
-from cntk.core.device import backend_named
-from cntk.core.layout import Layout
-from cntk.core.op import includes
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension import plugins
+from cntk.core.extension.device import backend_named
+from cntk.core.operators.op import includes
+from cntk.core.types.axis import Axis
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
 from cntk.plugins.ops.extremum import ArgMax, ReduceMax, ReduceMin
 from cntk.plugins.ops.reduction import ReduceLogSum, ReduceMean, ReduceProd, ReduceSum
 from cntk.testing import assert_close

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import cntk as C
 from cntk.backends.fused import cross_entropy, softmax
-from cntk.core import threads
-from cntk.core.context import Context
-from cntk.core.device import backend_named
-from cntk.core.layout import Layout
-from cntk.core.sparse import SparseRows
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension.device import backend_named
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
+from cntk.core.types.sparse import SparseRows
 from cntk.plugins.ops.loss import CrossEntropyWithSoftmax
 from cntk.plugins.ops.softmax import LogSoftmax, Softmax
 from cntk.testing import assert_close

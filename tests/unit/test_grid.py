@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cntk.backends.fused.grid import Grid
-from cntk.core.windows import Windows, windows
+from cntk.core.common.windows import Windows, windows
 
 
 @st.composite

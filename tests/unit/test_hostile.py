@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cntk.backends.fused.self_check import are_usable
-from cntk.core import plugins
+from cntk.core.extension import plugins
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
 from cases import generator

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 from cntk.io import StreamDef, StreamDefs
 from cntk.readers.ctf import index as ctf_index
 from cntk.readers.ctf import text as ctf_text

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.device import backend_named
-from cntk.core.identity import ByClass, identity_of, still_holds
-from cntk.core.op import Elementwise
-from cntk.core.program import Program
+from cntk.core.extension import plugins
+from cntk.core.extension.device import backend_named
+from cntk.core.extension.identity import ByClass, identity_of, still_holds
+from cntk.core.operators.op import Elementwise
+from cntk.core.program.program import Program
 from cntk.plugins.ops.activation import ReLU, Tanh
 from cntk.plugins.ops.pooling import Pooling
 from cntk.plugins.ops.shaping import Reshape

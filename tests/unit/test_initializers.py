@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import cntk.initializer as init
-from cntk.core import random
-from cntk.core.initializer import DISTRIBUTIONS, Initializer, constant
+from cntk.core.common import random
+from cntk.plugins.initializers import DISTRIBUTIONS, Initializer, constant
 
 RANDOM = ["uniform", "normal", "truncated_normal", "xavier", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"]
 RANKED = ["normal", "xavier", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"]

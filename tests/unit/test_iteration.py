@@ -14,7 +14,7 @@ import pytest
 from hostile.arguments import at_most
 
 import cntk as C
-from cntk.core.csr import CsrMatrix
+from cntk.core.types.csr import CsrMatrix
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, SparseTensor, Tensor
 from cntk.learners import UserLearner
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from cntk.core.layout import Layout
+from cntk.core.types.layout import Layout
 
 LENGTHS = st.lists(st.integers(1, 8), min_size=1, max_size=10)
 

@@ -10,9 +10,9 @@ import pytest
 from hostile.learner_formulas import RULES, Options, Schedule, by_formula
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.sparse import RowSparse
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension import plugins
+from cntk.core.types.sparse import RowSparse
 
 STEPS = 200
 SHAPE = (9, 5)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.sparse import RowSparse
+from cntk.core.extension import plugins
+from cntk.core.types.sparse import RowSparse
 from cntk.learners import IGNORE, UnitType, engine
 from cntk.learners.options import LearnerOptions, Options
 from cntk.testing import assert_close

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.plugins.formats.v1 import stream
 from cntk.plugins.formats.v1.stream import number, shape, text
 from cntk.plugins.formats.wire import DamagedFile

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk.core.memory import ALIGNMENT, plan, room
+from cntk.core.run.memory import ALIGNMENT, plan, room
 
 ARRAYS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
 """Arrays as (size, birth, length of life)."""

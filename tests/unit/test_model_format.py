@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
 import cntk as C
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.plugins.formats import wire
 
 BYTES: list[tuple[Any, str]] = [

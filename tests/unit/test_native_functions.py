@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import native, plugins
-from cntk.core.native import NativeOp
+from cntk.core.extension import plugins
+from cntk.core.operators import native
+from cntk.core.operators.native import NativeOp
 from cntk.ops.functions import native_user_function, register_native_user_function
 
 EXAMPLES = "Cntk.ExtensibilityExamples-2.7"

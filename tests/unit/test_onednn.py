@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins, threads
-from cntk.core.windows import correlation
+from cntk.core.common import threads
+from cntk.core.common.windows import correlation
+from cntk.core.extension import plugins
 from cntk.testing import assert_close
 
 SOURCES = Path(__file__).resolve().parents[2] / "examples" / "onednn" / "src"
@@ -278,7 +279,7 @@ def run(program: str) -> str:
 def test_a_small_network_does_not_load_the_library() -> None:
     program = """
 import numpy as np, cntk as C, cntk_onednn
-from cntk.core import plugins
+from cntk.core.extension import plugins
 plugins.register_plugin(cntk_onednn, "onednn")
 x = C.input_variable((16, 8, 8))
 z = C.layers.Convolution2D((3, 3), 16, pad=True)(x)
@@ -293,8 +294,8 @@ def test_a_forked_process_computes_the_same() -> None:
     program = """
 import os
 import numpy as np, cntk as C, cntk_onednn
-from cntk.core import plugins, threads
-from cntk.core.windows import correlation
+from cntk.core.extension import plugins; from cntk.core.common import threads
+from cntk.core.common.windows import correlation
 plugins.register_plugin(cntk_onednn, "onednn")
 threads.set_max_threads(2)
 x = C.input_variable((16, 40, 40))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.axis import Axis
-from cntk.core.op import Elementwise, Op
-from cntk.core.plugins import PluginRecord
+from cntk.core.extension import plugins
+from cntk.core.extension.plugins import PluginRecord
+from cntk.core.operators.op import Elementwise, Op
+from cntk.core.types.axis import Axis
 from cntk.plugins.formats import values
 from cntk.plugins.formats.attributes import DOUBLE
 from cntk.plugins.formats.row import Row
@@ -250,9 +250,9 @@ def test_an_attribute_called_like_a_method_cannot_be_saved() -> None:
         ({"class": "bytes_of"}, "there is no operator bytes_of"),
         ({"module": "os", "class": "system"}, "there is no operator system of the module os"),
         ({"module": "decoy"}, "there is no operator Power of the module decoy"),
-        ({"module": "cntk.core.native", "class": "NativeOp"}, "NativeOp is none of the operators that a file has by their class"),
+        ({"module": "cntk.core.operators.native", "class": "NativeOp"}, "NativeOp is none of the operators that a file has by their class"),
         ({"module": "cntk.plugins.ops.convolution", "class": "Convolution", "arguments": {"strides": -1}}, "Convolution is none of the"),
-        ({"module": "cntk.core.op", "class": "Op"}, "there is no operator Op"),
+        ({"module": "cntk.core.operators.op", "class": "Op"}, "there is no operator Op"),
         ({"module": 3}, "attribute 'module': expected a string, found 3"),
         ({"arguments": [1]}, "attribute 'arguments': expected a dictionary"),
         ({"arguments": ...}, "expected the attribute 'arguments'"),
@@ -296,7 +296,7 @@ def test_a_later_version_is_refused() -> None:
 
 
 MODULE = """
-from cntk.core.op import Elementwise
+from cntk.core.operators.op import Elementwise
 
 class Doubled(Elementwise):
     op_name = "Doubled"

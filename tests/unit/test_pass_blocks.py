@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import blocks
-from cntk.core.device import backend_named
-from cntk.core.evaluate import feeds_for, program_for
-from cntk.core.program import Program
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run import row_blocks as blocks
+from cntk.core.run.evaluate import feeds_for, program_for
 
 ROWS = np.random.default_rng(1).uniform(-2, 2, (7, 3)).astype(np.float32)
 
@@ -22,7 +22,7 @@ ROWS = np.random.default_rng(1).uniform(-2, 2, (7, 3)).astype(np.float32)
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two rows of three numbers in a block, and no kernel that runs chains."""
-    monkeypatch.setattr("cntk.core.passes.blocks.kernel_of", lambda backend: None)
+    monkeypatch.setattr("cntk.core.program.passes.row_blocking.kernel_of", lambda backend: None)
     monkeypatch.setattr(thresholds, "blocks_of_rows", 1)
     monkeypatch.setattr(blocks, "BLOCK", 2 * 3 * 4)
     yield

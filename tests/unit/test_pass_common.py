@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core.evaluate import program_for
+from cntk.core.run.evaluate import program_for
 
 ROW = np.array([[1, 2]], np.float32)
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core.device import backend_named
-from cntk.core.evaluate import program_for
-from cntk.core.program import Program
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run.evaluate import program_for
 
 ROW = np.array([[1, 2]], np.float32)
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.device import backend_named
-from cntk.core.epilogue import Epilogue, Step
-from cntk.core.hookspecs import hookimpl
-from cntk.core.op import ALL, Op
-from cntk.core.program import Program
-from cntk.core.spec import Spec
+from cntk.core.extension import plugins
+from cntk.core.extension.device import backend_named
+from cntk.core.extension.hookspecs import hookimpl
+from cntk.core.operators.epilogue import Epilogue, Step
+from cntk.core.operators.op import ALL, Op
+from cntk.core.program.program import Program
+from cntk.core.types.spec import Spec
 from cntk.testing import assert_close
 
 NUMPY = backend_named("numpy")

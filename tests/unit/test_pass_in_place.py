@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.context import Context
-from cntk.core.device import backend_named
-from cntk.core.evaluate import feeds_for
-from cntk.core.layout import Layout
-from cntk.core.op import Op, Operand, includes
-from cntk.core.program import Program
+from cntk.core.extension import plugins
+from cntk.core.extension.device import backend_named
+from cntk.core.operators.op import Op, Operand, includes
+from cntk.core.program.program import Program
+from cntk.core.run.evaluate import feeds_for
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
 
 NUMPY = backend_named("numpy")
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core import profiling
-from cntk.core.evaluate import program_for
+from cntk.core.run import profiling
+from cntk.core.run.evaluate import program_for
 from cntk.testing import assert_close
 
 WORDS, EMBEDDING = 20, 6

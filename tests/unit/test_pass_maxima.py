@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.compiled import is_wanted
-from cntk.core.device import backend_named
-from cntk.core.program import Program
+from cntk.core.common.compiled import is_wanted
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
 
 NUMPY = backend_named("numpy")
 

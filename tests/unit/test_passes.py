@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import passes, plugins
-from cntk.core.evaluate import program_for
-from cntk.core.hookspecs import hookimpl
+from cntk.core.extension import plugins
+from cntk.core.extension.hookspecs import hookimpl
+from cntk.core.program import passes
+from cntk.core.run.evaluate import program_for
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,7 @@ def test_programs_of_different_passes_are_kept_side_by_side() -> None:
 
 @pytest.mark.parametrize(("value", "expected"), [("", "[]"), ("common, dead", "['common', 'dead']")])
 def test_an_environment_variable_chooses(value: str, expected: str) -> None:
-    shown = "from cntk.core import passes; print([one.name for one in passes.chosen()])"
+    shown = "from cntk.core.program.program import passes; print([one.name for one in passes.chosen()])"
     environment = {**os.environ, "CNTK_PASSES": value}
     done = subprocess.run([sys.executable, "-c", shown], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == expected

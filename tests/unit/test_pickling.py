@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core import plugins
+from cntk.core.extension import plugins
 from cntk.layers.typing import Sequence, Tensor
 from cntk.testing.ops import samples_of
 from cntk.testing.samples import Trial

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core.clone import open_placeholders
-from cntk.core.placeholders import open_primitives
+from cntk.core.graph.clone import open_placeholders
+from cntk.core.graph.placeholders import open_primitives
 
 STEPS = st.lists(st.tuples(st.sampled_from(["new", "apply", "bind", "bind late"]), st.integers(0, 20), st.integers(0, 20)), max_size=25)
 

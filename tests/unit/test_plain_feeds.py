@@ -12,11 +12,11 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core.device import backend_named
-from cntk.core.feed import feed, match_arguments
-from cntk.core.plain import PlainInputs
-from cntk.core.program import Program
-from cntk.core.workspace import KEPT_BINDINGS
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run.workspace import KEPT_BINDINGS
+from cntk.core.values.fast_feed import PlainInputs
+from cntk.core.values.feed import feed, match_arguments
 
 X, Y = C.input_variable((2, 3), name="x"), C.input_variable(4, is_sparse=True, name="y")
 DENSE, SPARSE = np.ones((3, 2, 3), np.float32), csr_matrix(np.eye(3, 4, dtype=np.float32))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import plugins
-from cntk.core.hookspecs import hookimpl
+from cntk.core.extension import plugins
+from cntk.core.extension.hookspecs import hookimpl
 
 Registration = Callable[..., None]
 
@@ -66,7 +66,7 @@ def installed(tmp_path: Path) -> Installed:
     return Installed(tmp_path)
 
 
-HOOKS = "from cntk.core.hookspecs import hookimpl\n"
+HOOKS = "from cntk.core.extension.hookspecs import hookimpl\n"
 CLI = "import sys; from cntk.cli import main; sys.exit(main({}))"
 
 
@@ -287,7 +287,7 @@ def test_of_two_plugins_with_one_name_the_later_does_without_it(installed: Insta
 def test_kernels_for_backends_of_nobody_are_left_out(installed: Installed) -> None:
     installed.add("kernels", HOOKS + hook("kernels", "'k:Swish', 'cuda', 'k:K'", "'k:Swish', 'mine', 'k:K'", "'k:Swish', 'numpy', 'k:K'"))
     installed.add("later", HOOKS + hook("backends", "'mine', 'later:Mine'"))
-    program = "import cntk; from cntk.core import plugins; print(plugins.kernels.names_of('kernels:kernels'))"
+    program = "import cntk; from cntk.core.extension import plugins; print(plugins.kernels.names_of('kernels:kernels'))"
     done = installed.run(program)
     assert done.stdout == "[('k:Swish', 'mine'), ('k:Swish', 'numpy')]\n"
     (told,) = done.stderr.splitlines()

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from cntk.core import plugins
-from cntk.core.hookspecs import Register, RegisterKernel, hookimpl
+from cntk.core.extension import plugins
+from cntk.core.extension.hookspecs import Register, RegisterKernel, hookimpl
 
 
 class FakeDistribution:
@@ -249,7 +249,7 @@ def test_a_misspelt_name_that_is_to_be_left_out_is_told(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("left_out", "is_there"), [("-fused", "kernels"), ("-tensorboard", "progress_writers")])
 def test_built_in_parts_can_be_left_out_of_a_program(left_out: str, is_there: str) -> None:
     names = {"kernels": ("cntk.plugins.ops.softmax:Softmax", "numpy"), "progress_writers": "TensorBoardProgressWriter"}
-    program = f"import cntk; print([n in getattr(cntk.core.plugins, r) for r, n in {names}.items()])"
+    program = f"import cntk; print([n in getattr(cntk.core.extension.plugins, r) for r, n in {names}.items()])"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ | {"CNTK_PLUGINS": left_out}
     )

@@ -16,9 +16,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core import plugins, profiling
-from cntk.core.profiling import Recorder, Tally, note_event
-from cntk.core.work import Work
+from cntk.core.extension import plugins
+from cntk.core.operators.cost import Work
+from cntk.core.run import profiling
+from cntk.core.run.profiling import Recorder, Tally, note_event
 from cntk.debugging.profile_files import table, trace
 from cntk.debugging.rates import Rates
 from cntk.testing.gradients import Projection

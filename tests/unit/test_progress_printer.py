@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.progress import ProgressWriter
 from cntk.logging import ProgressPrinter, TrainingSummaryProgressCallback
+from cntk.plugins.progress.base import ProgressWriter
 
 CNTK = json.loads((Path(__file__).parent.parent / "data" / "progress_printer.json").read_text())
 TIME = re.compile(r"[0-9.]+s \( *[0-9.]+ samples/s\)")

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from cntk.core.random import Stream
-from cntk.core.twister import Twister
+from cntk.core.common.random import Stream
+from cntk.core.common.twister import Twister
 
 
 def test_the_twister_is_the_standard_one() -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from cntk.core.csr import CsrMatrix
-from cntk.core.lock import Lock
+from cntk.core.common.lock import Lock
+from cntk.core.types.csr import CsrMatrix
 from cntk.readers.rows import Picks, StreamData, ranges
 
 WIDTH = 3

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cntk.backends.fused import array_layout, numba_version, self_check
-from cntk.core import compiled
+from cntk.core.common import compiled
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
@@ -91,7 +91,7 @@ def test_code_that_reads_something_else_switches_loops_off(loss: str) -> None:
 
 
 def test_threads_that_do_not_share_work_switch_threads_off(loss: str) -> None:
-    fault = "from cntk.core.threads import set_max_threads; set_max_threads(2); openmp._shares_work = lambda: False"
+    fault = "from cntk.core.common.threads import set_max_threads; set_max_threads(2); openmp._shares_work = lambda: False"
     found, told = trained(fault, "openmp")
     assert found == loss
     assert told in ("", "threads of compiled loops are switched off: libgomp.so.1 does not share work between threads as it should; "
@@ -110,7 +110,7 @@ def test_a_region_of_threads_is_understood() -> None:
 def test_a_blas_that_multiplies_wrongly_keeps_its_threads(loss: str) -> None:
     fault = """
 from cntk.backends.fused import openmp
-from cntk.core.threads import set_max_threads
+from cntk.core.common.threads import set_max_threads
 set_max_threads(2)
 numbers = iter(range(9))
 blas_threads._product = lambda: np.array(next(numbers))

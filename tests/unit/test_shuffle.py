@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk.core.thresholds import thresholds
+from cntk.core.common.thresholds import thresholds
 from cntk.readers import shuffle as module
 from cntk.readers.compiled import loops
 from cntk.readers.shuffle import shuffle

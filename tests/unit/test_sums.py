@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk.core import sums
+from cntk.core.common import sums
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, sums.BLOCK - 1, sums.BLOCK, 3 * sums.BLOCK + 100])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from cntk.backends.numpy.sums import MOST
-from cntk.core.context import Context
-from cntk.core.device import backend_named
+from cntk.core.extension.device import backend_named
+from cntk.core.types.context import Context
 
 ROUNDING = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-13}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk.core.layout import Layout
+from cntk.core.types.layout import Layout
 from cntk.plugins.ops.recurrent_sweep import Sweep, of_sequences
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import profiling, threads
-from cntk.core.evaluate import set_checked_mode
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import thresholds
+from cntk.core.run import profiling
+from cntk.core.run.evaluate import set_checked_mode
 from cntk.layers import GRU, LSTM, Recurrence, RNNStep
 from cntk.testing import assert_close
 

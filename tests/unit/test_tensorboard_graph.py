@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.function import Function
+from cntk.core.graph.function import Function
 from cntk.logging import TensorBoardProgressWriter
 from cntk.plugins.progress.model_graph import ModelGraph
 

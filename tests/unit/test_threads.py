@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk.core import threads
-from cntk.core.thresholds import thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import thresholds
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 prange = pytest.importorskip("cntk.backends.fused.language").prange

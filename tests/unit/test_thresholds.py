@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import thresholds as module
-from cntk.core.thresholds import NEVER, TABLE, VARIABLE, Thresholds, all_set_to, overridden, own_file, read_file, thresholds
+from cntk.core.common import thresholds as module
+from cntk.core.common.thresholds import NEVER, TABLE, VARIABLE, Thresholds, all_set_to, overridden, own_file, read_file, thresholds
 from cntk.testing import assert_close
 
-PROGRAM = "import cntk; from cntk.core.thresholds import thresholds; print(thresholds.softmax_compiled, thresholds.dropout_compiled)"
+PROGRAM = "import cntk; from cntk.core.common.thresholds import thresholds; print(thresholds.softmax_compiled, thresholds.dropout_compiled)"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import random
+from cntk.core.common import random
 
 L = C.layers
 SEQUENCES = [np.linspace(-1, 1, 4 * steps, dtype=np.float32).reshape(steps, 4) for steps in (5, 3, 7, 1)]

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cntk.core import cache_folder, trusted
-from cntk.core.compiled import warn_unkept
-from cntk.core.trusted import Untrusted, make_folder, open_trusted, require_trusted, write_trusted
+from cntk.core.common.compiled import warn_unkept
+from cntk.core.storage import cache_folder, trusted
+from cntk.core.storage.trusted import Untrusted, make_folder, open_trusted, require_trusted, write_trusted
 from cntk.readers import compiled
 from cntk.readers.compiled import loops
 

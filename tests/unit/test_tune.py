@@ -14,8 +14,8 @@ from cntk.cli import main
 from cntk.commands import crossover, tune
 from cntk.commands.crossover import chosen, found, timed
 from cntk.commands.workloads import WORKLOADS
-from cntk.core import threads
-from cntk.core.thresholds import TABLE, VARIABLE, overridden, read_file, thresholds
+from cntk.core.common import threads
+from cntk.core.common.thresholds import TABLE, VARIABLE, overridden, read_file, thresholds
 
 SIZES = [1, 4, 16, 64, 256]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.axis import Axis
-from cntk.core.spec import BATCH, Spec
-from cntk.core.types import VariableType, as_type, type_of
+from cntk.core.types.axis import Axis
+from cntk.core.types.spec import BATCH, Spec
+from cntk.core.types.types import VariableType, as_type, type_of
 from cntk.layers.typing import ParameterTensor, Sequence, SequenceOver, Signature, SparseTensor, Tensor, tensor
 
 SEQUENCE = Axis.default_input_variable_dynamic_axes()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core import recurrence
+from cntk.core.run import recurrence
 from cntk.layers import LSTM, Dense, Recurrence, Sequential
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
 
 import cntk as C
-from cntk.core.feed import feed
+from cntk.core.values.feed import feed
 
 
 def ones(*shape: int) -> Any:

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
-from cntk.core import threads
-from cntk.core.context import Context
-from cntk.core.device import backend_named
-from cntk.core.thresholds import NEVER, thresholds
-from cntk.core.windows import Correlation
-from cntk.core.windows import correlation as geometry
+from cntk.core.common import threads
+from cntk.core.common.thresholds import NEVER, thresholds
+from cntk.core.common.windows import Correlation
+from cntk.core.common.windows import correlation as geometry
+from cntk.core.extension.device import backend_named
+from cntk.core.types.context import Context
 from cntk.plugins.ops import correlation as by_definition
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)

@@ -10,7 +10,7 @@ import pytest
 from hostile.arguments import WRONG, calls, complaint
 
 import cntk as C
-from cntk.core.arguments import Count, Seed, checked
+from cntk.core.types.arguments import Count, Seed, checked
 
 CALLS = calls()
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cntk.compatibility.members.engine import as_string, only_in_the_engine
-from cntk.core.shape import as_shape
-from cntk.core.value import NDArrayView, Value
-from cntk.core.variable import Variable
+from cntk.core.common.shape import as_shape
+from cntk.core.graph.variable import Variable
+from cntk.core.values.value import NDArrayView, Value
 from cntk.io import MinibatchData, MinibatchSource, StreamInformation
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 

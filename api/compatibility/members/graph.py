@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 
 from cntk.cntk_py.dictionary import Dictionary
 from cntk.compatibility.members.engine import as_string, only_in_the_engine
-from cntk.core import model_files
-from cntk.core.axis import Axis
-from cntk.core.device import (
+from cntk.core.extension.device import (
     DeviceDescriptor,
     all_devices,
     cpu,
@@ -19,14 +17,16 @@ from cntk.core.device import (
     try_set_default_device,
     use_default_device,
 )
-from cntk.core.function import CloneMethod, Function
-from cntk.core.model_files import ModelFormat, format_of
-from cntk.core.native import native_user_function, register_native_user_function
-from cntk.core.python_function import BlockFunction
-from cntk.core.value import NDArrayView
-from cntk.core.variable import Constant, Parameter, Variable
+from cntk.core.graph.function import CloneMethod, Function
+from cntk.core.graph.python_function import BlockFunction
+from cntk.core.graph.variable import Constant, Parameter, Variable
+from cntk.core.operators.native import native_user_function, register_native_user_function
+from cntk.core.types.axis import Axis
+from cntk.core.values.value import NDArrayView
 from cntk.debugging.profiler import timing_of
 from cntk.plugins.formats import wire
+from cntk.plugins.models import files as model_files
+from cntk.plugins.models.files import ModelFormat, format_of
 
 _CLONE_METHODS = (CloneMethod.share, CloneMethod.clone, CloneMethod.freeze)
 

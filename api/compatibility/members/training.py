@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cntk.compatibility.members.engine import only_in_the_engine
-from cntk.core.function import Function
-from cntk.core.value import NDArrayView
-from cntk.core.variable import Variable
+from cntk.core.graph.function import Function
+from cntk.core.graph.variable import Variable
+from cntk.core.values.value import NDArrayView
 from cntk.eval import Evaluator
 from cntk.learners import Learner
 from cntk.train import Communicator, DistributedLearner, Trainer

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from cntk import ops
-from cntk.core.arguments import checked
+from cntk.core.types.arguments import checked
 from cntk.default_options import default_options, default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
 from cntk.layers.activation import Label

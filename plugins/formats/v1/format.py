@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ....core.function import Function
+from ....core.graph.function import Function
 from . import stream
 from .reader import read_legacy
 from .writer import write_legacy

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.function import Function
-from ....core.variable import new_uid
+from ....core.graph.function import Function
+from ....core.graph.variable import new_uid
 from ..opcodes import COMBINE
 from ..reader import read_function
 from ..wire import DamagedFile, NDShape

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.nodes import Primitive
-from ....core.variable import Constant, Parameter
+from ....core.graph.nodes import Primitive
+from ....core.graph.variable import Constant, Parameter
 from ..attributes import ALL, ALL_STATIC, BEHIND_ALL, DYNAMIC, static
 from ..opcodes import FILTER
 from ..wire import FileAxis, NDShape

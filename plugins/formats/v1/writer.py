@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ....core.function import Function
-from ....core.nodes import Primitive
-from ....core.variable import new_uid
+from ....core.graph.function import Function
+from ....core.graph.nodes import Primitive
+from ....core.graph.variable import new_uid
 from .. import writer
 from ..opcodes import BLOCK, COMBINE, TRANSPOSE
 from ..operators import BY_NUMBER

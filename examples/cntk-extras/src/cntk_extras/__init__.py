@@ -1,6 +1,6 @@
 """A plugin for opencntk: an operator, a learner, a progress writer, a way to train on several workers, and a native function."""
 
-from cntk.core.hookspecs import Register, RegisterNativeFunction, hookimpl
+from cntk.core.extension.hookspecs import Register, RegisterNativeFunction, hookimpl
 
 
 @hookimpl

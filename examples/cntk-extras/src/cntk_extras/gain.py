@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cntk.core.context import Context
-from cntk.core.native import NativeOp
-from cntk.core.spec import Spec
+from cntk.core.operators.native import NativeOp
+from cntk.core.types.context import Context
+from cntk.core.types.spec import Spec
 
 
 class Gain(NativeOp):

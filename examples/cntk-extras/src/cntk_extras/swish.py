@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.context import Context
-from cntk.core.op import Elementwise, Operand, operator, sample
+from cntk.core.operators.op import Elementwise, Operand, operator, sample
+from cntk.core.types.context import Context
 
 
 class Swish(Elementwise):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.distributed import Strategy, Transport
-from cntk.core.minibatch import Minibatch
-from cntk.core.sparse import RowSparse
+from cntk.core.common.minibatch import Minibatch
+from cntk.core.types.sparse import RowSparse
+from cntk.plugins.distributed.base import Strategy, Transport
 
 
 class TopK(Strategy):

@@ -1,6 +1,6 @@
 """A plugin for opencntk: convolutions of float32 on the CPU by oneDNN, where its library is installed."""
 
-from cntk.core.hookspecs import RegisterKernel, hookimpl
+from cntk.core.extension.hookspecs import RegisterKernel, hookimpl
 
 from .library import find
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core import plugins
-from cntk.core.context import Context
-from cntk.core.shape import size_of
-from cntk.core.windows import Correlation
+from cntk.core.common.shape import size_of
+from cntk.core.common.windows import Correlation
+from cntk.core.extension import plugins
+from cntk.core.types.context import Context
 
 PLACE = "cntk.plugins.ops.convolution:Convolution", "numpy"
 TRANSPOSED = "cntk.plugins.ops.convolution:ConvolutionTranspose", "numpy"

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
 
-from cntk.core.context import Context
-from cntk.core.windows import Correlation
+from cntk.core.common.windows import Correlation
+from cntk.core.types.context import Context
 
 from . import library as dnn
 from .library import Dims

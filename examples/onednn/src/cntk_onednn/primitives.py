@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.context import Context
-from cntk.core.shape import size_of
-from cntk.core.threads import max_threads
+from cntk.core.common.shape import size_of
+from cntk.core.common.threads import max_threads
+from cntk.core.types.context import Context
 
 from . import library as dnn
 from .library import Argument, Dims, created, load

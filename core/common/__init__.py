@@ -1,0 +1,1 @@
+"""What needs nothing of the project: locks, threads, random streams, element types, shapes, sums, windows, environment."""

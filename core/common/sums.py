@@ -1,0 +1,110 @@
+"""Sums of long arrays, and of long runs of rows, whose errors do not grow with their lengths.
+
+The order of addition is one that compiled loops can follow: no result depends on who adds, or how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .dtypes import computing_type
+from .shape import size_of
+
+LANES = 64
+"""Sums that are made side by side: lane k adds elements k, k + LANES, k + 2 * LANES and so on."""
+
+ROWS = 64
+"""Elements that are added up in the array's own type, before the sums of lanes are in float64."""
+
+BLOCK = ROWS * LANES
+"""Elements that have lanes of their own."""
+
+FEW = 512
+"""Rows that may be added up one after another."""
+
+PIECE = 256
+"""Rows of a piece of a longer run."""
+
+
+def total(xp: Any, array: Any) -> float:
+    """The sum of an array's elements, in an order that depends on the array's size alone.
+
+    >>> from cntk.core.common.sums import total
+    >>> total(np, np.array([[1.0, 2.0], [3.0, 6.0]]))
+    12.0
+    """
+    flat = array.reshape(-1)
+    whole = flat[: flat.size - flat.size % BLOCK]
+    return total_of_lanes(xp, xp.sum(whole.reshape(-1, ROWS, LANES), axis=1), flat)
+
+
+def total_of_lanes(xp: Any, lanes: Any, flat: Any) -> float:
+    """As :func:`total`, of an array of one axis, where the *lanes* of its whole blocks have been summed."""
+    rest = flat[flat.size - flat.size % BLOCK :]
+    return float(xp.sum(lanes, dtype=xp.float64)) + float(xp.sum(rest, dtype=xp.float64))
+
+
+def mean(xp: Any, array: Any) -> float:
+    """The mean of an array's elements, from their :func:`total`."""
+    return total(xp, array) / size_of(array.shape)
+
+
+def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
+    """Cut runs of rows, run i from ``starts[i]`` to ``starts[i + 1]``, into pieces, which are added up one by one.
+
+    Returns:
+        where the pieces start and the last one ends, and which of them is the first of each run; None if all runs are short.
+
+    >>> from cntk.core.common.sums import in_pieces
+    >>> rows, pieces = in_pieces(np, np.array([0, 300, 900]))
+    >>> rows.tolist(), pieces.tolist()
+    ([0, 256, 300, 556, 812, 900], [0, 2, 5])
+    """
+    if len(starts) < 2 or starts.item(-1) - starts.item(0) <= FEW:  # as in most minibatches, which need no look at each run
+        return None
+    lengths = starts[1:] - starts[:-1]
+    if lengths.item(lengths.argmax()) <= FEW:  # a few numbers have their largest sooner found than reduced
+        return None
+    counts = -(-lengths // PIECE)
+    pieces = xp.concatenate((xp.zeros_like(counts[:1]), xp.cumsum(counts))).astype(starts.dtype)
+    within = xp.arange(int(pieces[-1])) - xp.repeat(pieces[:-1], counts)
+    rows = xp.concatenate((xp.repeat(starts[:-1], counts) + within * PIECE, starts[-1:])).astype(starts.dtype)
+    return rows, pieces
+
+
+def write_in_pieces(xp: Any, starts: Any, out: Any, dtype: Any, write: Callable[[Any, Any], None]) -> None:
+    """Have the sums of runs written to rows of *out*; long runs are cut into pieces, and their sums added up.
+
+    Args:
+        starts: where runs start, and the last one ends.
+        dtype: the type of sums of pieces.
+        write: called with where runs start and where their sums go.
+    """
+    pieces = in_pieces(xp, starts)
+    if pieces is None:
+        write(starts, out)
+        return
+    sums = xp.empty((len(pieces[0]) - 1, *out.shape[1:]), dtype)
+    write(pieces[0], sums)
+    add_up_runs(xp, sums, pieces[1], out)
+
+
+def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any) -> None:
+    """Write the sum of each run of *rows*, ``rows[starts[i]:starts[i + 1]]``, to a row of *out*; 0 where there are none.
+
+    >>> from cntk.core.common.sums import add_up_runs
+    >>> out = np.empty((2, 1))
+    >>> add_up_runs(np, np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 3]), out)
+    >>> out.tolist()
+    [[1.0], [6.0]]
+    """
+
+    def write(starts: Any, out: Any) -> None:
+        filled = starts[1:] > starts[:-1]
+        if not bool(filled.all()):
+            out[...] = 0
+        if bool(filled.any()):
+            out[filled] = xp.add.reduceat(rows, starts[:-1][filled], axis=0, dtype=computing_type(rows.dtype))
+
+    write_in_pieces(xp, starts, out, xp.float64, write)

@@ -1,0 +1,1 @@
+"""How plugins come in: hooks, manager, registries, backends and devices."""

@@ -1,0 +1,237 @@
+"""Devices: which backend a program runs on, chosen as CNTK programs choose it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum, IntEnum
+from typing import Any
+
+from ..common.lock import Lock
+from . import plugins
+from .backend import Backend
+
+
+class DeviceKind(IntEnum):
+    """The two kinds of device; a backend's ``kind`` is one of them, or its number."""
+
+    CPU = 0
+    GPU = 1
+
+    __str__ = Enum.__str__
+
+
+CPU_BACKEND = "numpy"
+"""The backend of the device that is called the CPU."""
+
+_instances: dict[tuple[Any, int], Backend] = {}
+_lock = Lock()
+
+
+def backend_named(name: str, device_id: int = 0) -> Backend:
+    """The one instance of a registered backend for a device, by the device's number.
+
+    Raises:
+        ValueError: no such backend or device, or it cannot be used here; the message says why and how to fix it.
+    """
+    if name not in plugins.backends:
+        raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what is missing")
+    make = plugins.backends.get(name)
+    instance = _instances.get((make, device_id))
+    if instance is None:
+        candidate: Backend = make(device_id)
+        why = candidate.unavailable()
+        if why:
+            raise ValueError(f"backend '{name}' cannot be used here: {why}")
+        if candidate.name != name:
+            raise ValueError(f"backend '{name}' calls itself '{candidate.name}'; kernels could not be found: give both the same name")
+        if not 0 <= device_id < candidate.device_count():
+            raise ValueError(
+                f"backend '{name}' has no device {device_id}; its devices are numbered from 0 to {candidate.device_count() - 1}"
+            )
+        with _lock:
+            instance = _instances.setdefault((make, device_id), candidate)
+    return instance
+
+
+class DeviceDescriptor:
+    """A device: the backend that computes on it, and its number among those of this backend.
+
+    Args:
+        kind: kind of the device.
+        device_id: its number.
+        name: name of the backend; that of the CPU, or of the GPUs that there are, where it is left out.
+    """
+
+    __slots__ = ("_backend", "_id", "_kind", "_name")
+
+    def __init__(self, kind: DeviceKind, device_id: int = 0, name: str | None = None) -> None:
+        self._kind, self._id = kind, device_id
+        self._name = name or (CPU_BACKEND if kind == DeviceKind.CPU else _gpu_backend().name)
+        self._backend: Backend | None = None
+
+    def id(self) -> int:
+        """Number of the device among those of its backend."""
+        return self._id
+
+    def type(self) -> DeviceKind:
+        """Kind of the device."""
+        return self._kind
+
+    def is_locked(self) -> bool:
+        """Whether another process holds the device for itself; never so for the CPU."""
+        return False
+
+    @property
+    def backend(self) -> Backend:
+        """The backend that computes on it."""
+        if self._backend is None:
+            self._backend = backend_named(self._name, self._id)
+        return self._backend
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceDescriptor) and (self._name, self._id) == (other._name, other._id)
+
+    def __hash__(self) -> int:
+        return hash((self._name, self._id))
+
+    def __reduce__(self) -> Any:
+        return DeviceDescriptor, (self._kind, self._id, self._name)
+
+    def __repr__(self) -> str:
+        if self._name == CPU_BACKEND:
+            return "CPU"
+        return f"{'GPU' if self._kind == DeviceKind.GPU else self._name}[{self._id}]"
+
+    __str__ = __repr__
+
+
+_CPU = DeviceDescriptor(DeviceKind.CPU)
+_default = _CPU
+_frozen = False
+_may_always_set = False
+_excluded: list[DeviceDescriptor] = []
+
+
+def device(name: str, id: int = 0) -> DeviceDescriptor:
+    """The device of any registered backend.
+
+    Args:
+        name: name of the backend, such as ``'numpy'``.
+        id: number of the device among those of this backend.
+
+    Raises:
+        ValueError: no such backend or device, or it cannot be used here; the message says why and how to mend it.
+
+    >>> C.device.device('numpy') == C.device.cpu()
+    True
+    """
+    return DeviceDescriptor(DeviceKind(backend_named(name, id).kind), id, name)
+
+
+def device_of(backend: Backend) -> DeviceDescriptor:
+    """The device that a backend's instance computes on."""
+    number = next((number for (_, number), instance in _instances.items() if instance is backend), 0)
+    return DeviceDescriptor(DeviceKind(backend.kind), number, backend.name)
+
+
+def cpu() -> DeviceDescriptor:
+    """The CPU."""
+    return _CPU
+
+
+def gpu(device_id: int) -> DeviceDescriptor:
+    """The GPU with this number.
+
+    Raises:
+        ValueError: there is no such GPU, or nothing installed can compute on it; the message says which.
+    """
+    try:
+        return device(_gpu_backend().name, device_id)
+    except ValueError as error:
+        from ..common.user_frame import user_line
+
+        raise ValueError(f"gpu({device_id}): {error}\n[CALL STACK]\n{user_line()}") from None
+
+
+def all_devices() -> tuple[DeviceDescriptor, ...]:
+    """Every usable device of every backend, GPUs first and the CPU last."""
+    found = [device(backend.name, number) for backend in _usable() for number in range(backend.device_count())]
+    return tuple(sorted(found, key=lambda one: (one.type() != DeviceKind.GPU, one == _CPU)))
+
+
+def use_default_device() -> DeviceDescriptor:
+    """The process-wide default device, which from now on stays what it is."""
+    global _frozen
+    _frozen = True
+    return _default
+
+
+def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
+    """Make a device the default; False when it is excluded, or the default is in use already and is another one."""
+    global _default
+    if new_default_device in _excluded or (acquire_device_lock and new_default_device.type() == DeviceKind.CPU):
+        return False
+    if new_default_device == _default:
+        return True
+    if _frozen and not _may_always_set:
+        return False
+    _default = new_default_device
+    return True
+
+
+def set_excluded_devices(excluded_devices: Iterable[DeviceDescriptor]) -> None:
+    """Name devices that must not become the default; has no effect once a default is in use."""
+    if not _frozen:
+        _excluded[:] = list(excluded_devices)
+
+
+def always_allow_setting_default_device() -> None:
+    """Let ``try_set_default_device`` change the default also when it is in use."""
+    global _may_always_set
+    _may_always_set = True
+
+
+@contextmanager
+def default_device(chosen: DeviceDescriptor | None) -> Iterator[None]:
+    """Make a device the default for a while, whether one is in use or not; None leaves it as it is."""
+    global _default
+    before, _default = _default, chosen or _default
+    try:
+        yield
+    finally:
+        _default = before
+
+
+def get_gpu_properties(device: DeviceDescriptor) -> Any:
+    """Properties of a GPU: ``device_id``, ``name``, ``version_major``, ``version_minor``, ``cuda_cores``, ``total_memory``.
+
+    Raises:
+        ValueError: the device is no GPU.
+    """
+    if device.type() != DeviceKind.GPU:
+        raise ValueError(f"get_gpu_properties: {device} is no GPU and has no GPU properties")
+    return device.backend.properties()
+
+
+def _usable() -> list[Backend]:
+    """The first device of each backend that can be used here."""
+    found = []
+    for name in plugins.backends:
+        with suppress(ValueError, ImportError):
+            found.append(backend_named(name))
+    return found
+
+
+def _gpu_backend() -> Backend:
+    """The backend that computes on GPUs, the first by name that can be used here."""
+    for backend in _usable():
+        if DeviceKind(backend.kind) == DeviceKind.GPU:
+            return backend
+    whys = []
+    for name in plugins.backends:
+        try:
+            backend_named(name)
+        except (ValueError, ImportError) as error:
+            whys.append(str(error))
+    raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what is missing")

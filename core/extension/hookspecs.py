@@ -1,0 +1,106 @@
+"""The hooks a plugin may implement.
+
+Each is called once, when plugins are loaded, with a ``register`` function.  A plugin hands over names with import strings
+(``"package.module:object"``) or objects; import strings keep start-up light, for nothing is imported before its first use.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pluggy
+
+hookspec = pluggy.HookspecMarker("cntk")
+hookimpl = pluggy.HookimplMarker("cntk")
+
+
+class Register(Protocol):
+    """Hand over one named thing: an object, or the import string of one."""
+
+    def __call__(self, name: str, target: object) -> None: ...
+
+
+class RegisterKernel(Protocol):
+    """Hand over a kernel: what stands in, on one backend, for the methods of an operator or a learner, given by its class or that's
+    import string."""
+
+    def __call__(self, cls: type | str, backend: str, target: object) -> None: ...
+
+
+class RegisterEngine(Protocol):
+    """Hand over what computes, on one backend, more than one operator: an engine by its name."""
+
+    def __call__(self, name: str, backend: str, target: object) -> None: ...
+
+
+class RegisterNativeFunction(Protocol):
+    """Hand over what makes the operator of a native user function, under the names of a module and of a factory in it."""
+
+    def __call__(self, module_name: str, factory_method_name: str, target: object) -> None: ...
+
+
+@hookspec
+def cntk_register_ops(register: Register) -> None:
+    """Register operators: functions that become ``cntk.ops.<name>`` and ``cntk.<name>``."""
+
+
+@hookspec
+def cntk_register_operator_rows(register: Register) -> None:
+    """Register how operators are written to CNTK's model files that CNTK has as well: objects of ``cntk.plugins.formats.row.Row``."""
+
+
+@hookspec
+def cntk_register_kernels(register: RegisterKernel) -> None:
+    """Register faster implementations, on one backend, of what an operator or a learner does, by its class.  They serve subclasses too
+    that do the same.  What is registered last stands before the others."""
+
+
+@hookspec
+def cntk_register_engines(register: RegisterEngine) -> None:
+    """Register what does the work of several operators on one backend: what recurrences do, as ``Recurrence``, chains of operators, as
+    ``Chain``, and what products use, as ``Csr`` and ``Products``.  What is registered last stands before the others."""
+
+
+@hookspec
+def cntk_register_native_functions(register: RegisterNativeFunction) -> None:
+    """Register what ``cntk.ops.functions.register_native_user_function`` finds by the names of a module and a factory."""
+
+
+@hookspec
+def cntk_register_passes(register: Register) -> None:
+    """Register passes over programs that are being compiled: objects of subclasses of ``cntk.core.program.passes.Pass``, by their names."""
+
+
+@hookspec
+def cntk_register_backends(register: Register) -> None:
+    """Register backends: classes that follow ``cntk.core.extension.backend.Backend``."""
+
+
+@hookspec
+def cntk_register_learners(register: Register) -> None:
+    """Register learners: functions that become ``cntk.learners.<name>`` and ``cntk.<name>``."""
+
+
+@hookspec
+def cntk_register_distributed_strategies(register: Register) -> None:
+    """Register ways of training on several workers: subclasses of ``cntk.plugins.distributed.base.Strategy``."""
+
+
+@hookspec
+def cntk_register_deserializers(register: Register) -> None:
+    """Register deserializers: what reads a format for minibatch sources; they become ``cntk.io.<name>``."""
+
+
+@hookspec
+def cntk_register_progress_writers(register: Register) -> None:
+    """Register progress writers: classes that become ``cntk.logging.<name>``."""
+
+
+@hookspec
+def cntk_register_model_formats(register: Register) -> None:
+    """Register formats of model files by name, such as those of ``cntk.ModelFormat``: objects that recognise, write and read files."""
+
+
+@hookspec
+def cntk_register_commands(register: Register) -> None:
+    """Register commands of the ``cntk`` program: functions that take the list of arguments after the command's name."""

@@ -1,0 +1,83 @@
+"""Which class computes: what stands in for a class, such as a kernel or a formula, is found by the class and never by what it is called.
+
+A class that is not to be imported yet is named by its import string, ``'module:Class'``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+Identity = str | type
+"""The import string of a class or, where that does not lead to it, the class itself."""
+
+SAYS_NOTHING = ("op_name", "__init__", "copy")
+"""What a subclass may define, beside what Python defines in every class, and still compute what its base does."""
+
+
+def identity_of(cls: type) -> Identity:
+    """A class by its import string, if that is where it is found.
+
+    >>> from cntk.core.extension.identity import identity_of
+    >>> from cntk.core.operators.op import Op
+    >>> identity_of(Op)
+    'cntk.core.operators.op:Op'
+    """
+    found = reduce(lambda holder, name: getattr(holder, name, None), cls.__qualname__.split("."), sys.modules.get(cls.__module__))
+    return f"{cls.__module__}:{cls.__qualname__}" if found is cls else cls
+
+
+def stand_ins(cls: type) -> Iterator[Identity]:
+    """The classes that compute what *cls* does, itself first: its bases, up to the first class that does something in its own way."""
+    for base in cls.__mro__:
+        yield identity_of(base)
+        if any(name not in SAYS_NOTHING and not _is_of_python(name) for name in vars(base)):
+            return
+
+
+def _is_of_python(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in ("__getattr__", "__getattribute__")
+
+
+def still_holds(cls: type, said: str, *methods: str) -> bool:
+    """Whether what a class says of its methods is about those that it has: no subclass has redefined these and not what is said.
+
+    Args:
+        cls: the class.
+        said: the attribute that says it.
+        methods: the methods that it is about.
+    """
+    definer = next(base for base in cls.__mro__ if said in vars(base) or any(method in vars(base) for method in methods))
+    return said in vars(definer)
+
+
+class ByClass(Generic[T]):
+    """What belongs to some classes, and to subclasses that compute what these do.
+
+    Args:
+        entries: what belongs to each class, by its import string.
+    """
+
+    def __init__(self, entries: Mapping[str, T]) -> None:
+        self._entries = entries
+        self._found: dict[type, T | None] = {}
+
+    def get(self, cls: type) -> T | None:
+        """What belongs to a class; None for nothing."""
+        if cls not in self._found:
+            entries = (self._entries[identity] for identity in stand_ins(cls) if identity in self._entries)  # type: ignore[index]
+            self._found[cls] = next(entries, None)
+        return self._found[cls]
+
+    def __getitem__(self, cls: type) -> T:
+        found = self.get(cls)
+        if found is None:
+            raise KeyError(f"nothing belongs to {cls!r}")
+        return found
+
+    def __contains__(self, cls: type) -> bool:
+        return self.get(cls) is not None

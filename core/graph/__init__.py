@@ -1,0 +1,1 @@
+"""Graphs: variables, functions, inference, cloning, calling."""

@@ -1,0 +1,124 @@
+"""Data that other libraries hold, as arrays: by the protocols that they share, so that none of them is imported here.
+
+Whatever takes data from users has it from :func:`as_data`: feeds, values of variables, operands, sources.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from .tensor import ArrayMixin, TensorOps
+
+_AS_IT_IS = (TensorOps, ArrayMixin, int, float, np.generic, str, bytes, bytearray, dict, type(None))
+
+
+def as_data(owner: Any, given: Any) -> Any:
+    """What another library holds, as an array of NumPy or a list of them; anything else as it is.
+
+    These are objects with ``__array__``, ``__array_interface__``, ``__dlpack__``, ``__arrow_c_array__`` or ``__arrow_c_stream__`` and those
+    that show their memory (``memoryview``).  A table becomes an array of its rows; what holds lists of any length, as columns of Arrow and
+    arrays of objects may, a list of arrays.
+
+    Args:
+        owner: what the data is for, which errors name.
+        given: the data.
+
+    Raises:
+        ValueError: the data cannot be had as arrays, or values are missing in it.
+    """
+    if type(given) is np.ndarray:
+        return _of_objects(owner, given) if given.dtype.hasobject else given
+    if isinstance(given, (list, tuple)):
+        _require_unmasked(owner, given)
+        return given
+    if isinstance(given, _AS_IT_IS) or hasattr(given, "tocsr"):
+        return given
+    if isinstance(given, np.ndarray):
+        return _unmasked(owner, given)
+    if hasattr(given, "__pandas_priority__"):
+        _require_nothing_missing(owner, given)
+    elif hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        from ..common.arrow import from_arrow
+
+        return from_arrow(owner, given)
+    array = _array_of(owner, given)
+    if array is None:
+        return given
+    return _of_objects(owner, array) if array.dtype.hasobject else array
+
+
+def _array_of(owner: Any, given: Any) -> Any:
+    """The array that an object says it is; None where it says nothing."""
+    try:
+        if hasattr(given, "__array__") or hasattr(given, "__array_interface__") or _shows_memory(given):
+            return np.asarray(given, order="C")
+        return np.asarray(np.from_dlpack(given), order="C") if hasattr(given, "__dlpack__") else None
+    except Exception as error:
+        raise ValueError(
+            f"{owner}: the {type(given).__name__} does not give its data to NumPy: {error}. Convert it first{_way_of(given)}"
+        ) from error
+
+
+def _shows_memory(given: Any) -> bool:
+    try:
+        memoryview(given)
+    except TypeError:
+        return False
+    return True
+
+
+def _way_of(given: Any) -> str:
+    """How to make an array of what gives none by itself."""
+    if hasattr(given, "detach"):
+        return ", with .detach().float().cpu().numpy()"
+    return f", with .{'get' if hasattr(given, 'get') else 'to_numpy'}()" if hasattr(given, "get") or hasattr(given, "to_numpy") else ""
+
+
+def _require_unmasked(owner: Any, items: Any) -> None:
+    """Refuse a list, or list of lists, with masked arrays in it, as which their masks would be lost."""
+    if not items or not isinstance(items[0], (list, tuple, np.ndarray)):
+        return
+    for item in items:
+        if type(item) is np.ndarray:
+            continue
+        if isinstance(item, np.ndarray):
+            _unmasked(owner, item)
+        elif isinstance(item, (list, tuple)):
+            _require_unmasked(owner, item)
+
+
+def _unmasked(owner: Any, given: Any) -> Any:
+    if hasattr(given, "mask") and hasattr(given, "filled") and np.any(given.mask):
+        count = np.count_nonzero(given.mask)
+        raise ValueError(
+            f"{owner}: {count} of {given.size} elements of the masked array are masked; put numbers in their place with .filled(value), or "
+            "leave them out with .compressed()"
+        )
+    return np.asarray(given)
+
+
+def _require_nothing_missing(owner: Any, given: Any) -> None:
+    """Refuse columns with missing values that are marked by more than NaN."""
+    columns = [column for _, column in given.items()] if getattr(given, "ndim", 1) == 2 else [given]
+    for column in columns:
+        marks = not isinstance(getattr(column.dtype, "na_value", np.nan), float)
+        if marks and (missing := int(column.isna().sum())):
+            name = f" of the column {column.name!r}" if column.name is not None else ""
+            raise ValueError(f"{owner}: {missing} of {len(column)} values{name} are missing; fill them with .fillna(value), or .dropna()")
+
+
+def _of_objects(owner: Any, array: Any) -> Any:
+    """An array of objects as what they are: sequences, or numbers."""
+    if array.ndim == 1 and len(array) and all(hasattr(item, "__len__") and not isinstance(item, (str, bytes)) for item in array):
+        return [as_data(owner, item) for item in array]
+    for place, item in np.ndenumerate(array):
+        if not isinstance(item, (numbers.Real, np.bool_)):
+            where = ", ".join(map(str, place))
+            raise ValueError(
+                f"{owner}: expected numbers, got {type(item).__name__} {item!r:.40} at [{where}]; put numbers in the place of missing "
+                "values and names, or leave them out"
+            )
+    return array.astype(np.float64)

@@ -1,0 +1,1 @@
+"""Operators: the protocol, those that compiling inserts, and what they cost."""

@@ -1,0 +1,1 @@
+"""Programs: a graph as a flat list of instructions."""

@@ -1,0 +1,111 @@
+"""Passes: what is done to a program while it is compiled, so that it computes the same in less time or memory.
+
+A pass sees the program twice and overrides the method for the moment that suits it: :meth:`Pass.rewrite` when the forward
+instructions stand, :meth:`Pass.arrange` when views, stages, backward pass and lifetimes are there as well.  Programs are right without
+any pass; :func:`set_passes` chooses some, to compare.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ...extension import plugins
+from ...extension.registry import said
+from .accumulation import Accumulation
+from .base import Pass
+from .common import CommonSubexpressions
+from .constants import ConstantFolding
+from .dead import DeadCode
+from .epilogues import Epilogues
+from .fuse_pairs import Joining
+from .in_place import InPlace
+from .row_blocking import Blocks
+from .swap_max import Maxima
+
+if TYPE_CHECKING:
+    from ..program import Program
+
+_REWRITING = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Maxima(), Epilogues())
+_ARRANGING = (Accumulation(), InPlace(), Blocks())
+
+BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
+"""In the order in which they run; those of plugins follow, by name."""
+
+_environment = os.environ.get("CNTK_PASSES")
+selected: tuple[str, ...] | None = None if _environment is None else tuple(name.strip() for name in _environment.split(",") if name.strip())
+"""Names of the passes that run, None for all; programs are kept apart by it."""
+
+
+def available() -> dict[str, Pass]:
+    """All passes by name, in the order in which they run."""
+    return {made.name: made for made in (*BUILT_IN, *map(_of_plugin, plugins.passes))}
+
+
+def _of_plugin(name: str) -> Pass:
+    """A registered pass.
+
+    Raises:
+        TypeError: what is registered is none.
+    """
+    made = plugins.passes.get(name)
+    if not isinstance(made, Pass):
+        raise TypeError(f"pass '{name}' of {plugins.passes.owner(name)}: expected an object of a subclass of Pass, got {made!r:.80}")
+    return made
+
+
+def set_passes(names: Iterable[str] | None = None) -> None:
+    """Choose the passes for programs compiled from now on; those compiled before come back when their passes are chosen again.
+
+    Programs give the same results with and without each pass, within rounding.  The environment variable ``CNTK_PASSES`` holds names
+    separated by commas, none where it is empty, and chooses before the first program is compiled.
+
+    Args:
+        names: names of passes, ``[]`` for none; None for all.
+
+    Raises:
+        ValueError: there is no pass of a name.
+
+    >>> from cntk.core.program.program import passes
+    >>> list(passes.available())
+    ['constants', 'common', 'joined', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
+    >>> C.debugging.set_passes(['common', 'dead'])
+    >>> C.debugging.set_passes()
+    """
+    global selected
+    wanted = None if names is None else tuple(names)
+    _check(wanted or ())
+    selected = wanted
+
+
+def chosen() -> list[Pass]:
+    """The passes that run, in order."""
+    _check(selected or ())
+    return [made for name, made in available().items() if selected is None or name in selected]
+
+
+def run(one: Pass, moment: Callable[[Program], None], program: Program) -> None:
+    """Let a pass do what it does at one moment.
+
+    Raises:
+        RuntimeError: a pass of a plugin failed; the message says which, and how programs do without it.
+    """
+    try:
+        moment(program)
+    except Exception as error:
+        owner = next((plugins.passes.owner(name) for name in plugins.passes if plugins.passes.get(name) is one), None)
+        if owner is None:
+            raise
+        left_out = f"CNTK_PLUGINS=-{owner.rpartition(':')[2]}, or choose passes by CNTK_PASSES"
+        raise RuntimeError(f"pass '{one.name}' of {owner} failed: {said(error)}; mend it, or leave it out with {left_out}") from error
+
+
+def _check(names: Iterable[str]) -> None:
+    known = available()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no pass is called {name!r}; there are {', '.join(known)}")
+
+
+__all__ = ["BUILT_IN", "Pass", "available", "chosen", "run", "selected", "set_passes"]

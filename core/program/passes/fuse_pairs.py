@@ -1,0 +1,43 @@
+"""Joining: an operator computes together with the one whose result it alone reads, where that takes less than one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import Pass
+
+if TYPE_CHECKING:
+    from ..program import Program
+    from ..slots import Instruction
+
+
+class Joining(Pass):
+    """Put one operator in the place of two, where the second knows one (:meth:`~cntk.core.operators.op.Op.after`)."""
+
+    name = "joined"
+
+    def rewrite(self, program: Program) -> None:
+        readers: dict[int, list[Instruction]] = {}
+        for instruction in program.instructions:
+            for index in set(instruction.inputs):
+                readers.setdefault(index, []).append(instruction)
+        joined: dict[Instruction, Instruction] = {}
+        for before in program.instructions:
+            if before.is_pure and before.loop is None and program.asked.isdisjoint(before.outputs):
+                joined.update(_joined(program, before, readers.get(before.outputs[0], [])))
+        program.instructions = [joined.get(instruction, instruction) for instruction in program.instructions]
+
+
+def _joined(program: Program, before: Instruction, readers: list[Instruction]) -> dict[Instruction, Instruction]:
+    """What takes the place of all that read a result, so that they do without it; nothing if one of them cannot."""
+    result, found = before.outputs[0], {}
+    for reader in readers:
+        if reader.inputs.count(result) != 1 or reader.loop is not None:
+            return {}
+        position = reader.inputs.index(result)
+        inputs = (*reader.inputs[:position], *before.inputs, *reader.inputs[position + 1 :])
+        op = reader.op.after(before, reader, [program.slots[index].spec for index in inputs])
+        if op is None:
+            return {}
+        found[reader] = program.instruction(op, reader.node, inputs, reader.outputs)
+    return found

@@ -1,0 +1,387 @@
+"""Bindings: a program's instructions with their arrays, for one size of minibatch.
+
+A program in stages has a binding for each, as sizes become known; the last one holds the backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ..common.shape import Shape
+from ..graph.inference import explained
+from ..operators.op import Op, includes
+from ..program.chains import Chain, Together, kernel_of, one_by_one
+from ..program.slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
+from ..types.context import Context
+from ..types.layout import Layout
+from ..types.sparse import RowSparse, SparseRows
+from . import memory, profiling
+from .recurrence import Sweep, Unrolling
+from .row_blocks import in_blocks, rows_of_block
+from .sizes import Sizes
+
+if TYPE_CHECKING:
+    from ..graph.nodes import Primitive
+    from ..graph.variable import Variable
+    from ..program.slots import Instruction, Loop
+    from .workspace import Workspace
+
+Step = tuple[Callable[..., None], tuple[Any, ...], "Primitive", Op | None, tuple[Any, ...]]
+"""A call: what is called, its arguments, and the function of the graph that it works for; beside, for those who take its time, the operator
+whose work it does, None for copies and the like, and what that works on: the arguments, or what stands for them in a call that has none.
+
+It is a plain tuple: a sweep over a loop makes one a call, and one with named fields takes many times as long to make.
+"""
+
+
+def step_beside(call: Callable[..., None], arguments: tuple[Any, ...], node: Primitive) -> Step:
+    """A step that does no operator's work: a copy, a sum of gradients, a check."""
+    return call, arguments, node, None, arguments
+
+
+class Binding:
+    """A stage of a program with its arrays, for one size of minibatch.
+
+    Args:
+        workspace: where the memory is.
+        sizes: sizes of the program's values, as far as known in this stage.
+        before: binding of the stage before, None for the first.
+
+    Attributes:
+        is_last: whether the whole program is bound.
+        arrays: array of each slot, those of earlier stages included.
+        forward_steps: what to call, in order.
+        backward_steps, finish_steps: the same; only in the last stage, for the whole program.
+    """
+
+    def __init__(self, workspace: Workspace, sizes: Sizes, before: Binding | None = None) -> None:
+        self.program = workspace.program
+        self.backend = self.program.backend
+        self.pool = workspace.pool
+        self.stage: int = 0 if before is None else before.stage + 1
+        self.is_last = self.stage == self.program.stages - 1
+        self.sizes = sizes
+        self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
+        self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
+        self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
+        chains = [chain for chain in self.program.chains if chain.stage == self.stage]
+        kernel, slots = kernel_of(self.backend), self.program.slots
+        plans = {chain: kernel.plan(chain, slots, sizes) for chain in chains if chain.has_kernel and kernel is not None}
+        self.plans = {chain: plan for chain, plan in plans.items() if plan is not None}
+        rows = {chain: rows_of_block(chain, sizes, self.backend) for chain in chains if chain not in self.plans}
+        self.block_rows = {chain: count for chain, count in rows.items() if count is not None}
+        self._place(workspace)
+        self._inputs = [self.arrays[index] for index in self.program.inputs]
+        self.forward_steps: list[Step | Sweep] = []
+        self.backward_steps: list[Step | Sweep] = []
+        self.finish_steps: list[Step | Sweep] = []
+        self._backward_ends: list[tuple[int, Instruction]] = []
+        self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
+        self._bind_instructions()
+
+    @property
+    def layouts(self) -> list[Layout | None]:
+        """Layout of each slot."""
+        return self.sizes.layouts
+
+    # ---- data in ----
+
+    def load(self, data: Iterable[Any]) -> None:
+        """Copy data into the inputs' arrays; sparse inputs refer to it."""
+        load = self.backend.load
+        for array, given in zip(self._inputs, data, strict=True):
+            if type(array) is SparseRows:
+                array.set(*map(self.backend.on_device, (given.data, given.indices, given.indptr)))
+            else:
+                load(array, given)
+
+    def suits(self, sizes: Sizes) -> bool:
+        """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""
+        if self.sizes.shapes != sizes.shapes:
+            return False
+        self.sizes = sizes
+        for unrolling in self.unrollings.values():
+            unrolling.take_over(self)
+        for instruction in self._instructions:
+            self._tell_layouts(self.contexts[instruction], instruction)
+        return True
+
+    def decide(self) -> dict[Instruction, Layout]:
+        """How the rows lie that operators of the next stage make out of what this one has computed."""
+        decided: dict[Instruction, Layout] = {}
+        for instruction in self.program.instructions:
+            if instruction.stage == self.stage + 1 and hasattr(instruction.op, "decide_layout"):
+                context = self._context(instruction)
+                try:
+                    decided[instruction] = instruction.op.decide_layout(context, *self.operands(instruction))
+                except (ValueError, RuntimeError) as error:
+                    raise explained(error, instruction.node) from None
+        return decided
+
+    # ---- memory ----
+
+    def _place(self, workspace: Workspace) -> None:
+        backend, slots, sizes = self.backend, self.program.slots, self.sizes
+        here = self.program.slots_of_stage[self.stage]
+        own = [i for i in here if self._needs_memory(i) and slots[i].base == i]
+        shapes = {i: sizes.shapes[i] for i in own}
+        lives = {i: (slots[i].birth, slots[i].death) for i in own}
+        for chain in (*self.plans, *self.block_rows):
+            rows = self.block_rows.get(chain, 0)
+            shapes.update((i, (rows, *shapes[i][1:])) for i in chain.local)
+            lives.update((i, (min(lives[i][0], chain.begin), max(lives[i][1], chain.end))) for i in chain.touched if i in lives)
+        nbytes = tuple([backend.nbytes(self._with_room(shapes[i], i), sizes.specs[i].dtype) for i in own])
+        self.placement = workspace.place(self.stage, nbytes, tuple([lives[i] for i in own]))
+        arena = self.placement.arena
+        for index, offset in zip(own, self.placement.offsets, strict=True):
+            self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
+        for index in (index for chain in self.plans for index in chain.local):
+            self.arrays[index] = backend.xp.broadcast_to(backend.xp.zeros((), sizes.specs[index].dtype), sizes.shapes[index])
+        for index in here:
+            if not self._needs_memory(index):
+                self.arrays[index] = self._without_memory(index)
+
+    def _with_room(self, shape: Shape, index: int) -> Shape:
+        layout = self.layouts[index]
+        return shape if layout is None or not layout.is_sequence else (memory.room(shape[0]), *shape[1:])
+
+    def _needs_memory(self, index: int) -> bool:
+        slot = self.program.slots[index]
+        return slot.kind in (COMPUTED, INPUT) and not slot.spec.sparse
+
+    def _without_memory(self, index: int) -> Any:
+        slot, shape, dtype = self.program.slots[index], self.sizes.shapes[index], self.sizes.specs[index].dtype
+        if slot.kind == HELD:
+            return slot.variable.array  # type: ignore[attr-defined]
+        if slot.kind == ROWS:
+            return RowSparse(shape, dtype)
+        if slot.kind == FOLDED:
+            return self.program.folded.arrays[index]  # type: ignore[union-attr]
+        if slot.kind == UNUSED:
+            return None
+        if slot.kind == ZERO:
+            return self.backend.xp.zeros(shape, dtype)
+        return SparseRows(shape, dtype)
+
+    # ---- instructions ----
+
+    def _bind_instructions(self) -> None:
+        for instruction in self._instructions:
+            self.contexts[instruction] = self._context(instruction)
+        for loop, body in groupby(self._instructions, key=lambda instruction: instruction.loop):
+            if loop is None:
+                for chain, members in groupby(body, key=attrgetter("chain")):
+                    steps = self._forward_steps(members, is_repeated=chain not in self.plans and chain not in self.block_rows)
+                    self.forward_steps.extend(self._together(chain, steps))
+            else:
+                self._bind_views(body)
+                unrolling = self.unrollings[loop] = self._unrolling(loop)
+                unrolling.bind_forward()
+        if not self.is_last:
+            return
+        self._place_gradients()
+        for loop, body in groupby(reversed(self.program.instructions), key=lambda instruction: instruction.loop):
+            group = [instruction for instruction in body if instruction.grad is not None]
+            for instruction in group:
+                self._pass_gradients(instruction)
+            if loop is not None and group:
+                self.unrollings[loop].bind_backward(self)
+            going_back = [instruction for instruction in group if not instruction.placed]
+            for chain, members in groupby(going_back, key=attrgetter("backward_chain")):
+                in_one = chain in self.plans or chain in self.block_rows
+                for together in [list(members)] if in_one else [[instruction] for instruction in members]:
+                    steps = self._backward_steps(together)
+                    self.backward_steps.extend(self._together(chain, steps))
+                    self._backward_ends.extend((len(self.backward_steps), instruction) for instruction in together)
+        for instruction in self.program.instructions:
+            if hasattr(instruction.op, "finish"):
+                arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
+                self.finish_steps.append((instruction.op.finish, arguments, instruction.node, instruction.op, arguments))
+
+    def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
+        """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
+        if chain in self.plans:
+            calls = list(steps)
+            fused = self.plans[chain].bind(self.arrays, self.contexts[chain.members[0]])
+            return [Together(fused, chain.members, calls).step()] if calls else []
+        return in_blocks(self, chain, steps) if chain in self.block_rows else steps
+
+    def _unrolling(self, loop: Loop) -> Unrolling:
+        """A loop at work on the arrays; that of another size of minibatch if these lie in the same places."""
+        known = self.placement.unrollings.get(loop)
+        if known is None or not known.suits(self):
+            known = self.placement.unrollings[loop] = Unrolling(self, loop)
+        else:
+            known.take_over(self)
+        return known
+
+    def _context(self, instruction: Instruction) -> Context:
+        context = Context(self.backend, self.program.training, self.pool)
+        self._tell_layouts(context, instruction)
+        return context
+
+    def _tell_layouts(self, context: Context, instruction: Instruction) -> None:
+        context.layouts = self.sizes.layouts_of(instruction.inputs)
+        context.layout = self.layouts[instruction.outputs[0]]
+
+    def _bind_views(self, instructions: Iterable[Instruction]) -> None:
+        arrays = self.arrays
+        for instruction in instructions:
+            if instruction.is_view:
+                target = instruction.outputs[0]
+                arrays[target] = instruction.op.view(arrays[instruction.inputs[0]], self.sizes.shapes[target])
+            elif instruction.reuses is not None:
+                arrays[instruction.outputs[0]] = arrays[instruction.reuses]
+
+    def forward_step(self, instruction: Instruction, is_repeated: bool = False) -> Iterator[Step]:
+        """The calls that compute an instruction for all rows: one, none for a view, one more in checked mode.
+
+        Args:
+            is_repeated: whether they are made with these very arrays, again and again.
+        """
+        if instruction.is_view:
+            return
+        result = self.result(instruction)
+        arguments = self.contexts[instruction], result, *self.operands(instruction)
+        if self._is_declined(instruction):
+            yield instruction.op.forward, arguments, instruction.node, instruction.op, arguments
+        elif is_repeated and instruction.bind is not None and (bound := self._bound(instruction, arguments)) is not None:
+            yield bound, (), instruction.node, instruction.op, arguments
+        else:
+            yield instruction.forward, arguments, instruction.node, instruction.op, arguments
+        if self.program.checked:
+            yield step_beside(_check_for_nan, (self.backend.xp, result), instruction.node)
+
+    def _is_declined(self, instruction: Instruction) -> bool:
+        """Whether its kernel leaves the arrays that are bound to the operator's own methods; in loops, other arrays come with each step."""
+        declines = None if instruction.loop is not None else instruction.declines
+        return declines is not None and declines(self.contexts[instruction], self.result(instruction), *self.operands(instruction))
+
+    @staticmethod
+    def _bound(instruction: Instruction, arguments: tuple[Any, ...]) -> Callable[[], None] | None:
+        try:
+            return instruction.bind(*arguments)  # type: ignore[misc]
+        except (ValueError, RuntimeError) as error:
+            raise explained(error, instruction.node) from None
+
+    def _forward_steps(self, instructions: Iterable[Instruction], is_repeated: bool) -> Iterator[Step]:
+        for instruction in instructions:
+            self._bind_views((instruction,))
+            yield from self.forward_step(instruction, is_repeated)
+
+    def _backward_steps(self, instructions: Iterable[Instruction]) -> Iterator[Step]:
+        """The calls for all rows: of a loop's instructions, those that follow it."""
+        for instruction in instructions:
+            late = instruction.loop is not None
+            grads, sums = (instruction.late_grads, instruction.late_sums) if late else (instruction.grads, instruction.sums)
+            yield from self.backward_step(instruction, grads, sums)
+
+    def _place_gradients(self) -> None:
+        """Let gradients of parts lie in the memory of those of the whole."""
+        gradient_of = {slot.like: index for index, slot in reversed(list(enumerate(self.program.slots))) if slot.like is not None}
+        for instruction in self.program.instructions:
+            if instruction.placed:
+                whole, part = gradient_of[instruction.inputs[0]], gradient_of[instruction.outputs[0]]
+                self.arrays[part] = instruction.op.view(self.arrays[whole], self.sizes.shapes[part])
+
+    def _pass_gradients(self, instruction: Instruction) -> None:
+        """Let gradients that are the result's lie in its memory."""
+        arrays, grad = self.arrays, (instruction.grad or (None,))[0]
+        for position, target in instruction.passed:
+            if instruction.has_gradient_view:
+                arrays[target] = instruction.op.grad_view(arrays[grad], self.sizes.shapes[instruction.inputs[position]])  # type: ignore[index]
+            else:
+                arrays[target] = arrays[grad]  # type: ignore[index]
+        if instruction.reuses_gradient is not None:
+            arrays[instruction.reuses_gradient] = arrays[grad]  # type: ignore[index]
+
+    def backward_step(self, instruction: Instruction, targets: Sequence[int | None], sums: Sequence[tuple[int, int]]) -> Iterator[Step]:
+        """The calls that compute the gradients of operands for all rows, and add terms to their totals."""
+        op, arrays = instruction.op, self.arrays
+        grads = [None if i is None else arrays[i] for i in targets]
+        grad = tuple(None if i is None else arrays[i] for i in instruction.grad or ())
+        if any(g is not None for g in grads):
+            if instruction.has_gradient_view:
+                target: Any = grads[0]
+                yield step_beside(self.backend.xp.copyto, (target, op.grad_view(grad[0], target.shape)), instruction.node)
+            else:
+                kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self.operands(instruction))]
+                result = self.result(instruction) if op.keep_output else None
+                if op.aligned:
+                    operands = zip(instruction.inputs, grads, strict=True)
+                    grads = [None if g is None else self._aligned(g, slot, instruction) for slot, g in operands]
+                arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
+                backward = op.backward if self._is_declined(instruction) else instruction.backward
+                yield backward, arguments, instruction.node, op, arguments
+        for total, term in sums:
+            yield step_beside(add, (self.backend.xp, arrays[total], arrays[term]), instruction.node)
+
+    def operands(self, instruction: Instruction) -> list[Any]:
+        """The operands' arrays, aligned if the operator wants them so."""
+        operands = [self.arrays[i] for i in instruction.inputs]
+        if not instruction.op.aligned:
+            return operands
+        return [self._aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
+
+    def result(self, instruction: Instruction) -> Any:
+        """The result's array, a tuple of them for an operator with several."""
+        outputs = instruction.outputs
+        return self.arrays[outputs[0]] if instruction.op.outputs == 1 else tuple(self.arrays[i] for i in outputs)
+
+    def _aligned(self, array: Any, slot: int, instruction: Instruction) -> Any:
+        """The array with static axes lined up with the result's: after the rows, leading axes of length 1 are put in."""
+        spec, rank = self.sizes.specs[slot], self.sizes.specs[instruction.outputs[0]].rank
+        missing = rank - spec.rank
+        if not spec.axes or missing <= 0 or isinstance(array, SparseRows):
+            return array
+        return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
+
+    def final_gradients(self) -> list[tuple[int, list[Variable]]]:
+        """Variables whose gradients nothing reads or writes after so many of the backward steps, in this order; all steps are covered."""
+        slots = self.program.slots
+        last: dict[int, int] = {}
+        for end, instruction in self._backward_ends:
+            last.update((slots[index].base, end) for index in instruction.used_gradients())
+        found: dict[int, list[Variable]] = {len(self.backward_steps): []}
+        for variable, index in self.program.gradient_slots.items():
+            found.setdefault(last.get(slots[index].base, 0), []).append(variable)
+        return sorted(found.items(), key=itemgetter(0))
+
+    def run(self, steps: Sequence[Step | Sweep], pass_name: str = profiling.FORWARD) -> None:
+        """Call the steps; an error names the operator at fault."""
+        calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
+        if profiling.recorders:
+            calls = profiling.timed(one_by_one(calls), pass_name)
+        step: Any = None
+        try:
+            for step in calls:
+                step[0](*step[1])
+        except Exception as error:
+            raise explained(error, step[2]) from error
+
+
+def _with_loops(steps: Sequence[Step | Sweep]) -> Iterator[Step]:
+    """The steps, with the calls of loops in their place."""
+    for step in steps:
+        if isinstance(step, Sweep):
+            yield from step.steps()
+        else:
+            yield step
+
+
+def add(xp: Any, total: Any, term: Any) -> None:
+    """Add a term to a gradient."""
+    if isinstance(total, RowSparse):
+        total.add(xp, term)
+    else:
+        xp.add(total, term, out=total)
+
+
+def _check_for_nan(xp: Any, result: Any) -> None:
+    for array in result if isinstance(result, tuple) else (result,):
+        if not isinstance(array, SparseRows) and xp.isnan(array).any():
+            first = tuple(int(i) for i in xp.argwhere(xp.isnan(array))[0])
+            raise ValueError(f"produced NaN, first at index {first} of its result of shape {array.shape}")

@@ -1,0 +1,150 @@
+"""Taking the time of operators, and of whatever else notes an event.  While nobody does, it costs programs one comparison a pass."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..common.lock import Lock
+from ..operators.cost import Work, work_of
+
+if TYPE_CHECKING:
+    from ..operators.op import Op
+    from .binding import Step
+
+FORWARD, BACKWARD = "forward", "backward"
+
+
+class Event(NamedTuple):
+    """Something that took place, from *begin* to *end* in seconds of :func:`time.perf_counter`."""
+
+    name: str
+    category: str
+    thread: int
+    begin: float
+    end: float
+    details: dict[str, Any]
+
+
+class Tally:
+    """Statistics of some calls: of their durations, in seconds, and of what they had to do.
+
+    Attributes:
+        flop, nbytes: operations and bytes of all.
+        dtype: type of the operations' results, None where there are none.
+    """
+
+    __slots__ = ("count", "dtype", "flop", "least", "most", "nbytes", "squares", "total")
+
+    def __init__(self) -> None:
+        self.count, self.total, self.squares, self.least, self.most = 0, 0.0, 0.0, math.inf, 0.0
+        self.flop, self.nbytes = 0, 0
+        self.dtype: Any = None
+
+    def add(self, seconds: float, work: Work) -> None:
+        """Count one more."""
+        self.count += 1
+        self.flop += work.flop
+        self.nbytes += work.nbytes
+        if work.dtype is not None:
+            self.dtype = work.dtype
+        self.total += seconds
+        self.squares += seconds * seconds
+        self.least, self.most = min(self.least, seconds), max(self.most, seconds)
+
+    @property
+    def mean(self) -> float:
+        """Their mean; 0 without any."""
+        return self.total / self.count if self.count else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Their standard deviation."""
+        return math.sqrt(max(self.squares / self.count - self.mean**2, 0.0)) if self.count else 0.0
+
+
+class Recorder:
+    """What is measured while it is in :data:`recorders`.
+
+    Args:
+        room: how many single events it keeps, beside the statistics.
+
+    Attributes:
+        tallies: statistics by the function's uid and the direction of the pass.
+        events: the first *room* events; those of operators have the direction for a category.
+        threads: names of the threads they took place on.
+    """
+
+    def __init__(self, room: int = 0) -> None:
+        self.room = room
+        self.tallies: dict[tuple[str, str], Tally] = {}
+        self.events: list[Event] = []
+        self.threads: dict[int, str] = {}
+        self._lock = Lock()
+
+    def count(self, uid: str, direction: str, begin: float, end: float, work: Work) -> None:
+        """Count a call of an operator, and keep it."""
+        with self._lock:
+            self.tallies.setdefault((uid, direction), Tally()).add(end - begin, work)
+        if len(self.events) < self.room:
+            details = {"flop": work.flop, "bytes": work.nbytes}
+            self.keep(Event(uid + direction.capitalize(), direction, threading.get_ident(), begin, end, details))
+
+    def keep(self, event: Event) -> None:
+        """Keep an event, if there is room."""
+        with self._lock:
+            if len(self.events) < self.room:
+                self.events.append(event)
+                if event.thread not in self.threads:
+                    self.threads[event.thread] = threading.current_thread().name
+
+
+recorders: tuple[Recorder, ...] = ()
+"""The recorders that are measuring."""
+
+
+def begin(recorder: Recorder) -> None:
+    """Let a recorder measure from the next pass on."""
+    global recorders
+    if recorder not in recorders:
+        recorders = (*recorders, recorder)
+
+
+def end(recorder: Recorder) -> None:
+    """Let a recorder measure no more."""
+    global recorders
+    recorders = tuple(other for other in recorders if other is not recorder)
+
+
+def note_event(name: str, category: str, begin: float, end: float, **details: Any) -> None:
+    """Let those who measure know of an event on this thread; nothing happens if nobody does.
+
+    Args:
+        name, category: what it is, and what kind of thing.
+        begin, end: when it took place, by :func:`time.perf_counter`.
+        details: what else is known of it: numbers and strings.
+    """
+    if recorders:
+        event = Event(name, category, threading.get_ident(), begin, end, details)
+        for recorder in recorders:
+            recorder.keep(event)
+
+
+def timed(steps: Iterable[Step], direction: str) -> Iterator[Step]:
+    """The same calls, each measured."""
+    for call, arguments, node, op, works_on in steps:
+        yield _measure, (call, arguments, node.uid, direction, op, works_on), node, op, works_on
+
+
+def _measure(
+    call: Callable[..., None], arguments: tuple[Any, ...], uid: str, direction: str, op: Op | None, works_on: tuple[Any, ...]
+) -> None:
+    start = perf_counter()
+    call(*arguments)
+    stop = perf_counter()
+    work = work_of(op, works_on, direction == BACKWARD)
+    for recorder in recorders:
+        recorder.count(uid, direction, start, stop, work)

@@ -1,0 +1,203 @@
+"""Workspaces: the memory that a program runs in, and the run of one call.
+
+A workspace serves one call at a time; calls on several threads use several.  Whatever depends on sizes is worked out once for
+each size of minibatch and kept as a :class:`~cntk.core.run.binding.Binding`, so that a step of training looks nothing up and
+allocates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import proxy
+
+from ..types.axis import Axes
+from ..types.layout import Layout
+from ..values.fast_feed import PlainFeeds
+from ..values.feed import Feed
+from . import memory, profiling
+from .binding import Binding
+from .sizes import Sizes
+
+if TYPE_CHECKING:
+    from ..graph.variable import Variable
+    from ..program.program import Program
+    from ..program.slots import Loop
+    from .recurrence import Unrolling
+
+KEPT_BINDINGS = 16
+
+
+class Placement(NamedTuple):
+    """Where the arrays of a stage lie.
+
+    Attributes:
+        arena, offsets: the memory, and where each array begins in it.
+        unrollings: loops at work on arrays that lie so.
+    """
+
+    arena: Any
+    offsets: Sequence[int]
+    unrollings: dict[Loop, Unrolling]
+
+
+class Workspace:
+    """Memory of one call at a time: an arena for the values of each stage, scratch space, and bindings by size of minibatch."""
+
+    def __init__(self, program: Program) -> None:
+        self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
+        self.pool: dict[str, Any] = {}
+        self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
+        self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
+        self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
+
+    def load(self, feeds: Iterable[Feed]) -> Binding:
+        """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
+        if type(feeds) is PlainFeeds:
+            known = self._used_again(feeds.samples)
+            if known is not None:
+                known.load(feeds.data)
+                return known
+        listed = list(feeds)
+        self._check(listed)
+        key = self._key(listed)
+        binding = self._used_again(key)
+        if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
+            binding = self._bound(key, Sizes(self.program, listed), None)
+        binding.load([fed.data for fed in listed])
+        return binding
+
+    def _used_again(self, key: Any) -> Binding | None:
+        """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""
+        binding = self._bindings[0].pop(key, None)
+        if binding is not None:
+            self._bindings[0][key] = binding
+        return binding
+
+    def _key(self, feeds: Sequence[Feed]) -> Any:
+        """What tells minibatches of different sizes apart: the number of samples, if they differ in nothing else."""
+        if self.program.plain_inputs.all_plain and feeds[0].layout is not None:
+            return feeds[0].layout.samples
+        return tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
+
+    def advance(self, binding: Binding) -> Binding:
+        """Bind the stage that follows, now that its rows can be decided from the results of this one."""
+        decided = binding.decide()
+        key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
+        return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
+
+    def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:
+        """The binding for these sizes, made now or earlier; those used longest ago go first."""
+        bindings = self._bindings[0 if before is None else before.stage + 1]
+        binding = bindings.pop(key, None)
+        if binding is None or not binding.suits(sizes):
+            binding = Binding(self, sizes, before)
+        _keep(bindings, key, binding)
+        return binding
+
+    def place(self, stage: int, nbytes: tuple[int, ...], lives: tuple[tuple[int, int], ...]) -> Placement:
+        """Where arrays of so many bytes, needed from one moment to another, lie in the arena of a stage."""
+        placements = self._placements[stage]
+        found = placements.pop((nbytes, lives), None)
+        if found is None:
+            offsets, total = memory.plan(nbytes, [birth for birth, _ in lives], [death for _, death in lives])
+            found = Placement(self._reserve(stage, total), offsets, {})
+        _keep(placements, (nbytes, lives), found)
+        return found
+
+    def _reserve(self, stage: int, nbytes: int) -> Any:
+        """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
+        if nbytes > self._arenas[stage].nbytes:
+            self._arenas[stage] = self.program.backend.allocate(nbytes)
+            for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
+                bindings.clear()
+                placements.clear()
+        return self._arenas[stage]
+
+    def _check(self, feeds: Sequence[Feed]) -> None:
+        """Refuse minibatches of different sizes on the same dynamic axes; others are refused where they meet."""
+        first: dict[Axes | None, Layout] = {}
+        for variable, fed in zip(self.program.arguments, feeds, strict=True):
+            if fed.layout is not None and first.setdefault(variable.spec.axes, fed.layout).samples != fed.layout.samples:
+                given = [f"{v!r}: {f.layout.samples}" for v, f in zip(self.program.arguments, feeds, strict=True) if f.layout]
+                raise ValueError(f"the inputs' minibatches have different numbers of samples: {', '.join(given)}")
+
+
+def _keep(items: dict[Any, Any], key: Any, item: Any) -> None:
+    """Put an item last; that used longest ago goes if there are too many."""
+    items[key] = item
+    if len(items) > KEPT_BINDINGS:
+        items.pop(next(iter(items)))
+
+
+class Run:
+    """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back."""
+
+    __slots__ = ("binding", "program", "workspace")
+
+    def __init__(self, program: Program, workspace: Workspace, binding: Binding) -> None:
+        self.program, self.workspace, self.binding = program, workspace, binding
+
+    def guard(self) -> Any:
+        """Context in which to make the passes: the backend's floating-point warnings are silent."""
+        return self.binding.backend.guard()
+
+    def forward(self) -> None:
+        """Compute the roots."""
+        self.binding.run(self.binding.forward_steps)
+        while not self.binding.is_last:
+            self.binding = self.workspace.advance(self.binding)
+            self.binding.run(self.binding.forward_steps)
+
+    def backward(self, seeds: dict[Variable, Any] | None = None, on_final: Mapping[Variable, Callable[[Any], None]] | None = None) -> None:
+        """Compute the gradients.
+
+        Args:
+            seeds: gradients of the roots, zero for those not named; None starts each root from ones.
+            on_final: whom to tell the gradients of variables, which may be overwritten then, as soon as nothing more needs them.
+        """
+        binding, slot_of = self.binding, self.program.seed_slots
+        for slot in slot_of.values():
+            binding.backend.load(binding.arrays[slot], 1 if seeds is None else 0)
+        for root, seed in (seeds or {}).items():
+            if root in slot_of:
+                binding.backend.load(binding.arrays[slot_of[root]], seed)
+        if not on_final:
+            binding.run(binding.backward_steps, profiling.BACKWARD)
+            return
+        start = 0
+        for stop, variables in binding.final_gradients():
+            binding.run(binding.backward_steps[start:stop], profiling.BACKWARD)
+            for variable in variables:
+                if variable in on_final:
+                    on_final[variable](self.gradient(variable))
+            start = stop
+
+    def finish(self) -> None:
+        """Carry out what waits for the end of the pass: assignments."""
+        if self.binding.finish_steps:
+            self.binding.run(self.binding.finish_steps)
+
+    def value(self, root: Variable) -> Any:
+        """Array of a root, in the workspace's memory."""
+        return self.binding.arrays[self.program.root_slots[root]]
+
+    def gradient(self, variable: Variable) -> Any:
+        """Gradient of a variable, in the workspace's memory: an array or a RowSparse."""
+        return self.binding.arrays[self.program.gradient_slots[variable]]
+
+    def layout(self, variable: Variable) -> Layout | None:
+        """Layout of a root, or of a variable whose gradient is computed; None without dynamic axes."""
+        slot = self.program.root_slots.get(variable)
+        return self.binding.layouts[self.program.gradient_slots[variable] if slot is None else slot]
+
+    def count(self, root: Variable) -> int:
+        """Samples, or steps of sequences, that a root has values for; without dynamic axes the most that an input has."""
+        layout = self.layout(root)
+        if layout is not None:
+            return layout.rows
+        return max((known.rows for known in self.binding.layouts if known is not None), default=1)
+
+    def close(self) -> None:
+        """Give the workspace back; arrays read from it are invalid from now on."""
+        self.program.release(self.workspace)

@@ -1,0 +1,1 @@
+"""Files: written as a whole, locked, trusted, known by their first bytes."""

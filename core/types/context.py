@@ -1,0 +1,99 @@
+"""Context: what an operator is given beside its arrays while a program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from .layout import Layout
+
+if TYPE_CHECKING:
+    from ..extension.backend import Backend
+
+
+class Context:
+    """The surroundings of one instruction, bound to one size of minibatch and kept from call to call.
+
+    Attributes:
+        xp: the backend's array namespace (NumPy's names).
+        backend: the backend itself, for random numbers and kernels of its own.
+        training: whether the pass is a training pass (dropout drops, batch normalisation uses the minibatch).
+        layouts: layout of each operand, None for one without dynamic axes; refreshed before every pass.
+        layout: layout of the result, None when it has no dynamic axes.
+        state: any object, kept from forward to the backward step that belongs to it.
+    """
+
+    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "backend", "layout", "layouts", "state", "training", "xp")
+
+    def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
+        self.backend = backend
+        self.xp = backend.xp
+        self.training = training
+        self.layouts: Sequence[Layout | None] = ()
+        self.layout: Layout | None = None
+        self.state: Any = None
+        self._pool = {} if pool is None else pool
+        self._scratch: dict[Any, Any] = {}
+        self._kept: dict[Any, Any] = {}
+        self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most are of the same arrays in each call
+
+    def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
+        """An uninitialised array that is valid until the method returns; instructions share its memory."""
+        slot = (key, shape, dtype)
+        array = self._scratch.get(slot)
+        if array is None:
+            array = self._scratch[slot] = self._from_pool(key, tuple(shape), dtype)
+        return array
+
+    def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
+        """An array of this instruction's own that keeps its contents from forward to backward and to the next call."""
+        slot = (key, shape, dtype)
+        array = self._kept.get(slot)
+        if array is None:
+            array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
+        return array
+
+    def sum_to(self, full: Any, target: Any) -> None:
+        """Sum *full* over the axes along which *target* was broadcast to its shape, into *target*."""
+        last = self._last_sum
+        if last is None or last[0] is not full or last[1] is not target:
+            last = self._last_sum = full, target, self._summing(full, target)
+        last[2]()
+
+    def _summing(self, full: Any, target: Any) -> Callable[[], Any]:
+        axes, shape = _axes_to_sum(full.shape, target.shape)
+        return self.backend.summing(full, axes, target if shape is None else target.reshape(shape))
+
+    def _from_pool(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        nbytes = self.backend.nbytes(shape, dtype)
+        held = self._pool.get(key)
+        if held is None or held.nbytes < nbytes:
+            held = self._pool[key] = self.backend.allocate(nbytes)
+        return self.backend.view(held, 0, shape, dtype)
+
+
+class StepContext(Context):
+    """The context of an instruction in a recurrence, which its steps share: nothing can be kept in it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def for_rows(cls, whole: Context, layout: Layout) -> StepContext:
+        """A context like *whole* for some rows of what has rows there."""
+        made = cls(whole.backend, whole.training, whole._pool)
+        made.layouts, made.layout = [None if known is None else layout for known in whole.layouts], layout
+        return made
+
+    def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
+        """Refuse: steps would overwrite what others keep."""
+        raise RuntimeError(f"forward keeps '{key}' for backward, which the operator's class must say for recurrences: by_rows = False")
+
+
+@lru_cache(maxsize=1024)
+def _axes_to_sum(full: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Axes to sum over, and the target's shape with all of them; None where it has them, or lacks only axes that are summed over."""
+    missing = len(full) - len(target)
+    shape = (1,) * missing + target
+    axes = tuple(axis for axis in range(len(full)) if shape[axis] == 1 and (full[axis] != 1 or axis < missing))
+    return axes, None if not missing or axes == tuple(range(missing)) else shape

@@ -1,0 +1,1 @@
+"""Values: a user's data on its way in and out."""

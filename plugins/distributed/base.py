@@ -1,0 +1,212 @@
+"""Several workers that train one model: what carries data between them, and what a way of learning together must supply."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.common.environment import whole_in
+from ...core.common.minibatch import Minibatch
+
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Variables in which launchers of MPI programs say how many workers they have started."""
+STEP_SIZE = "SLURM_STEP_NUM_TASKS"
+"""The same by ``srun``, which sets it for single programs, too."""
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+"""Variables in which they say which of them this is."""
+
+
+def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether environment variables say that several workers were started: by ``mpiexec``, or by ``srun``."""
+    sizes = _found(SIZES, environment)
+    if sizes:
+        return any(size != 1 for size in sizes)
+    return bool(environment.get("PMIX_RANK")) or whole_in(STEP_SIZE, environment) not in (None, 1)
+
+
+def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
+    """Number of this worker as the launcher says it, which needs no MPI; 0 where there is one."""
+    found = _found(RANKS, environment)
+    return found[0] if found and is_launched(environment) else 0
+
+
+def launched_size(environment: Mapping[str, str] = os.environ) -> int:
+    """How many workers there are as the launcher says it; a number above that where it numbers them only, and 1 without one."""
+    if not is_launched(environment):
+        return 1
+    return max(_found((*SIZES, STEP_SIZE), environment), default=2**16)
+
+
+def _found(names: Iterable[str], environment: Mapping[str, str]) -> list[int]:
+    """The numbers that some variables hold, of those that are set."""
+    return [number for name in names if (number := whole_in(name, environment)) is not None]
+
+
+class Pending:
+    """A sum that is under way."""
+
+    def wait(self) -> None:
+        """Return when it is there."""
+
+
+class Transport:
+    """Carries arrays between workers; this one knows a single worker.
+
+    All workers call the same methods in the same order, with the same names, by which traces and errors show what is exchanged.  Arrays are
+    NumPy arrays, contiguous in memory.
+
+    Attributes:
+        rank, size: number of this worker, and how many there are.
+        messages, bytes_sent: calls that sent something to other workers, and how much this worker had to send in them at the least: for a
+            sum of n bytes over p workers 2 n (p - 1) / p.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def __init__(self) -> None:
+        self.messages = self.bytes_sent = 0
+        self._numbers = count()
+
+    def next_number(self) -> int:
+        """A number for what all workers make in the same order, such as trainers, from 0."""
+        return next(self._numbers)
+
+    def hosts(self) -> list[str]:
+        """Name of each worker's machine."""
+        return [platform.node()]
+
+    def sum(self, array: Any, name: str = "sum") -> None:
+        """Replace an array by its sum over the workers, the same bits everywhere."""
+
+    def start_sum(self, array: Any, name: str = "sum") -> Pending:
+        """Begin to :meth:`sum` an array that is left alone until the sum is there."""
+        self.sum(array, name)
+        return Pending()
+
+    def gather(self, array: Any, name: str = "gather") -> list[Any]:
+        """The one-dimensional arrays that the workers hand over, of one type and any length, on every worker."""
+        return [array]
+
+    def exchange(self, arrays: Sequence[Any], name: str = "exchange") -> list[Any]:
+        """Send the first of these one-dimensional arrays to the first worker, …; what each worker has sent to this one."""
+        return list(arrays)
+
+    def broadcast(self, array: Any, root: int = 0, name: str = "broadcast") -> None:
+        """Overwrite an array with that of the worker *root*."""
+
+    def barrier(self, name: str = "barrier") -> None:
+        """Wait until every worker is here."""
+
+    def finalize(self) -> None:
+        """Take leave of the others; no other method may be called any more."""
+
+
+def sum_over_workers(transport: Transport, minibatch: Minibatch, digest: int = 0) -> bool:
+    """Make a minibatch of this worker that of all workers.
+
+    Args:
+        transport: what connects them.
+        minibatch: sums over this worker's samples, which become those over all.
+        digest: 32 bits that stand for what should be the same on every worker.
+
+    Returns:
+        Whether the digest is; every worker is told the same.
+    """
+    high, low = divmod(digest, 2**16)
+    ends_sweep = minibatch.ends_sweep and transport.rank == 0
+    sums = np.array([*minibatch.sums, ends_sweep, high, high * high, low, low * low], np.float64)
+    transport.sum(sums, "sums of a minibatch")
+    samples, minibatch.loss, minibatch.metric, ends, high, high_squares, low, low_squares = sums.tolist()
+    minibatch.samples, minibatch.ends_sweep = int(samples), ends > 0
+    # p numbers are equal where p times the sum of their squares is the square of their sum
+    return transport.size * high_squares == high * high and transport.size * low_squares == low * low
+
+
+def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:
+    """Overwrite parameters with those of the first worker."""
+    for parameter in parameters:
+        values = parameter.backend.to_numpy(parameter.array)
+        transport.broadcast(values, name="initial values")
+        parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
+
+
+class Strategy:
+    """Base class of the ways to learn together: it stands between the trainer and a learner.
+
+    Every worker has the same model and a strategy of the same kind.  For each minibatch the trainer computes gradients from this
+    worker's samples and has the strategy :meth:`update` the parameters; a worker that has no samples takes part with gradients of zero.
+
+    Attributes:
+        learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples.
+        transport: what carries data between the workers.
+        averages_models: whether workers learn from their own samples and have different parameters from time to time.
+    """
+
+    averages_models: ClassVar[bool] = False
+    is_lossless: ClassVar[bool] = True
+    """Whether the workers learn what one process learns from all their samples; each of them counts alike, whoever has it."""
+    wants_gradients_early: ClassVar[bool] = False
+    """Whether :meth:`gradient_is_final` is to be called while others are still being computed."""
+
+    def __init__(self, learner: Any, transport: Transport) -> None:
+        self.learner, self.transport = learner, transport
+
+    def begin(self) -> None:
+        """Called once, before the first minibatch that the workers learn from together: all start from the first one's parameters."""
+        hand_out(self.transport, self.learner.updated_parameters)
+
+    def settings(self) -> dict[str, Any]:
+        """Its options, by name: numbers, strings and the like, which must be the same on every worker."""
+        return {}
+
+    def gradient_is_final(self, index: int, gradient: Any) -> None:
+        """The gradient of parameter *index* is there, others are being computed.  Without samples this is not called."""
+
+    def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
+        """Update the parameters.
+
+        Args:
+            gradients: of each parameter of the learner, summed over this worker's samples: arrays of the backend or
+                :class:`~cntk.core.types.sparse.RowSparse`, which may be overwritten.
+            minibatch: sums over all workers' samples, of which there is one at least.
+
+        Returns:
+            Whether something was learnt.
+        """
+        raise TypeError(f"{type(self).__name__}: a strategy must define update(gradients, minibatch)")
+
+    def synchronize(self) -> None:
+        """Make the models equal, because they are to be saved or tested."""
+
+    def take_synchronized(self) -> int:
+        """How many samples of all workers the models had been apart for before the last update made them equal; 0 if it did not."""
+        return 0
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """What it keeps from minibatch to minibatch that is the same on every worker."""
+        return {}
+
+    def create_own_checkpoint(self) -> dict[str, Any]:
+        """What it keeps that is this worker's own."""
+        return {}
+
+    def check_checkpoint(self, common: Any, own: Sequence[Any]) -> None:
+        """Refuse states that :meth:`restore_from_checkpoint` cannot go on from, before anything is changed.
+
+        Raises:
+            RuntimeError: they are those of something else, or damaged.
+        """
+
+    def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
+        """Go on from there.
+
+        Args:
+            common: what was the same on every worker.
+            own: what was each worker's own; there may have been more workers then, or fewer.
+        """

@@ -1,0 +1,216 @@
+"""Model files: functions saved, loaded, and restored in place, in the formats that plugins register."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from ...core.extension import plugins
+from ...core.graph.variable import Constant, Parameter, Variable
+from ...core.storage.files import write_file
+
+if TYPE_CHECKING:
+    from ...core.graph.function import Function
+
+Callback = Callable[[Sequence[Variable], str, Any], Any]
+_callbacks: dict[str, Callback] = {}
+
+
+class ModelFormat(Enum):
+    """Formats of model files."""
+
+    CNTKv2 = 0
+    """CNTK's own."""
+    ONNX = 1
+    """Open Neural Network Exchange."""
+
+
+def save(function: Function, filename: Any, model_format: ModelFormat | str) -> None:
+    """See :meth:`Function.save`."""
+    write_file(filename, format_of(model_format).write(function))
+
+
+def written_whole(function: Function) -> list[Any]:
+    """The bytes of a file that the whole of a function can be read from, in pieces.
+
+    It is in CNTK's format or, where that does not hold the function, in one of those that plugins have registered as ``holds_functions``.
+
+    Raises:
+        ValueError, TypeError: no format holds it; the message is that of CNTK's.
+    """
+    formats = (plugins.model_formats.get(name) for name in plugins.model_formats)
+    others = [known for known in formats if getattr(known, "holds_functions", False)]
+    try:
+        return list(format_of(ModelFormat.CNTKv2).write(function))
+    except (ValueError, TypeError):
+        for known in others:
+            with suppress(ValueError, TypeError):
+                return list(known.write(function))
+        raise
+
+
+def load(model: Any, device: Any, model_format: ModelFormat | str) -> Function:
+    """See :meth:`Function.load`."""
+    known = format_of(model_format)
+    data, source = content_of(model, "load")
+    if not known.recognises(data):
+        known = format_in(data, known)
+    made: Function = known.read(data, device, source)
+    return made
+
+
+def restore(function: Function, filename: Any) -> None:
+    """See :meth:`Function.restore`."""
+    data, source = content_of(filename, "restore")
+    known = format_in(data, format_of(ModelFormat.CNTKv2))
+    if hasattr(known, "restore"):
+        known.restore(function, data, source)
+    else:
+        restore_values(function, known.read(data, None, source), source)
+
+
+def restore_values(function: Function, loaded: Function, source: str) -> None:
+    """Give the parameters and constants of *function* the values that those of *loaded*, read from *source*, have.
+
+    Raises:
+        ValueError: the two are not the same graph.
+    """
+    for mine, saved in holders_of_both(function, loaded, source):
+        mine.value = saved.value
+
+
+def holders_of_both(function: Function, loaded: Function, source: str) -> list[tuple[Any, Any]]:
+    """The parameters and constants of two functions that are the same graph, in pairs.
+
+    Raises:
+        ValueError: they are not.
+    """
+    pairs = format_of(ModelFormat.CNTKv2).pairs(function, loaded)
+    if pairs is None:
+        raise ValueError(
+            f"restore: {function} is not equivalent (isomorphic) to the function in {source}, {loaded}; "
+            "the operators, their attributes and the shapes must be the same. load makes a function of its own of any file"
+        )
+    return [(mine, saved) for mine, saved in pairs.items() if isinstance(mine, (Parameter, Constant))]
+
+
+def content_of(model: Any, asked: str) -> tuple[Any, str]:
+    """The bytes of a file, which may be given themselves, and what errors call them.
+
+    Args:
+        model: path of the file, or its content.
+        asked: what was called, for errors.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return model, f"<{len(model)} bytes>"
+    if not isinstance(model, (str, os.PathLike)):
+        expected = "expected the path of a file, or its content as bytes or bytearray"
+        raise ValueError(f"{asked}: cannot load {type(model).__name__} {model!r:.200}; {expected}")
+    path = os.fspath(model)
+    if os.path.isdir(path):
+        raise ValueError(f"{asked}: {path!r} is a directory; expected the path of a file in it")
+    try:
+        with open(path, "rb") as file:
+            return file.read(), str(path)
+    except OSError as error:
+        raise ValueError(f"{asked}: cannot read the file {path!r}: {error.strerror}") from error
+
+
+def format_in(data: Any, default: Any) -> Any:
+    """The format that recognises the bytes of a file as its own; *default* where none does."""
+    formats = (plugins.model_formats.get(name) for name in plugins.model_formats)
+    return next((known for known in chain((default,), formats) if hasattr(known, "recognises") and known.recognises(data)), default)
+
+
+def format_of(model_format: ModelFormat | str) -> Any:
+    """What reads and writes a format.
+
+    Args:
+        model_format: a member of :class:`ModelFormat`, or the name that a plugin has registered a format under.
+
+    Raises:
+        TypeError: *model_format* is neither.
+        NotImplementedError: no plugin provides it.
+    """
+    if not isinstance(model_format, (ModelFormat, str)):
+        raise TypeError(
+            f"format must be {', '.join(map(str, ModelFormat))} or a name of {_registered()}, "
+            f"got {type(model_format).__name__} {model_format!r:.80}"
+        )
+    name = model_format.name if isinstance(model_format, ModelFormat) else model_format
+    if name not in plugins.model_formats:
+        raise NotImplementedError(
+            f"no plugin reads and writes the format {name!r}; there are plugins for {_registered()}. Others come with packages that "
+            "pip installs; 'cntk doctor' shows the plugins that are there, and what is wrong with those that are broken"
+        )
+    return plugins.model_formats.get(name)
+
+
+def _registered() -> str:
+    return ", ".join(sorted(plugins.model_formats)) or "none"
+
+
+# ---- user functions ------------------------------------------------------------------------------
+
+
+def register_udf_deserialize_callback(op_name: str, callback: Callback) -> None:
+    """See :meth:`Function.register_udf_deserialize_callback`."""
+    if op_name in _callbacks:
+        raise ValueError(f"register_udf_deserialize_callback: there is a callback for '{op_name}' already")
+    _callbacks[op_name] = callback
+
+
+def make_user_function(module: str, class_name: str, op_name: str, inputs: Sequence[Variable], name: str, state: Any) -> Function:
+    """Make a user function anew: by the callback registered for it, else by ``deserialize`` of its class, if that has been imported.
+
+    Raises:
+        RuntimeError: there is neither, or what it gives is no function.
+    """
+    callback = callback_of(op_name) or _deserializer_of(module, class_name, op_name)
+    return checked_user_function(callback(inputs, name, state), op_name)
+
+
+def callback_of(op_name: str) -> Callback | None:
+    """What has been registered to make a user function anew."""
+    return _callbacks.get(op_name)
+
+
+def checked_user_function(made: Any, op_name: str) -> Function:
+    """The user function that has been made anew, with its results.
+
+    Raises:
+        RuntimeError: it is no function.
+    """
+    from ...core.graph.function import Function
+
+    if not isinstance(made, Function):
+        raise RuntimeError(f"the user function '{op_name}' was made anew as {type(made).__name__}; expected a Function")
+    if made.root_function.op_name == op_name and hasattr(made.root_function, "refresh"):
+        made.root_function.refresh()
+    return made
+
+
+def _deserializer_of(module: str, class_name: str, op_name: str) -> Callback:
+    """``deserialize`` of a class that the program has imported: a file has nothing imported."""
+    from ..user_functions import UserFunction
+
+    def missing(reason: str) -> RuntimeError:
+        return RuntimeError(
+            f"the user function '{op_name}' cannot be made anew: {reason}. Loading a file imports nothing: import the module that defines "
+            f"the class first, or register a callback with Function.register_udf_deserialize_callback({op_name!r}, ...)"
+        )
+
+    if sys.modules.get(module) is None:
+        raise missing(f"the module '{module}' has not been imported")
+    found = vars(sys.modules[module]).get(class_name)
+    if not isinstance(found, type) or not issubclass(found, UserFunction):
+        raise missing(f"'{module}' has no subclass of UserFunction called '{class_name}'")
+    return found.deserialize
