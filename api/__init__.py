@@ -18,13 +18,15 @@ from cntk.core.extension import plugins as _plugins
 
 _plugins.load_plugins(_plugins.installed(built_in=True))
 
-from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402, I001
+from cntk import wiring  # noqa: E402, I001
+
+from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402
 from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, variables  # noqa: E402
 from cntk.axis import Axis  # noqa: E402
 from cntk.compatibility import complete_modules as _complete_modules  # noqa: E402
 from cntk.compatibility.members import complete_classes as _complete_classes  # noqa: E402
-from cntk.core import NDArrayView, Value, asarray, asvalue
-from cntk.plugins import user_functions as user_function  # noqa: E402
+from cntk.core import NDArrayView, Value, asarray, asvalue  # noqa: E402
+from cntk.plugins.user_functions import user_function  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as auto_select  # noqa: E402
 from cntk.core.common.shape import FreeDimension, InferredDimension  # noqa: E402

@@ -1,14 +1,14 @@
 """The microkernel: variables, functions, values, programs, and the protocols that plugins implement.
 
-It imports nothing else of the project.  Read it in this order: ``variable``, ``function``, ``op``, ``build``, ``program``,
-``workspace``, ``evaluate``; plugins come in through ``hookspecs`` and ``plugins``.
+It imports nothing else of the project.  Its rooms, each below the next, are ``storage`` and ``common``, ``extension``, ``types``,
+``operators``, ``graph``, ``values``, ``program`` and ``run``: what a room needs of a higher one it asks of
+:mod:`~cntk.core.common.services`.
 """
 
 from typing import Any
 
 import numpy as np
 
-from ..plugins.user_functions import user_function
 from .graph.foreign import as_data
 from .graph.variable import Variable
 from .values.value import NDArrayView, Value
@@ -33,4 +33,4 @@ def asvalue(variable: Variable, data_array: object) -> Value:
     return Value.create(variable, data_array)
 
 
-__all__ = ["NDArrayView", "Value", "asarray", "asvalue", "user_function"]
+__all__ = ["NDArrayView", "Value", "asarray", "asvalue"]

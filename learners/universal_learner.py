@@ -14,6 +14,7 @@ from ..core.graph.nodes import Primitive
 from ..core.graph.operator_states import check_operator_states, operator_states, restore_operator_states
 from ..core.graph.variable import Constant
 from ..core.run.evaluate import feeds_for, program_for
+from ..core.run.workspace import start
 from ..core.types.sparse import RowSparse
 from .checkpoint import require
 from .learner import Learner
@@ -51,7 +52,7 @@ class Universal(Learner):
         for parameter, held, gradient in zip(self.parameters, self._gradients, gradients, strict=True):
             held.array[...] = gradient.to_dense(parameter.backend.xp) if isinstance(gradient, RowSparse) else gradient
         program = program_for(self._update, self._update.outputs, self.parameters[0].device)
-        run = program.start(feeds_for(program, {}))
+        run = start(program, feeds_for(program, {}))
         try:
             run.forward()
             run.finish()

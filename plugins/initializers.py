@@ -16,50 +16,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.common.random import AUTO_SEED, choose_seed
 from ..core.common.shape import Shape, size_of
 from ..core.common.twister import Twister
+from ..core.graph.initial_values import Array, ConstantInitializer, Initializer
 from ..core.types.arguments import Seed, checked
 
 INFER_RANK = 2**31 - 1
 """Rank argument that means: the default, one output axis and no filter axis."""
-
-Array = npt.NDArray[Any]
-
-
-class Initializer:
-    """A recipe for the values of a parameter."""
-
-    def fill(self, shape: Shape, dtype: Any) -> Array:
-        """A new array of values.
-
-        Raises:
-            ValueError: the initialiser does not go with *shape*.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.fill")
-
-    def seeded(self) -> Initializer:
-        """The same initialiser with its seed chosen: it fills every array of one shape with the same values."""
-        return self
-
-    def with_rank(self, output_rank: int, filter_rank: int) -> Initializer:
-        """The same initialiser with ranks filled in where it has any; see :func:`initializer_with_rank`."""
-        return self
-
-
-@dataclass(frozen=True)
-class ConstantInitializer(Initializer):
-    """One number everywhere."""
-
-    value: float
-
-    def fill(self, shape: Shape, dtype: Any) -> Array:
-        return np.full(shape, self.value, dtype)
-
-    def __repr__(self) -> str:
-        return f"constant({self.value})"
 
 
 @dataclass(frozen=True)

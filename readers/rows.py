@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.common.cached_property import cached_property
-from ..core.types.csr import CsrMatrix, csr_of
+from ..core.types.csr import CsrMatrix, csr_of, is_csr
 from ..core.types.sparse import join, parts_of
-from ..core.values.value import is_csr
 
 
 class StreamData:

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..core.common.lock import Lock
 from ..core.common.shape import size_of
-from ..core.types.csr import fault_of, pruned
-from ..core.values.value import is_csr
+from ..core.types.csr import fault_of, is_csr, pruned
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from .rows import join_rows
 from .streams import StreamInformation

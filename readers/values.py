@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.common.cached_property import cached_property
 from ..core.common.shape import Shape, size_of
-from ..core.types.csr import csr_of
-from ..core.values.value import NDArrayView, Value, is_csr
+from ..core.types.csr import csr_of, is_csr
+from ..core.values.value import NDArrayView, Value
 from .rows import StreamData
 
 

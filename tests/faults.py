@@ -1,7 +1,7 @@
 """A layer between what writes files and the system: every call can fail, be interrupted or be the last one, and the power can fail.
 
-``Calls`` stands for the duration of a ``with`` block in the place of what :mod:`cntk.core.storage.files`, :mod:`cntk.core.storage.file_lock` and
-:mod:`cntk.train.checkpoint` call, numbers the calls, and asks *fault* before and after each.
+``Calls`` stands for the duration of a ``with`` block in the place of what :mod:`cntk.core.storage.files`,
+:mod:`cntk.core.storage.file_lock` and :mod:`cntk.train.checkpoint` call, numbers the calls, and asks *fault* before and after each.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cntk.core.common.dtypes import DataType
 from cntk.core.common.random import AUTO_SEED
+from cntk.core.storage.model_format import ModelFormat
 from cntk.logging.report import TraceLevel
 from cntk.plugins.initializers import INFER_RANK
-from cntk.plugins.models.files import ModelFormat
 from cntk.train.data_unit import DataUnit
 
 DataUnit_Sweep, DataUnit_Sample, DataUnit_Minibatch = DataUnit.sweep, DataUnit.sample, DataUnit.minibatch

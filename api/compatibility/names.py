@@ -177,10 +177,11 @@ NAMES: dict[str, dict[str, str]] = {
         "cntk.device": "cpu DeviceKind use_default_device",
         "cntk.internal.sanitize": "data_type_to_dtype sanitize_batch",
         "cntk.internal.swig_helper": "typemap",
-        MODULES: "cntk_py=cntk.cntk_py np=numpy numbers warnings",
+        "cntk.plugins.user_functions": "user_function",
+        MODULES: "cntk_py=cntk.cntk_py np=numpy numbers sparse=scipy.sparse warnings",
     },
     "cntk.debugging": {
-        "cntk.core": "user_function",
+        "cntk.plugins.user_functions": "user_function",
         "cntk.internal.swig_helper": "map_if_possible",
         "cntk.ops": "output_variable",
         "cntk.ops.functions": "CloneMethod UserFunction",
@@ -190,7 +191,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "cntk.debugging.debug": {
         "cntk.compatibility.internals": "_DebugState _nodes_to_debug",
-        "cntk.core": "user_function",
+        "cntk.plugins.user_functions": "user_function",
         "cntk.internal.swig_helper": "map_if_possible",
         "cntk.ops": "output_variable",
         "cntk.ops.functions": "CloneMethod UserFunction",

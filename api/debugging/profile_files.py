@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from cntk.core.common.launch import is_launched, launched_rank
 from cntk.core.run.profiling import Recorder, Tally
 from cntk.debugging.rates import Rates
-from cntk.plugins.distributed.base import is_launched, launched_rank
 
 COLUMNS = ("mean ms", "deviation", "least", "most", "calls", "total ms", "GFLOP/s", "GB/s", "FLOP/byte")
 

@@ -7,6 +7,7 @@ import json
 import time
 from pathlib import Path
 
+from cntk.core.common.launch import is_launched, launched_rank
 from cntk.core.common.lock import Lock
 from cntk.core.graph.function import Function
 from cntk.core.graph.graph import depth_first_search
@@ -16,7 +17,6 @@ from cntk.core.run.profiling import BACKWARD, FORWARD, Recorder, Tally
 from cntk.debugging.profile_files import table, trace
 from cntk.debugging.rates import Rates, machine_rates
 from cntk.debugging.roofline import check_for_matplotlib, draw
-from cntk.plugins.distributed.base import is_launched, launched_rank
 
 _BYTES_OF_AN_EVENT = 512
 

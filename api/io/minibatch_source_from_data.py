@@ -10,9 +10,9 @@ import numpy as np
 from cntk.core.graph.foreign import as_data
 from cntk.core.types.arguments import Count, checked, mapping
 from cntk.core.types.axis import Axis
-from cntk.core.types.csr import require_whole
+from cntk.core.types.csr import is_csr, require_whole
 from cntk.core.types.types import VariableType, as_type
-from cntk.core.values.value import NDArrayView, Value, is_csr
+from cntk.core.values.value import NDArrayView, Value
 from cntk.io.constants import INFINITELY_REPEAT
 from cntk.io.user_minibatch_source import UserMinibatchSource
 from cntk.readers.rows import StreamData, join_rows

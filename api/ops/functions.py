@@ -7,7 +7,7 @@ from typing import Any
 from cntk.core.graph.function import CloneMethod, Function
 from cntk.core.graph.python_function import BlockFunction
 from cntk.core.operators.native import native_user_function, register_native_user_function
-from cntk.plugins.models.files import ModelFormat
+from cntk.core.storage.model_format import ModelFormat
 from cntk.plugins.user_functions import UserFunction
 
 load_model = Function.load

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cntk.core.common.shape import size_of
-from cntk.core.values.value import is_csr
+from cntk.core.types.csr import is_csr
 from cntk.io import MinibatchSource
 from cntk.readers.deserializer import UNKNOWN, Chunk, Deserializer, Errors, StreamData
 from cntk.readers.streams import StreamInformation

@@ -111,8 +111,9 @@ def check_strategy(factory: Callable[[Any, Transport], Strategy]) -> None:
     """Check a distributed strategy: workers agree, learn what one process does, and go on from a checkpoint.
 
     One worker and three train a linear model of two parameters on samples of their own, the last with fewer samples than the others and
-    at times with none.  After :meth:`~cntk.plugins.distributed.base.Strategy.synchronize` all models must be equal bit for bit, the loss must
-    have fallen to a tenth, and a run that goes on from its checkpoint halfway must go as one that has not stopped.  Where the strategy does
+    at times with none.  After
+    :meth:`~cntk.plugins.distributed.base.Strategy.synchronize` all models must be equal bit for bit, the loss must have fallen to a tenth,
+    and a run that goes on from its checkpoint halfway must go as one that has not stopped.  Where the strategy does
     not set ``is_lossless`` to False, the models must be those of one process that learns from all samples, bit for bit.
 
     Args:

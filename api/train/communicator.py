@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.plugins.distributed.base import Transport, is_launched
+from cntk.core.common.launch import is_launched
+from cntk.plugins.distributed.base import Transport
 
 
 class WorkerDescriptor:

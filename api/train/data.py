@@ -10,8 +10,7 @@ import numpy as np
 
 from cntk.core.graph.foreign import as_data
 from cntk.core.graph.variable import Variable
-from cntk.core.types.csr import require_whole
-from cntk.core.values.value import is_csr
+from cntk.core.types.csr import is_csr, require_whole
 from cntk.io import MinibatchSource, UserMinibatchSource
 from cntk.readers.streams import MinibatchData
 

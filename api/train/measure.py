@@ -9,6 +9,7 @@ import numpy as np
 from cntk.core.graph.function import Function
 from cntk.core.graph.variable import Variable
 from cntk.core.run.evaluate import feeds_for, program_for
+from cntk.core.run.workspace import start
 from cntk.plugins.distributed.base import Transport
 from cntk.train.totals import Total
 
@@ -36,7 +37,7 @@ def measure(
 
 def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -> tuple[float, int]:
     program = program_for(function, [metric], device)
-    run = program.start(feeds_for(program, arguments, function))
+    run = start(program, feeds_for(program, arguments, function))
     try:
         with run.guard():
             run.forward()

@@ -15,7 +15,7 @@ from cntk.core.graph.variable import Parameter, Variable
 from cntk.core.program.program import Program
 from cntk.core.program.slots import ROWS
 from cntk.core.run.evaluate import feeds_for, program_for, switches
-from cntk.core.run.workspace import Run
+from cntk.core.run.workspace import Run, start
 from cntk.core.types.sparse import RowSparse
 from cntk.core.values.unfeed import unfeed
 from cntk.learners.interface import LearnerInterface
@@ -43,7 +43,7 @@ class TrainingPlan:
 
     def start(self, arguments: Any) -> Run:
         """Load data; the caller closes the run."""
-        return self.program.start(feeds_for(self.program, arguments, self._function))
+        return start(self.program, feeds_for(self.program, arguments, self._function))
 
     def sums(self, run: Run, arguments: Any, is_sweep_end: bool | None) -> Minibatch:
         """Loss and metric summed over the minibatch; samples are those of the loss."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core.common import sums
 from ...core.storage.files import write_file
 from ...core.storage.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of
 
@@ -64,7 +65,7 @@ def key_of(function: Any, kinds: Sequence[str]) -> Key | None:
 @lru_cache(maxsize=1)
 def _source() -> str:
     """Digest of the source text that loops are made of: this folder's, and that of constants from elsewhere."""
-    files = [*sorted(HERE.glob("*.py")), HERE.parents[1] / "core" / "sums.py"]
+    files = [*sorted(HERE.glob("*.py")), Path(sums.__file__)]
     return hashlib.sha256(b"\0".join([file.read_bytes() for file in files])).hexdigest()
 
 

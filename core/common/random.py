@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...plugins.distributed.base import launched_rank, launched_size
+from .launch import launched_rank, launched_size
 from .lock import Lock
 
 AUTO_SEED = 2**64 - 3

@@ -1,1 +1,5 @@
-"""How plugins come in: hooks, manager, registries, backends and devices."""
+"""How plugins come in: hooks, the plugin manager, registries, the backend protocol, devices.
+
+What a plugin registers, and how it is found, goes in.
+It must not know graphs or programs.
+"""

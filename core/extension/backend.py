@@ -35,7 +35,8 @@ class Backend(Protocol):
         dtypes: element types it computes in.
         sparse: whether it takes CSR operands; if not, they arrive made dense.
 
-    It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of others.
+    It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
+    others.
     """
 
     name: str

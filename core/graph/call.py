@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..run.evaluate import forward
+from ..common.services import services
 from ..types.types import as_type
 from .clone import clone
 from .function import CloneMethod, Function
@@ -36,7 +36,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         check_types(bound)
         return clone(function, CloneMethod.share, bound)
     outputs = function.outputs
-    _, values = forward(function, bound, outputs, None, None, True)
+    _, values = services.forward(function, bound, outputs, None, None, True)
     results = [values[output] for output in outputs]
     return results[0] if len(results) == 1 else tuple(results)
 

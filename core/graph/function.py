@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ...plugins.models.files import ModelFormat
 from ..common.options import get_global_option
+from ..common.services import services
 from ..common.user_frame import warn_user
+from ..storage.model_format import ModelFormat
 from . import graph
 from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
@@ -407,9 +408,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> (x * 2).eval({x: [[1, 2]]})
         array([[2., 4.]], dtype=float32)
         """
-        from ..run.evaluate import evaluate
-
-        return evaluate(self, arguments, outputs, device, as_numpy)
+        return services.evaluate(self, arguments, outputs, device, as_numpy)
 
     def forward(
         self, arguments: Any, outputs: Any = None, keep_for_backward: Any = None, device: Any = None, as_numpy: bool = True
@@ -425,9 +424,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> f.backward(state, {f.output: np.ones((1, 2))}, {x})[x]
         array([[6., 8.]], dtype=float32)
         """
-        from ..run.evaluate import forward
-
-        return forward(self, arguments, outputs, keep_for_backward, device, as_numpy)
+        return services.forward(self, arguments, outputs, keep_for_backward, device, as_numpy)
 
     def backward(self, state: Any, root_gradients: Any, variables: Iterable[Any], as_numpy: bool = True) -> dict[Variable, Any]:
         """Propagate gradients of one output back to *variables*.
@@ -440,9 +437,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             ValueError: *state* is None or used up, a gradient has the wrong shape, a variable gets no gradient.
         """
-        from ..run.evaluate import backward
-
-        return backward(self, state, root_gradients, variables, as_numpy)
+        return services.backward(self, state, root_gradients, variables, as_numpy)
 
     def grad(self, at: Any, wrt: Any = None, outputs: Any = None, device: Any = None, as_numpy: bool = True, grad_root: Any = None) -> Any:
         """Gradient of the sum of the output's elements; runs in training mode.
@@ -460,9 +455,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> (x * x).grad([[3, 4]])
         array([[6., 8.]], dtype=float32)
         """
-        from ..run.evaluate import grad
-
-        return grad(self, at, wrt, outputs, device, as_numpy, grad_root)
+        return services.grad(self, at, wrt, outputs, device, as_numpy, grad_root)
 
     # ---- files: see plugins/models/files.py ----
 
@@ -494,11 +487,9 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> z.eval([[1, 2]]), z.W.uid == y.W.uid
         (array([[6.]], dtype=float32), True)
         """
-        from ...plugins.models.files import save
-
         if use_external_files_to_store_parameters:
             warn_user("save: use_external_files_to_store_parameters has no effect: parameters are stored in the file itself", UserWarning)
-        save(self, filename, format)
+        services.save(self, filename, format)
 
     def restore(self, filename: Any) -> None:
         """Take the values of parameters and constants from a file saved with :meth:`save`, in any format, in place.
@@ -507,9 +498,7 @@ class Function(TensorOps, metaclass=_FunctionType):
             ValueError: there is no such file, or the function in it is not the same but for these values.
             RuntimeError: the file is damaged.
         """
-        from ...plugins.models.files import restore
-
-        restore(self, filename)
+        services.restore(self, filename)
 
     @staticmethod
     def load(model: Any, device: Any = None, format: ModelFormat | str = ModelFormat.CNTKv2) -> Function:
@@ -525,9 +514,8 @@ class Function(TensorOps, metaclass=_FunctionType):
             RuntimeError: it is damaged, or of another format.
             NotImplementedError: no plugin provides the format.
         """
-        from ...plugins.models.files import load
-
-        return load(model, device, format)
+        loaded: Function = services.load(model, device, format)
+        return loaded
 
     @staticmethod
     def register_udf_deserialize_callback(op_name: str, callback: Callable[..., Any]) -> None:
@@ -540,27 +528,19 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             ValueError: there is a callback for it already.
         """
-        from ...plugins.models.files import register_udf_deserialize_callback
-
-        register_udf_deserialize_callback(op_name, callback)
+        services.register_callback(op_name, callback)
 
     # ---- pickles and copies: see plugins/models/pickling.py ----
 
     def __reduce__(self) -> Any:
-        from ...plugins.models.pickling import reduce
-
-        return reduce(self)
+        return services.reduce(self)
 
     def __copy__(self) -> Function:
-        from ...plugins.models.pickling import shallow_copy
-
-        made: Function = shallow_copy(self)
+        made: Function = services.shallow_copy(self)
         return made
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Function:
-        from ...plugins.models.pickling import deep_copy
-
-        made: Function = deep_copy(self, memo)
+        made: Function = services.deep_copy(self, memo)
         return made
 
     # ---- printing ----

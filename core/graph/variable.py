@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...plugins.initializers import Initializer
-from ...plugins.initializers import constant as constant_initializer
 from ..common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
 from ..common.lock import Lock
 from ..common.options import option
+from ..common.services import services
 from ..common.shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
 from ..common.user_frame import user_line
 from ..extension.device import DeviceDescriptor, use_default_device
 from ..types.arguments import axes_in, checked
 from ..types.axis import Axis, format_axes
-from ..types.csr import pruned, require_whole
+from ..types.csr import is_csr, pruned, require_whole
 from ..types.sparse import SparseRows
 from ..types.spec import BATCH, Spec
 from ..types.types import VariableType, type_of
-from ..values.value import NDArrayView, Value, is_csr
 from .foreign import as_data
+from .initial_values import ConstantInitializer, Initializer
 from .tensor import ArrayMixin, TensorOps
 
 if TYPE_CHECKING:
@@ -162,15 +161,11 @@ class Variable(TensorOps):
         self.__dict__.update(state)
 
     def __copy__(self) -> Variable:
-        from ...plugins.models.pickling import shallow_copy
-
-        made: Variable = shallow_copy(self)
+        made: Variable = services.shallow_copy(self)
         return made
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Variable:
-        from ...plugins.models.pickling import deep_copy
-
-        made: Variable = deep_copy(self, memo)
+        made: Variable = services.deep_copy(self, memo)
         return made
 
     def __repr__(self) -> str:
@@ -214,9 +209,7 @@ class Output(Variable):
         self._owner, self.index = owner, index
 
     def __reduce__(self) -> Any:
-        from ...plugins.models.pickling import reduce
-
-        return reduce(self)
+        return services.reduce(self)
 
     @property
     def dtype(self) -> Any:
@@ -265,7 +258,7 @@ class _Holder(ArrayMixin, Variable):
         if is_concrete(wanted):
             self._array = self.backend.asarray(np.broadcast_to(given, wanted), dtype)
         else:
-            self._init = constant_initializer(given.item())
+            self._init = ConstantInitializer(given.item())
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but where it lives: it comes out of a pickle on the default device."""
@@ -384,7 +377,7 @@ class Parameter(_Holder):
                 "for it runs once per conversion; create them outside and refer to them"
             )
         if dtype is DataType.Unknown and (init is None or isinstance(init, (int, float, Initializer))):
-            fill = init if isinstance(init, Initializer) else constant_initializer(init or 0)
+            fill = init if isinstance(init, Initializer) else ConstantInitializer(init or 0)
             super().__init__(shape, fill, None, device, name, True)
             return
         if dtype is DataType.Unknown:
@@ -422,14 +415,14 @@ class Constant(_Holder):
         if not is_csr(held):
             super().__init__(shape, 0 if held is None else held, dtype, device, name, False)
             return
-        super().__init__(value.shape if shape is None else shape, constant_initializer(0), dtype, device, name, False)
+        super().__init__(value.shape if shape is None else shape, ConstantInitializer(0), dtype, device, name, False)
         self.spec = self.spec.but(sparse=True)
         self._init, self._array = None, SparseRows(self.spec.dims, dtype)
         self._assign(held)
 
     @property
     def initial(self) -> Any:
-        return NDArrayView.from_csr(self.array.to_csr(self.backend), shape=self.shape) if self.is_sparse else super().initial
+        return services.view_of(self.array.to_csr(self.backend), self.shape) if self.is_sparse else super().initial
 
     def _copied(self) -> Any:
         if not self.is_sparse:
@@ -463,8 +456,9 @@ class Constant(_Holder):
 
 def _held(value: Any) -> Any:
     """What a Value or NDArrayView holds, an array or CSR matrix; what another library holds, as an array; anything else as it is."""
-    view = value.data if isinstance(value, Value) else value
-    held = view._data if isinstance(view, NDArrayView) else as_data("value", view)
+    held = services.held_by(value)
+    if held is value:
+        held = as_data("value", value)
     if not is_csr(held):
         return held
     require_whole("value", held)

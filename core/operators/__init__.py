@@ -1,1 +1,5 @@
-"""Operators: the protocol, those that compiling inserts, and what they cost."""
+"""The operator protocol, operators that compiling inserts, and what operators cost.
+
+What holds for all operators goes in; operators themselves are plugins.
+It must not know graphs or programs.
+"""

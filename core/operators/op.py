@@ -37,6 +37,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import BoundArguments, Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
+from ..common.services import services
 from ..common.shape import InferredDimension, Shape, broadcast, size_of
 from ..types.arguments import checked
 from ..types.spec import Spec, merge_axes, merge_dtypes
@@ -280,9 +281,8 @@ class Op:
 
     def __call__(self, *operands: Any, name: str = "") -> Function:
         """Apply the op to variables, functions, numbers or arrays; return the Function."""
-        from ..graph.inference import apply
-
-        return apply(self, operands, name)
+        made: Function = services.apply(self, operands, name)
+        return made
 
 
 class Elementwise(Op):

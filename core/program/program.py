@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..extension import plugins
 from ..extension.backend import Backend
@@ -21,11 +21,9 @@ from ..graph.nodes import Primitive
 from ..graph.variable import Constant, Input, Output, Parameter, Placeholder, Variable
 from ..operators.inserted_ops import Densify, Expand
 from ..operators.op import Op
-from ..run.workspace import Run, Workspace
 from ..types.axis import Axes, format_axes
 from ..types.spec import Spec
 from ..values.fast_feed import PlainInputs
-from ..values.feed import Feed
 from .chains import Chain
 from .differentiation import Differentiator
 from .ordering import Cycle, in_order
@@ -64,6 +62,7 @@ class Program:
         asked: slots of the roots and of what is differentiated by, which passes leave alone.
         folded: values of constants alone, where a pass has made some.
         chains: instructions that may run block by block of rows.
+        idle: workspaces that no run uses now.
     """
 
     def __init__(
@@ -110,31 +109,7 @@ class Program:
             run_pass(one, one.arrange, self)
         self.slots_of_stage = self._slots_by_stage(stage_of)
         self.is_static = all(slot.spec.is_concrete for slot in self.slots)
-        self._idle: list[Workspace] = []
-
-    # ---- running ----
-
-    def start(self, feeds: Iterable[Feed]) -> Run:
-        """Take a workspace and load data into it, one feed for each argument; the caller closes the run to give it back.
-
-        Raises:
-            ValueError: the inputs' minibatches do not go together.
-        """
-        if self.folded is not None:
-            self.folded.refresh()
-        try:
-            workspace = self._idle.pop()
-        except IndexError:
-            workspace = Workspace(self)
-        try:
-            return Run(self, workspace, workspace.load(feeds))
-        except BaseException:
-            self.release(workspace)
-            raise
-
-    def release(self, workspace: Workspace) -> None:
-        """Take back a workspace whose run is over."""
-        self._idle.append(workspace)
+        self.idle: list[Any] = []
 
     # ---- forward ----
 

@@ -19,11 +19,12 @@ from ..graph.variable import Constant, Input, Parameter, Variable
 from ..program import passes
 from ..program.program import Program
 from ..types import csr
+from ..types.csr import is_csr
 from ..types.sparse import RowSparse, SparseRows
 from ..values.feed import Feed, feed, match_arguments
 from ..values.unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_of
-from ..values.value import Lease, is_csr
-from .workspace import Run
+from ..values.value import Lease
+from .workspace import Run, start
 
 _checked = False
 
@@ -124,7 +125,7 @@ def forward(
     wrt = _differentiable_leaves(function) if kept else []
     program = program_for(function, every, device, wrt, kept, training=bool(kept))
     feeds = feeds_for(program, _by_argument(function, program, arguments), function)
-    run = program.start([_own(fed) for fed in feeds] if kept else feeds)
+    run = start(program, [_own(fed) for fed in feeds] if kept else feeds)
     try:
         with run.guard():
             run.forward()
@@ -173,7 +174,7 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     extra = as_outputs(outputs or ())
     every = list(dict.fromkeys([root, *(_within(function, extra) if extra else ())]))
     program = program_for(function, every, device, by, [root], training=True)
-    run = program.start(feeds_for(program, _by_argument(function, program, at), function))
+    run = start(program, feeds_for(program, _by_argument(function, program, at), function))
     try:
         with run.guard():
             run.forward()

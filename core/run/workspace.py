@@ -130,6 +130,25 @@ def _keep(items: dict[Any, Any], key: Any, item: Any) -> None:
         items.pop(next(iter(items)))
 
 
+def start(program: Program, feeds: Iterable[Feed]) -> Run:
+    """Take a workspace of a program and load data into it, one feed for each argument; the caller closes the run to give it back.
+
+    Raises:
+        ValueError: the inputs' minibatches do not go together.
+    """
+    if program.folded is not None:
+        program.folded.refresh()
+    try:
+        workspace = program.idle.pop()
+    except IndexError:
+        workspace = Workspace(program)
+    try:
+        return Run(program, workspace, workspace.load(feeds))
+    except BaseException:
+        program.idle.append(workspace)
+        raise
+
+
 class Run:
     """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back."""
 
@@ -200,4 +219,4 @@ class Run:
 
     def close(self) -> None:
         """Give the workspace back; arrays read from it are invalid from now on."""
-        self.program.release(self.workspace)
+        self.program.idle.append(self.workspace)

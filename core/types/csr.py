@@ -139,6 +139,12 @@ class CsrMatrix:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
 
+def is_csr(data: Any) -> bool:
+    """Whether *data* is a CSR matrix or array; tells without importing scipy."""
+    found = getattr(data, "format", None)
+    return isinstance(found, str) and found == "csr"
+
+
 def require_whole(owner: Any, matrix: Any) -> None:
     """Let pass CSR matrices whose rows lie within their arrays, and columns within their width; SciPy checks neither later on.
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..graph.variable import Variable
-from ..types.csr import is_usual
+from ..types.csr import is_csr, is_usual
 from ..types.layout import Layout
 from ..types.spec import BATCH
 from .feed import Feed
-from .value import is_csr
 
 
 class PlainFeeds:

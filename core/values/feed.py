@@ -12,10 +12,10 @@ from ..common.shape import Shape, is_concrete, reshaped, size_of
 from ..common.user_frame import warn_user
 from ..graph.foreign import as_data
 from ..graph.variable import Variable
-from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, pruned
+from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, join, parts_of, rows_of_steps
-from .value import NDArrayView, Value, is_csr
+from .value import NDArrayView, Value
 
 
 class Feed(NamedTuple):

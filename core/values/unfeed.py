@@ -9,9 +9,10 @@ import numpy as np
 
 from ..common.shape import Shape, size_of
 from ..types.axis import Axes
+from ..types.csr import is_csr
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, rows_of_steps
-from .value import NDArrayView, Value, is_csr
+from .value import NDArrayView, Value
 
 
 def unfeed(array: Any, axes: Axes, layout: Layout | None) -> Any:

@@ -14,17 +14,11 @@ from ..extension.device import DeviceDescriptor, use_default_device
 from ..graph.foreign import as_data
 from ..graph.tensor import SharedArrayMixin
 from ..types.arguments import checked
-from ..types.csr import csr_matrix_of, require_whole
+from ..types.csr import csr_matrix_of, is_csr, require_whole
 from ..types.sparse import join, parts_of
 
 if TYPE_CHECKING:
     from ..graph.variable import Variable
-
-
-def is_csr(data: Any) -> bool:
-    """Whether *data* is a CSR matrix or array; tells without importing scipy."""
-    found = getattr(data, "format", None)
-    return isinstance(found, str) and found == "csr"
 
 
 class NDArrayView(SharedArrayMixin):
@@ -500,3 +494,14 @@ def _pad_csr(sequences: Sequence[Any], longest: int) -> Any:
     pieces = [parts_of(part) for part in sequences]
     padded = [(data, indices, np.append(starts, np.full(longest + 1 - len(starts), starts[-1]))) for data, indices, starts in pieces]
     return csr_matrix_of(*join(padded), sequences[0].shape[1])
+
+
+def held_by(value: Any) -> Any:
+    """The array or CSR matrix that a Value or NDArrayView holds; anything else as it is."""
+    view = value.data if isinstance(value, Value) else value
+    return view._data if isinstance(view, NDArrayView) else view
+
+
+def view_of(matrix: Any, shape: Shape) -> NDArrayView:
+    """A view of a CSR matrix, whose rows are the matrix rows of an array of a shape."""
+    return NDArrayView.from_csr(matrix, shape=shape)

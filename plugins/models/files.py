@@ -6,28 +6,19 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...core.extension import plugins
 from ...core.graph.variable import Constant, Parameter, Variable
 from ...core.storage.files import write_file
+from ...core.storage.model_format import ModelFormat
 
 if TYPE_CHECKING:
     from ...core.graph.function import Function
 
 Callback = Callable[[Sequence[Variable], str, Any], Any]
 _callbacks: dict[str, Callback] = {}
-
-
-class ModelFormat(Enum):
-    """Formats of model files."""
-
-    CNTKv2 = 0
-    """CNTK's own."""
-    ONNX = 1
-    """Open Neural Network Exchange."""
 
 
 def save(function: Function, filename: Any, model_format: ModelFormat | str) -> None:

@@ -19,8 +19,9 @@ from ...core.graph.clone import copy_graph
 from ...core.graph.nodes import Composite, Primitive
 from ...core.graph.operator_states import operator_states, restore_operator_states
 from ...core.graph.variable import Constant, Output, Parameter, Variable, new_uid
+from ...core.storage.model_format import ModelFormat
 from ..user_functions import UserFunction
-from .files import ModelFormat, callback_of, checked_user_function, format_of
+from .files import callback_of, checked_user_function, format_of
 
 _numbers = itertools.count()
 _COPIES = "copies of variables, by variable"

@@ -6,8 +6,8 @@ import os
 import time
 from typing import Any
 
+from ...core.common.launch import launched_rank
 from ...core.types.arguments import checked
-from ..distributed.base import launched_rank
 from .base import NEVER, ProgressWriter, Span, Sums
 from .manual import ManualProgress, average
 

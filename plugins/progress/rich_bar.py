@@ -6,7 +6,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..distributed.base import launched_rank
+from ...core.common.launch import launched_rank
 from .manual import average
 from .printer import ProgressPrinter
 

@@ -401,7 +401,8 @@ def test_an_error_names_the_file_and_what_it_wanted(path: str) -> None:
 def test_another_process_that_saves_is_named(path: str) -> None:
     model = Classifier()
     model.trainer.save_checkpoint(path, {"a": 1})
-    code = "import sys\nfrom cntk.core.storage.file_lock import FileLock\nwith FileLock(sys.argv[1], ''):\n    print('held', flush=True)\n    input()"
+    code = "import sys\nfrom cntk.core.storage.file_lock import FileLock\n"
+    code += "with FileLock(sys.argv[1], ''):\n    print('held', flush=True)\n    input()"
     with subprocess.Popen([sys.executable, "-c", code, path + ".ckp.lock"], stdin=-1, stdout=-1) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None

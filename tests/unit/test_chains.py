@@ -20,6 +20,7 @@ from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
 from cntk.core.run import profiling
 from cntk.core.run.evaluate import feeds_for, program_for
+from cntk.core.run.workspace import start
 from cntk.testing import assert_close
 from cntk.testing.tolerances import VALUES, Tolerance
 
@@ -193,7 +194,7 @@ def test_values_that_only_a_chain_needs_take_no_memory(monkeypatch: pytest.Monke
     program = program_for(f, f.outputs)
 
     def arena() -> int:
-        run = program.start(feeds_for(program, {x: rows((1000,), np.float32, 50)}))
+        run = start(program, feeds_for(program, {x: rows((1000,), np.float32, 50)}))
         run.close()
         return int(run.binding.placement.arena.nbytes)
 

@@ -294,7 +294,8 @@ def test_a_forked_process_computes_the_same() -> None:
     program = """
 import os
 import numpy as np, cntk as C, cntk_onednn
-from cntk.core.extension import plugins; from cntk.core.common import threads
+from cntk.core.common import threads
+from cntk.core.extension import plugins
 from cntk.core.common.windows import correlation
 plugins.register_plugin(cntk_onednn, "onednn")
 threads.set_max_threads(2)

@@ -15,6 +15,7 @@ from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
 from cntk.core.run import row_blocks as blocks
 from cntk.core.run.evaluate import feeds_for, program_for
+from cntk.core.run.workspace import start
 
 ROWS = np.random.default_rng(1).uniform(-2, 2, (7, 3)).astype(np.float32)
 
@@ -37,7 +38,7 @@ def bound(f: Any, x: Any, training: bool = False) -> Any:
     """A binding of the function for the rows above."""
     wrt = [x] if training else []
     program = program_for(f, f.outputs, None, wrt, f.outputs if training else [], training)
-    run = program.start(feeds_for(program, {x: ROWS}))
+    run = start(program, feeds_for(program, {x: ROWS}))
     run.close()
     return run.binding
 

@@ -14,6 +14,7 @@ from cntk.core.extension.device import backend_named
 from cntk.core.operators.op import Op, Operand, includes
 from cntk.core.program.program import Program
 from cntk.core.run.evaluate import feeds_for
+from cntk.core.run.workspace import start
 from cntk.core.types.context import Context
 from cntk.core.types.layout import Layout
 
@@ -141,7 +142,7 @@ def test_batch_normalization_may_write_over_its_operand(training: bool) -> None:
         fresh = loss.clone("clone")
         program = Program(fresh.outputs, NUMPY, training=training)
         assert [i.reuses is not None for i in program.instructions] == [False, names is None, names is None]
-        run = program.start(feeds_for(program, {fresh.arguments[0]: data}))
+        run = start(program, feeds_for(program, {fresh.arguments[0]: data}))
         run.forward()
         found.append([run.value(fresh.output).copy(), *(constant.value for constant in fresh.constants)])
         run.close()

@@ -56,7 +56,7 @@ def test_programs_of_different_passes_are_kept_side_by_side() -> None:
 
 @pytest.mark.parametrize(("value", "expected"), [("", "[]"), ("common, dead", "['common', 'dead']")])
 def test_an_environment_variable_chooses(value: str, expected: str) -> None:
-    shown = "from cntk.core.program.program import passes; print([one.name for one in passes.chosen()])"
+    shown = "from cntk.core.program import passes; print([one.name for one in passes.chosen()])"
     environment = {**os.environ, "CNTK_PASSES": value}
     done = subprocess.run([sys.executable, "-c", shown], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == expected

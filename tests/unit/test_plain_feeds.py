@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 import cntk as C
 from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
-from cntk.core.run.workspace import KEPT_BINDINGS
+from cntk.core.run.workspace import KEPT_BINDINGS, start
 from cntk.core.values.fast_feed import PlainInputs
 from cntk.core.values.feed import feed, match_arguments
 
@@ -88,7 +88,7 @@ def test_a_size_has_one_binding_however_it_is_given() -> None:
     program = Program((X * 2).outputs, backend_named("numpy"))
     bindings = []
     for arguments in ({X: DENSE}, {"x": DENSE}, {X: DENSE}):
-        run = program.start(program.plain_inputs.feeds(arguments) or _fed(arguments))
+        run = start(program, program.plain_inputs.feeds(arguments) or _fed(arguments))
         bindings.append(run.binding)
         run.close()
     assert bindings[0] is bindings[1] is bindings[2]
@@ -100,7 +100,7 @@ def test_a_size_that_is_used_again_and_again_keeps_its_binding(name: Any) -> Non
 
     def bound(samples: int) -> Any:
         arguments = {name: np.ones((samples, 2, 3), np.float32)}
-        run = program.start(program.plain_inputs.feeds(arguments) or _fed(arguments))
+        run = start(program, program.plain_inputs.feeds(arguments) or _fed(arguments))
         run.close()
         return run.binding
 

@@ -21,12 +21,13 @@ from cntk.core.graph.function import CloneMethod, Function
 from cntk.core.graph.python_function import BlockFunction
 from cntk.core.graph.variable import Constant, Parameter, Variable
 from cntk.core.operators.native import native_user_function, register_native_user_function
+from cntk.core.storage.model_format import ModelFormat
 from cntk.core.types.axis import Axis
 from cntk.core.values.value import NDArrayView
 from cntk.debugging.profiler import timing_of
 from cntk.plugins.formats import wire
 from cntk.plugins.models import files as model_files
-from cntk.plugins.models.files import ModelFormat, format_of
+from cntk.plugins.models.files import format_of
 
 _CLONE_METHODS = (CloneMethod.share, CloneMethod.clone, CloneMethod.freeze)
 

@@ -67,7 +67,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
     Raises:
         ValueError: there is no pass of a name.
 
-    >>> from cntk.core.program.program import passes
+    >>> from cntk.core.program import passes
     >>> list(passes.available())
     ['constants', 'common', 'joined', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
     >>> C.debugging.set_passes(['common', 'dead'])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...common.lock import Lock
+from ...common.services import services
 from ...graph.variable import Constant
 from ..slots import COMPUTED, FOLDED, HELD, UNUSED, Instruction
 from .base import Pass
@@ -79,7 +80,7 @@ class Folded:
         if versions == self._versions and not any(constant.is_volatile for constant in constants):
             return
         with self._lock:
-            run = self._program.start([])
+            run = services.start(self._program, [])
             try:
                 with run.guard():
                     run.forward()

@@ -1,6 +1,7 @@
 """Epilogues: element-wise operators go to the kernel whose result they read, where it takes them.
 
-A kernel that does so has a method ``takes(op, steps)``: given its operator and a list of :class:`~cntk.core.operators.epilogue.Step` that follow, it
+A kernel that does so has a method ``takes(op, steps)``: given its operator and a list of :class:`~cntk.core.operators.epilogue.Step`
+that follow, it
 returns how many of them, from the first on, its methods apply; they are then called with ``epilogue=``, an
 :class:`~cntk.core.operators.epilogue.Epilogue`.
 """

@@ -1,7 +1,7 @@
 """Blocks: chains of element-wise operators go through arrays some rows at a time, so that what one writes the next finds in cache.
 
-Here they are found.  A kernel runs those that it knows all of (:mod:`cntk.core.program.chains`); others go through large arrays block by block
-(:mod:`cntk.core.run.row_blocks`).
+Here they are found.  A kernel runs those that it knows all of (:mod:`cntk.core.program.chains`); others go through large arrays block by
+block (:mod:`cntk.core.run.row_blocks`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,28 @@
+"""The one place that knows who does what the kernel only asks for: see :mod:`cntk.core.common.services`."""
+
+from __future__ import annotations
+
+from cntk.core.common.services import services
+from cntk.core.graph.inference import apply
+from cntk.core.run import evaluate
+from cntk.core.run.workspace import start
+from cntk.core.values import value
+from cntk.plugins.models import files, pickling
+
+services.provide(
+    apply=apply,
+    start=start,
+    evaluate=evaluate.evaluate,
+    forward=evaluate.forward,
+    backward=evaluate.backward,
+    grad=evaluate.grad,
+    held_by=value.held_by,
+    view_of=value.view_of,
+    save=files.save,
+    load=files.load,
+    restore=files.restore,
+    register_callback=files.register_udf_deserialize_callback,
+    reduce=pickling.reduce,
+    shallow_copy=pickling.shallow_copy,
+    deep_copy=pickling.deep_copy,
+)

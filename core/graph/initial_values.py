@@ -1,0 +1,46 @@
+"""What a parameter's values are to begin with: the protocol of initialisers, and the one that the kernel has, a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..common.shape import Shape
+
+Array = npt.NDArray[Any]
+
+
+class Initializer:
+    """A recipe for the values of a parameter."""
+
+    def fill(self, shape: Shape, dtype: Any) -> Array:
+        """A new array of values.
+
+        Raises:
+            ValueError: the initialiser does not go with *shape*.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.fill")
+
+    def seeded(self) -> Initializer:
+        """The same initialiser with its seed chosen: it fills every array of one shape with the same values."""
+        return self
+
+    def with_rank(self, output_rank: int, filter_rank: int) -> Initializer:
+        """The same initialiser with ranks filled in where it has any; see :func:`initializer_with_rank`."""
+        return self
+
+
+@dataclass(frozen=True)
+class ConstantInitializer(Initializer):
+    """One number everywhere."""
+
+    value: float
+
+    def fill(self, shape: Shape, dtype: Any) -> Array:
+        return np.full(shape, self.value, dtype)
+
+    def __repr__(self) -> str:
+        return f"constant({self.value})"
