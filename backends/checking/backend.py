@@ -14,6 +14,7 @@ class CheckingBackend(NumpyBackend):
 
     name = "checking"
     passes = (Checks(),)
+    for_tests = True
 
     def describe(self) -> str:
         return f"{super().describe()}, with checks"

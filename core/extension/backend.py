@@ -36,7 +36,7 @@ class Backend(Protocol):
         sparse: whether it takes CSR operands; if not, they arrive made dense.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
-    others.
+    others; and ``for_tests``, which is True where nobody is to compute on it but who asks for it by name.
     """
 
     name: str

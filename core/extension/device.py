@@ -155,8 +155,9 @@ def gpu(device_id: int) -> DeviceDescriptor:
 
 
 def all_devices() -> tuple[DeviceDescriptor, ...]:
-    """Every usable device of every backend, GPUs first and the CPU last."""
-    found = [device(backend.name, number) for backend in _usable() for number in range(backend.device_count())]
+    """Every usable device of every backend, GPUs first and the CPU last; those of backends that are for tests only are left out."""
+    listed = [backend for backend in _usable() if not getattr(backend, "for_tests", False)]
+    found = [device(backend.name, number) for backend in listed for number in range(backend.device_count())]
     return tuple(sorted(found, key=lambda one: (one.type() != DeviceKind.GPU, one == _CPU)))
 
 

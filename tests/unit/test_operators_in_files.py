@@ -11,6 +11,7 @@ import pytest
 
 import cntk as C
 from cntk.core.extension import plugins
+from cntk.core.extension.hookspecs import hookimpl
 from cntk.core.extension.plugins import PluginRecord
 from cntk.core.operators.op import Elementwise, Op
 from cntk.core.types.axis import Axis
@@ -342,7 +343,7 @@ def register(target: str, hook: str = "cntk_register_ops") -> None:
     def implementation(register: Any) -> None:
         register("doubled", target)
 
-    setattr(Plugin, hook, staticmethod(C.core.hookspecs.hookimpl(implementation)))
+    setattr(Plugin, hook, staticmethod(hookimpl(implementation)))
     plugins.register_plugin(Plugin, "acme")
 
 
@@ -414,7 +415,7 @@ class ExactTanh(Tanh):
 def test_a_plugin_gives_its_operator_the_number_of_cntk() -> None:
     class Plugin:
         @staticmethod
-        @C.core.hookspecs.hookimpl
+        @hookimpl
         def cntk_register_operator_rows(register: Any) -> None:
             register("ExactTanh", Row(2, ExactTanh))
             register("Power", Row(4711, Power, {"exponent": DOUBLE}))
@@ -435,7 +436,7 @@ def test_a_plugin_gives_its_operator_the_number_of_cntk() -> None:
 
 
 def test_other_formats_refuse_clearly(tmp_path: Any) -> None:
-    with pytest.raises(ValueError, match=r"Tanh 'mine' .*no counterpart"):
+    with pytest.raises(ValueError, match=r"OwnPower 'mine' .*no counterpart"):
         Power(exponent=2.0)(C.input_variable(1), name="mine").save(str(tmp_path / "model"), format="CNTKv1")
 
 
