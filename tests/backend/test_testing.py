@@ -228,7 +228,7 @@ def test_an_operator_without_example_is_found() -> None:
         check_op(function)
 
 
-@pytest.mark.parametrize("name", C.core.plugins.learners.names())
+@pytest.mark.parametrize("name", plugins.learners.names())
 def test_learners_conform(name: str) -> None:
     momentum = C.momentum_schedule(0.5)
     arguments: dict[str, tuple[Any, ...]] = {
@@ -277,14 +277,14 @@ def test_what_is_no_progress_writer_is_found() -> None:
         check_progress_writer(list)
 
 
-@pytest.mark.parametrize("name", C.core.plugins.progress_writers.names())
+@pytest.mark.parametrize("name", plugins.progress_writers.names())
 def test_progress_writers_conform(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "MLflowProgressWriter":
         pytest.importorskip("mlflow", reason="MLflow is not installed: pip install opencntk[mlflow]")
         monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         monkeypatch.setenv("MLFLOW_TRACKING_URI", "mlruns")  # within the folder that the check makes
     arguments = {"TrainingSummaryProgressCallback": (4, lambda *summary: None)}
-    check_progress_writer(lambda: C.core.plugins.progress_writers.get(name)(*arguments.get(name, ())))
+    check_progress_writer(lambda: plugins.progress_writers.get(name)(*arguments.get(name, ())))
 
 
 def test_a_conforming_backend_passes() -> None:

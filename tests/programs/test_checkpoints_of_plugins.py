@@ -11,6 +11,7 @@ import pytest
 
 import cntk as C
 from cntk.core.common.twister import Twister
+from cntk.core.extension.hookspecs import hookimpl
 from cntk.core.extension.plugins import register_plugin, unregister_plugin
 from cntk.core.operators.op import Elementwise
 from cntk.plugins.ops.drawing import Drawing
@@ -113,7 +114,7 @@ class Pickles:
 def test_a_format_of_a_plugin_takes_what_cntks_does_not_hold(tmp_path: Path) -> None:
     class Plugin:
         @staticmethod
-        @C.core.hookspecs.hookimpl
+        @hookimpl
         def cntk_register_model_formats(register: Any) -> None:
             register("pickles", Pickles)
 

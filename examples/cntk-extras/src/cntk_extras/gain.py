@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cntk.core.operators.native import NativeOp
-from cntk.core.types.context import Context
-from cntk.core.types.spec import Spec
+from cntk.extend import Context, Spec
 
 
 class Gain(NativeOp):

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.operators.op import Elementwise, Operand, operator, sample
-from cntk.core.types.context import Context
+from cntk.extend import Context, Elementwise, Operand, operator, sample
 
 
 class Swish(Elementwise):

@@ -9,7 +9,7 @@ import numpy as np
 
 from cntk.core.common.minibatch import Minibatch
 from cntk.core.types.sparse import RowSparse
-from cntk.plugins.distributed.base import Strategy, Transport
+from cntk.extend import Strategy, Transport
 
 
 class TopK(Strategy):

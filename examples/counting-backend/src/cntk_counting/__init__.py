@@ -1,6 +1,6 @@
 """A backend of its own: NumPy, with two devices that count the bytes they are sent and asked for."""
 
-from cntk.core.extension.hookspecs import Register, hookimpl
+from cntk.extend import Register, hookimpl
 
 
 @hookimpl

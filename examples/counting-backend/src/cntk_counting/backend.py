@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.backends.numpy.backend import NumpyBackend
+from cntk.extend import NumpyBackend
 
 
 class CountingBackend(NumpyBackend):

@@ -14,7 +14,7 @@ import numpy as np
 from cntk.core.common.shape import size_of
 from cntk.core.common.windows import Correlation
 from cntk.core.extension import plugins
-from cntk.core.types.context import Context
+from cntk.extend import Context
 
 PLACE = "cntk.plugins.ops.convolution:Convolution", "numpy"
 TRANSPOSED = "cntk.plugins.ops.convolution:ConvolutionTranspose", "numpy"

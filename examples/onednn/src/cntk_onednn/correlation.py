@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from cntk.core.common.windows import Correlation
-from cntk.core.types.context import Context
+from cntk.extend import Context
 
 from . import library as dnn
 from .library import Dims

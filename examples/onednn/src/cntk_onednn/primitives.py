@@ -16,7 +16,7 @@ import numpy as np
 
 from cntk.core.common.shape import size_of
 from cntk.core.common.threads import max_threads
-from cntk.core.types.context import Context
+from cntk.extend import Context
 
 from . import library as dnn
 from .library import Argument, Dims, created, load
