@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from cntk.core.extension import plugins
 from cntk.core.extension.identity import identity_of
 from cntk.core.operators.op import Elementwise, operator, sample
 from cntk.core.types.sparse import SparseRows
-from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer, kernels
+from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer
 
 
 class Double(Elementwise):
@@ -209,10 +208,9 @@ WRONG_FROM = 2**11
 """Elements from which on the kernel is wrong."""
 
 
-@pytest.mark.parametrize("rows", [3, 342], ids=["whatever the size", "where there is much to do"])
-def test_a_wrong_kernel_is_found(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if rows > 3:
-        monkeypatch.setattr(kernels, "without_thresholds", contextlib.nullcontext)
+@pytest.mark.parametrize(("size", "rows"), [(0, 3), (2**11, 1364)], ids=["whatever the size", "where there is much to do"])
+def test_a_wrong_kernel_is_found(size: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "WRONG_FROM", size)
     plugins.kernels.add((identity_of(Double), C.cpu().backend.name), Biased, "test")
     try:
         with pytest.raises(AssertionError, match=rf"double\(\(3, 2\)\) with {rows} rows, by a kernel"):
