@@ -64,7 +64,7 @@ def _check_memory(backend: Any, dtype: Any) -> None:
     _require(backend, np.array_equal(backend.to_numpy(there), [[7, 8, 9]] * 2), "load does not broadcast and convert what it brings")
     backend.load(there, 5)
     _require(backend, np.array_equal(backend.to_numpy(there), np.full((2, 3), 5)), "load does not take a number")
-    shown = backend.on_device(np.arange(3, dtype=dtype))
+    (shown,) = backend.on_device(np.arange(3, dtype=dtype))
     _require(backend, np.array_equal(backend.to_numpy(shown), np.arange(3)), "on_device changes the data")
 
     size = backend.nbytes((2, 3), dtype)

@@ -53,8 +53,8 @@ class TrainingPlan:
 
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""
-        arrays = run.binding.arrays
-        return [[arrays[slot] for slot in slots] for slots in self._gradient_slots]
+        array_of = run.binding.arrays.__getitem__
+        return [list(map(array_of, slots)) for slots in self._gradient_slots]
 
     def zero_gradients(self) -> list[list[Any]]:
         """Gradients of zero, of the kinds that the program makes."""

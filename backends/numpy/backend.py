@@ -67,7 +67,7 @@ class NumpyBackend:
     def load(self, array: Any, data: Any) -> None:
         array[...] = data
 
-    def on_device(self, data: Any) -> Any:
+    def on_device(self, *data: Any) -> Any:
         return data
 
     def to_numpy(self, array: Any) -> Any:

@@ -75,8 +75,8 @@ class Backend(Protocol):
     def load(self, array: Array, data: npt.ArrayLike) -> None:
         """Bring host data into an array that is there, broadcast to its shape and converted to its element type."""
 
-    def on_device(self, data: npt.NDArray[Any]) -> Array:
-        """A host array as an array of the device, which is read only and until the host changes it: the same where the memory is."""
+    def on_device(self, *data: npt.NDArray[Any]) -> Sequence[Array]:
+        """Host arrays as arrays of the device, which are read only and until the host changes them: the same where the memory is."""
 
     def to_numpy(self, array: Array) -> npt.NDArray[Any]:
         """A copy on the host that nothing else refers to."""

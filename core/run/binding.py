@@ -94,7 +94,7 @@ class Binding:
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is SparseRows:
-                array.set(*map(self.backend.on_device, (given.data, given.indices, given.indptr)))
+                array.set(*self.backend.on_device(given.data, given.indices, given.indptr))
             else:
                 load(array, given)
 

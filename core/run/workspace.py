@@ -177,7 +177,7 @@ class Run:
         """
         binding, slot_of = self.binding, self.program.seed_slots
         for slot in slot_of.values():
-            binding.backend.load(binding.arrays[slot], 1 if seeds is None else 0)
+            binding.arrays[slot].fill(1 if seeds is None else 0)
         for root, seed in (seeds or {}).items():
             if root in slot_of:
                 binding.backend.load(binding.arrays[slot_of[root]], seed)

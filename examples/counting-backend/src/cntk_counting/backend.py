@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from cntk.extend import NumpyBackend
 
 
@@ -39,9 +37,9 @@ class CountingBackend(NumpyBackend):
         super().load(array, data)
         self.sent += array.nbytes
 
-    def on_device(self, data: Any) -> Any:
-        self.sent += np.asarray(data).nbytes
-        return super().on_device(data)
+    def on_device(self, *data: Any) -> Any:
+        self.sent += sum(array.nbytes for array in data)
+        return super().on_device(*data)
 
     def to_numpy(self, array: Any) -> Any:
         self.fetched += array.nbytes
