@@ -231,7 +231,7 @@ def test_check_backend_asks_for_the_class() -> None:
 def test_check_backend_finds_what_does_not_conform(method: str, match: str) -> None:
     wrong = {
         "load": lambda *_: None,
-        "on_device": lambda _, data: data + 1,
+        "on_device": lambda _, *data: [one + 1 for one in data],
         "device_count": lambda _: 0,
         "__init__": lambda _: None,
     }[method]
