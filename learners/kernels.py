@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.common.compiled import Unusable
 from ..core.common.shape import size_of
 from ..core.common.thresholds import thresholds
 from ..core.common.user_frame import warn_user
 from ..core.extension import plugins
+from ..core.extension.compiled import Unusable
 
 if TYPE_CHECKING:
     from ..core.graph.variable import Parameter

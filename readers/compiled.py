@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..core.common.compiled import is_wanted, switch_off, warn_unkept
+from ..core.extension.compiled import is_wanted, switch_off, warn_unkept
 from ..core.storage.cache_folder import home_folder
 from ..core.storage.trusted import Untrusted, open_trusted, require_trusted, warn_of
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from cntk.backends.fused import numba_version, self_check
-from cntk.core.common import compiled
 from cntk.core.common.threads import max_threads
-from cntk.core.extension import plugins
+from cntk.core.extension import compiled, plugins
 from cntk.readers.compiled import loops as loops_of_readers
 
 READERS = {"ctf.compiled": "large text files", "image.kernel": "resizing images", "compiled_shuffle": "shuffling"}

@@ -1,6 +1,6 @@
 """Learners' steps, operators and recurrences on NumPy arrays, compiled by Numba, on several threads."""
 
-from ...core.common import compiled
+from ...core.extension import compiled
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 
 LEARNERS = (

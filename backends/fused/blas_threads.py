@@ -17,11 +17,11 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from ...core.common.compiled import compiling, switch_off
+from ...core.extension.compiled import compiling, switch_off
 from .blas import Blas, find
 
 THREADS = "products on the threads of compiled loops"
-"""What :func:`~cntk.core.common.compiled.switch_off` calls them."""
+"""What :func:`~cntk.core.extension.compiled.switch_off` calls them."""
 
 SIDE = 256
 """Rows and columns of a product that the BLAS shares between its threads."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ...core.common.compiled import Unusable, compiling
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
+from ...core.extension.compiled import Unusable, compiling
 from . import self_check
 from .converted import Converted, can_convert
 from .language import prange

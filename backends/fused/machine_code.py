@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from ...core.common.compiled import Unusable, warn_unkept
+from ...core.extension.compiled import Unusable, warn_unkept
 from ...core.storage.cache_folder import user_cache
 from ...core.storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor

@@ -13,14 +13,14 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
-from ...core.common.compiled import switch_off, switched_off
 from ...core.common.threads import max_threads
+from ...core.extension.compiled import switch_off, switched_off
 from .blas_threads import lend, may_lend
 
 LIBRARY = "libgomp.so.1"
 
 THREADS = "threads of compiled loops"
-"""What :func:`~cntk.core.common.compiled.switch_off` calls them."""
+"""What :func:`~cntk.core.extension.compiled.switch_off` calls them."""
 
 SPINS, FEW_SPINS = 10000, 2000
 """How often threads look for work before they sleep: for about 0.3 ms, since it takes 30 us and more to wake them; and for 0.06 ms, where

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common import compiled
+from ...core.extension import compiled
 from . import array_layout
 
 PART = "compiled loops"

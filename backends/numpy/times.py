@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.compiled import Unusable
 from ...core.common.sums import FEW, write_in_pieces
 from ...core.common.thresholds import thresholds
 from ...core.extension import plugins
+from ...core.extension.compiled import Unusable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.csr import csr_matrix_of

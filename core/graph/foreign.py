@@ -41,7 +41,7 @@ def as_data(owner: Any, given: Any) -> Any:
     if hasattr(given, "__pandas_priority__"):
         _require_nothing_missing(owner, given)
     elif hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-        from ..common.arrow import from_arrow
+        from ..types.arrow import from_arrow
 
         return from_arrow(owner, given)
     array = _array_of(owner, given)

@@ -19,7 +19,7 @@ pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are swit
 from cntk.backends.fused import ahead, code_files, machine_code, processor, sgd
 from cntk.backends.fused.code_files import Code
 from cntk.backends.fused.loops import Loop
-from cntk.core.common.compiled import warn_unkept
+from cntk.core.extension.compiled import warn_unkept
 from cntk.core.storage import trusted
 
 V3, V4 = "x86-64-v3", "x86-64-v4"

@@ -11,7 +11,7 @@ pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are swit
 
 from cntk.backends.fused import ahead, csr, folds, loops
 from cntk.backends.fused.converted import can_convert
-from cntk.core.common.compiled import Unusable
+from cntk.core.extension.compiled import Unusable
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.core.common.compiled import is_wanted
+from cntk.core.extension.compiled import is_wanted
 from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
 

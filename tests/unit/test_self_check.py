@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cntk.backends.fused import array_layout, numba_version, self_check
-from cntk.core.common import compiled
+from cntk.core.extension import compiled
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cntk.core.common.compiled import warn_unkept
+from cntk.core.extension.compiled import warn_unkept
 from cntk.core.storage import cache_folder, trusted
 from cntk.core.storage.trusted import Untrusted, make_folder, open_trusted, require_trusted, write_trusted
 from cntk.readers import compiled

@@ -6,8 +6,8 @@ import os
 import warnings
 from functools import cache
 
-from .environment import switch_in
-from .lock import Lock
+from ..common.environment import switch_in
+from ..common.lock import Lock
 
 SWITCH = "CNTK_FUSED"
 """The environment variable that turns all compiled code off where it is 0."""
