@@ -19,7 +19,7 @@ from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403
 from setuptools.command.build_py import build_py
 
-BROUGHT = "cntk/backends/fused/brought"
+PREBUILT = "cntk/backends/fused/prebuilt"
 """Where the package looks for machine code."""
 
 COMPILES = sys.platform == "linux" and platform.machine() == "x86_64" and os.environ.get("CNTK_BUILD_MACHINE_CODE") != "0"
@@ -52,8 +52,8 @@ def compile_loops(package: Path) -> bool:
     # In front of what is there: pip hands a build its requirements by this path.
     path = os.pathsep.join([str(package.resolve()), *filter(None, [environment.get("PYTHONPATH")])])
     environment |= {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "cntk", "compile", "--into", str(package / BROUGHT)]
+    command = [sys.executable, "-m", "cntk", "compile", "--into", str(package / PREBUILT)]
     is_done = subprocess.run(command, env=environment, check=False).returncode == 0
     if not is_done:
-        shutil.rmtree(package / BROUGHT, ignore_errors=True)
+        shutil.rmtree(package / PREBUILT, ignore_errors=True)
     return is_done

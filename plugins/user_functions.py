@@ -10,7 +10,7 @@ from ..core.common.shape import FreeDimension, Shape, UnknownDimension, as_shape
 from ..core.common.user_frame import user_line
 from ..core.extension.device import use_default_device
 from ..core.graph.function import Function
-from ..core.graph.inference import Presuming, as_variable, explained
+from ..core.graph.inference import Assuming, as_variable, explained
 from ..core.graph.nodes import Composite, Primitive
 from ..core.graph.variable import Output, Variable, new_uid
 from ..core.operators.op import ALL, Op
@@ -133,7 +133,7 @@ class UserFunction(Primitive):
             self.refresh()
         return self._declared or ()
 
-    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
+    def refresh(self, assuming: Assuming = Assuming.NOTHING) -> bool:
         made = self._declared
         self._declared = made or ()  # what infer_outputs sees if it asks for outputs, or for an attribute that is not there
         try:

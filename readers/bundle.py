@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.common.lock import Lock
+from ..core.common.lock import ForkSafeLock
 from ..core.common.user_frame import warn_user
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData, estimated_bytes
 from .rows import Picks, take_rows
@@ -145,7 +145,7 @@ class _Index:
         self._keys, self._first = np.unique(_comparable(np.concatenate([one.keys for one in sequences])), return_index=True)
         self.bytes_of_sequence = sum(estimated_bytes(info, part.stream_infos()) for info in infos) / max(int(self._bounds[-1]), 1)
         self._kept: OrderedDict[int, Chunk] = OrderedDict()
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def places(self, keys: Any) -> Any:
         """By key the number of a sequence in all the data, -1 where there is none."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.common.lock import Lock
+from ..core.common.lock import ForkSafeLock
 from .rows import StreamData
 from .streams import StreamInformation
 
@@ -55,7 +55,7 @@ class Errors:
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self._seen: set[str] = set()
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def leave_out(self, error: Exception) -> None:
         """Leave a sequence out because of *error*; the same error, met again in another sweep, counts once.

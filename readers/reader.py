@@ -193,7 +193,7 @@ class Reader:
     def _left_by(self, workers: list[tuple[Position, tuple[Any, ...]]], share: Share) -> tuple[Position, tuple[Any, ...]]:
         """Where to go on with what so many workers have left; the sequences that they have begun go round."""
         count = len(workers)
-        moved = [position for rank, (position, _) in enumerate(workers) if not self._sequencer.dealer.is_idle(Share(count, rank))]
+        moved = [position for rank, (position, _) in enumerate(workers) if not self._sequencer.partitioner.is_idle(Share(count, rank))]
         positions = moved + moved[:1] * (count - len(moved))
         begun = tuple(slot for _, slots in workers for slot in slots)
         return together(tuple(positions)), begun[share.partition :: share.partitions]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .chunks import Chunks
 from .randomizer import Extent, Randomizer, Window
-from .shares import Dealer, Part, Position, Share
+from .shares import Part, Partitioner, Position, Share
 
 
 class Limits(NamedTuple):
@@ -35,12 +35,12 @@ class Sequencer:
 
     Attributes:
         share: which sequences were served last.
-        dealer: deals them out.
+        partitioner: deals them out.
     """
 
     def __init__(self, chunks: Chunks, randomizer: Randomizer, limits: Limits) -> None:
         self.chunks, self.randomizer, self._limits = chunks, randomizer, limits
-        self.dealer = Dealer(randomizer, chunks)
+        self.partitioner = Partitioner(randomizer, chunks)
         self._position = Position()
         self.share = Share()
         self._window: Window | None = None  # which is made when a sequence of it is wanted
@@ -100,9 +100,9 @@ class Sequencer:
         if share != self.share:
             self.share, self._window = share, None
         taken = count = 0
-        while not self.has_ended and not self.dealer.is_idle(share):
+        while not self.has_ended and not self.partitioner.is_idle(share):
             window, position = self._entered(), self._position
-            part = self._part = self._part or self.dealer.part(window, share, position)
+            part = self._part = self._part or self.partitioner.part(window, share, position)
             before, stop = window.samples_before(position.place), len(window)
             if self._limits.samples is not None:  # the last sequence is the one that reaches the limit
                 stop = window.place_reaching(before + self._limits.samples - position.samples)
@@ -116,7 +116,7 @@ class Sequencer:
             ends_sweep = self._advance(window, stop)
             if chosen > first or ends_sweep:
                 yield Span(window, part.between(first, chosen), ends_sweep)
-            if chosen < last or (taken >= size and (ends_sweep or self.dealer.goes_on(window, share))):
+            if chosen < last or (taken >= size and (ends_sweep or self.partitioner.goes_on(window, share))):
                 break
 
     def _advance(self, window: Window, place: int) -> bool:
@@ -163,4 +163,4 @@ class Sequencer:
         self.chunks.keep(self._own(extent), () if is_last else self._own(next))
 
     def _own(self, extent: Extent) -> tuple[int, ...]:
-        return self.dealer.chunks(extent.first, extent.chunks, self.share)
+        return self.partitioner.chunks(extent.first, extent.chunks, self.share)

@@ -69,7 +69,7 @@ class Part(NamedTuple):
         return slice(first, stop) if self.places is None else self.places[first:stop]
 
 
-class Dealer:
+class Partitioner:
     """Deals out sequences as CNTK does: one by one or, where they are shuffled, chunk by chunk.
 
     The chunks of a sweep go round in the order in which the sweep has them.  Where there are fewer chunks than workers, sequences go

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.common.lock import Lock
+from ..core.common.lock import ForkSafeLock
 from ..core.common.shape import size_of
 from ..core.types.csr import fault_of, is_csr, pruned
 from .deserializer import UNKNOWN, Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
@@ -74,7 +74,7 @@ class UserChunks(Deserializer):
         self._user = user
         self._streams = list(user.stream_infos())
         self._count = user.num_chunks()
-        self._turn: AbstractContextManager[Any] = nullcontext() if is_parallel else Lock()
+        self._turn: AbstractContextManager[Any] = nullcontext() if is_parallel else ForkSafeLock()
         if not self._streams or self._count < 1:
             raise ValueError(f"{type(user).__name__}: expected a stream and a chunk at least, got {self._streams} and {self._count} chunks")
 

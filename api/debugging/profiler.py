@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from cntk.core.common.launch import is_launched, launched_rank
-from cntk.core.common.lock import Lock
+from cntk.core.common.lock import ForkSafeLock
 from cntk.core.graph.function import Function
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.graph.variable import Variable
@@ -24,8 +24,8 @@ _BYTES_OF_AN_EVENT = 512
 class _Profile:
     """The profile that is being taken, and where it goes."""
 
-    def __init__(self, folder: Path, room: int, rates: Rates | None, plot: bool) -> None:
-        self.folder, self.recorder, self.rates, self.plot = folder, Recorder(room), rates, plot
+    def __init__(self, folder: Path, max_events: int, rates: Rates | None, plot: bool) -> None:
+        self.folder, self.recorder, self.rates, self.plot = folder, Recorder(max_events), rates, plot
 
     def _stem(self, now: str, worker: int | str) -> str:
         """How files of this moment begin; those of another profile stay, of the same second or from before the clock was set back."""
@@ -43,7 +43,7 @@ class _Profile:
 
 
 _profile: _Profile | None = None
-_lock = Lock()
+_lock = ForkSafeLock()
 
 
 def start_profiler(

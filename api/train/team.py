@@ -20,7 +20,7 @@ from cntk.train.plan import TrainingPlan
 from cntk.train.update_strategy import UpdateStrategy
 
 
-class Team(UpdateStrategy):
+class WorkerGroup(UpdateStrategy):
     """Distributed learners, which learn together with those of the other workers.
 
     First the workers tell one another how many samples they have, so that all go on, or stop, together; then come the gradients.  That all
@@ -46,7 +46,7 @@ class Team(UpdateStrategy):
         self._number = self.transport.next_number()
 
     @property
-    def team(self) -> Team:
+    def team(self) -> WorkerGroup:
         return self
 
     @property
@@ -117,7 +117,7 @@ class Team(UpdateStrategy):
         self.transport.sum(sums, "sums of all workers")
         return [float(number) for number in sums]
 
-    def first_says(self, text: str) -> str:
+    def broadcast_from_root(self, text: str) -> str:
         """What the main worker hands over, on every worker."""
         texts = self.transport.gather(np.frombuffer(text.encode(), np.uint8), "what the main worker says")
         return bytes(texts[0]).decode()
@@ -136,7 +136,7 @@ class Team(UpdateStrategy):
             except Exception as error:
                 failed = error
         code = failed.errno or errno.EIO if isinstance(failed, OSError) else 0
-        told = self.first_says("" if failed is None else f"{code} {failed}")
+        told = self.broadcast_from_root("" if failed is None else f"{code} {failed}")
         if failed is not None:
             raise failed
         if told:

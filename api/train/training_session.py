@@ -304,7 +304,7 @@ class TrainingSession:
             return
         found = furthest(config.filename, config.preserve_all or not config.restore)
         if team is not None:
-            found = team.first_says(found or "") or None
+            found = team.broadcast_from_root(found or "") or None
         if found is None:
             return
         if not config.restore:

@@ -12,7 +12,7 @@ from cntk.learners.interface import LearnerInterface
 from cntk.train.plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from cntk.train.team import Team
+    from cntk.train.team import WorkerGroup
 
 
 class UpdateStrategy(ABC):
@@ -27,7 +27,7 @@ class UpdateStrategy(ABC):
     averages_models = False
 
     @property
-    def team(self) -> Team | None:
+    def team(self) -> WorkerGroup | None:
         """The workers that learn together; None where this process learns alone."""
         return None
 

@@ -13,7 +13,7 @@ from cntk.learners.interface import LearnerInterface
 from cntk.train.alone import Alone
 from cntk.train.distributed import DistributedLearner
 from cntk.train.lists import as_list
-from cntk.train.team import Team
+from cntk.train.team import WorkerGroup
 from cntk.train.update_strategy import UpdateStrategy
 
 logger = logging.getLogger("cntk.train")
@@ -28,14 +28,14 @@ def updates_by(given: Any, loss: Variable) -> UpdateStrategy:
         TypeError: a learner is something else.
     """
     learners = as_list(given)
-    _tell_of_others(_checked(learners, loss), loss)
+    _warn_of_untrained_parameters(_checked(learners, loss), loss)
     distributed = [learner for learner in learners if isinstance(learner, DistributedLearner)]
     if distributed and len(distributed) < len(learners):
         raise ValueError(
             "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
             "such as by data_parallel_distributed_learner"
         )
-    return Team(distributed, loss) if distributed else Alone(learners)
+    return WorkerGroup(distributed, loss) if distributed else Alone(learners)
 
 
 def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Parameter]:
@@ -56,7 +56,7 @@ def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Param
     return list(owned)
 
 
-def _tell_of_others(learnt: Sequence[Parameter], loss: Variable) -> None:
+def _warn_of_untrained_parameters(learnt: Sequence[Parameter], loss: Variable) -> None:
     """Tell of parameters without a learner, which may have been forgotten."""
     known = set(learnt)
     left = [parameter.name or parameter.uid for parameter in combine([loss]).parameters if parameter not in known]

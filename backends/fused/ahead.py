@@ -143,9 +143,9 @@ def _keep(name: str, kinds: Sequence[str]) -> None:
 
 
 def _bring(name: str, kinds: Sequence[str], folder: Path) -> None:
-    from .machine_code import bring_along
+    from .machine_code import prebuild
 
-    bring_along(_function(name), kinds, folder)
+    prebuild(_function(name), kinds, folder)
 
 
 def _function(name: str) -> Callable[..., None]:

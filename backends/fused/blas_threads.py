@@ -121,7 +121,7 @@ end:
 """The callback.  Jobs have other places in the BLAS's tables than its own threads, which would otherwise take them for theirs."""
 
 
-def may_lend() -> bool:
+def can_share_threads() -> bool:
     """Whether NumPy's BLAS is one that lets others run its jobs."""
     library = find()
     return library is not None and library.function("openblas_set_threads_callback_function") is not None

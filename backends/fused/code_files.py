@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 WITHOUT = "Machine code from there is passed over, and made anew"
 """What becomes of code that is not trusted."""
 
-Maker = Sequence[str]
+Toolchain = Sequence[str]
 """What made machine code, and for which processor."""
 
 
@@ -69,10 +69,10 @@ def _source() -> str:
     return hashlib.sha256(b"\0".join([file.read_bytes() for file in files])).hexdigest()
 
 
-def read(folder: Path, key: Key, maker: Maker) -> Code | None:
+def read(folder: Path, key: Key, toolchain: Toolchain) -> Code | None:
     """Code out of a folder; None if there is none, it is outdated or damaged, or somebody else may have written it, of which it warns."""
     try:
-        with open_trusted(_file(folder, key, maker), _beside(folder)) as file:
+        with open_trusted(_file(folder, key, toolchain), _beside(folder)) as file:
             head, code = file.read().split(b"\n", 1)
         notes = json.loads(head)
     except Untrusted as error:
@@ -84,10 +84,10 @@ def read(folder: Path, key: Key, maker: Maker) -> Code | None:
     if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
         return None
     found = Code(code, wanted)
-    return found if notes == _notes(key, maker, found) else None
+    return found if notes == _notes(key, toolchain, found) else None
 
 
-def keep(folder: Path, key: Key, maker: Maker, code: Code) -> None:
+def keep(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
     """Write a file for :func:`read`.
 
     Raises:
@@ -96,16 +96,16 @@ def keep(folder: Path, key: Key, maker: Maker, code: Code) -> None:
     beside = _beside(folder)
     make_folder(folder, SHARED if beside else PRIVATE)
     require_trusted(folder, beside)
-    write(folder, key, maker, code)
+    write(folder, key, toolchain, code)
 
 
-def write(folder: Path, key: Key, maker: Maker, code: Code) -> None:
+def write(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
     """Write a file as a whole into a folder that is there.
 
     Raises:
         OSError: it cannot be written to.
     """
-    write_file(_file(folder, key, maker), (json.dumps(_notes(key, maker, code)).encode(), b"\n", code.code), READABLE)
+    write_file(_file(folder, key, toolchain), (json.dumps(_notes(key, toolchain, code)).encode(), b"\n", code.code), READABLE)
 
 
 def _beside(folder: Path) -> Path | None:
@@ -113,13 +113,13 @@ def _beside(folder: Path) -> Path | None:
     return Path(__file__) if HERE in folder.parents else None
 
 
-def _file(folder: Path, key: Key, maker: Maker) -> Path:
-    return folder / f"loop.{key.loop[1].rpartition('.')[2]}-{_digest(key.loop)[:20]}-{_digest(maker)[:12]}"
+def _file(folder: Path, key: Key, toolchain: Toolchain) -> Path:
+    return folder / f"loop.{key.loop[1].rpartition('.')[2]}-{_digest(key.loop)[:20]}-{_digest(toolchain)[:12]}"
 
 
-def _notes(key: Key, maker: Maker, code: Code) -> dict[str, Any]:
+def _notes(key: Key, toolchain: Toolchain, code: Code) -> dict[str, Any]:
     """What is noted in a file."""
-    notes = {"loop": key.loop, "source": key.source, "maker": list(maker), "wanted": code.wanted}
+    notes = {"loop": key.loop, "source": key.source, "toolchain": list(toolchain), "wanted": code.wanted}
     return {**notes, "digest": hashlib.sha256(json.dumps(notes).encode() + code.code).hexdigest()}
 
 

@@ -75,8 +75,8 @@ def _type(kind: str) -> Any:
 
 
 def _look_up_meanings() -> None:
-    while language.meanings:
-        function, choose, options = language.meanings.pop()
+    while language.overloads:
+        function, choose, options = language.overloads.pop()
         inline = options.pop("inline", "never")
         chosen: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
         overload(function, jit_options=chosen, inline=inline, strict=False)(choose)

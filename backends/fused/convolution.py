@@ -104,7 +104,7 @@ def _module(g: Correlation, rows: int, itemsize: int) -> Any:
     """The module whose loops correlate so many images fastest."""
     from . import correlation, winograd
 
-    return winograd if winograd.suits(g, rows, itemsize) else correlation
+    return winograd if winograd.fits(g, rows, itemsize) else correlation
 
 
 def is_for_loops(g: Correlation, rows: int, dtype: Any) -> bool:

@@ -31,7 +31,7 @@ class Products:
         return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
 
     @staticmethod
-    def suits(left: Any, right: Any, out: Any) -> bool:
+    def fits(left: Any, right: Any, out: Any) -> bool:
         """Whether loops are faster at writing the product of two matrices, or of two stacks of them, to *out*."""
         m, n = out.shape[-2:]
         depth = left.shape[-1]

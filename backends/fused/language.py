@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 Function = Callable[..., Any]
 
 
-class Meaning(NamedTuple):
+class Overload(NamedTuple):
     """What a function is in compiled code.
 
     Attributes:
@@ -27,7 +27,7 @@ class Meaning(NamedTuple):
     options: dict[str, Any]
 
 
-meanings: list[Meaning] = []
+overloads: list[Overload] = []
 """Those that the compiler has not looked up yet."""
 
 
@@ -35,7 +35,7 @@ def means(function: Function, **options: Any) -> Callable[[Function], Function]:
     """Notes what stands for a function in compiled code, by the types of its arguments."""
 
     def note(choose: Function) -> Function:
-        meanings.append(Meaning(function, choose, options))
+        overloads.append(Overload(function, choose, options))
         return choose
 
     return note
@@ -45,11 +45,11 @@ def helper(function: Function | None = None, **options: Any) -> Any:
     """Lets compiled code call a function; *options* are the compiler's, such as ``fastmath``."""
     if function is None:
         return lambda function: helper(function, **options)
-    meanings.append(Meaning(function, lambda *_: function, options))
+    overloads.append(Overload(function, lambda *_: function, options))
     return function
 
 
-def written_in(module: str) -> Callable[[Function], Function]:
+def lowered_in(module: str) -> Callable[[Function], Function]:
     """Lets compiled code call a function that a module of this package writes in LLVM's code, under the same name; nothing else can."""
 
     def declare(function: Function) -> Function:
@@ -63,7 +63,7 @@ def written_in(module: str) -> Callable[[Function], Function]:
             written = getattr(import_module(f".{module}", __package__), name)
             return lambda *arguments: written(*arguments)
 
-        meanings.append(Meaning(refuse, choose, {}))
+        overloads.append(Overload(refuse, choose, {}))
         return refuse
 
     return declare

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.extension.identity import ByClass, still_holds
 from ...core.operators.op import Op
 from ...core.run.binding import add
-from ...core.run.recurrence import Call, Shift
+from ...core.run.recurrence import Call, DelayCopy
 from . import opcodes as op
 
 ACTIVATIONS = ByClass(
@@ -76,7 +76,7 @@ class Unknown(Exception):
     """A call that tapes cannot do."""
 
 
-def lines_of(call: Call | Shift, is_fixed: Callable[[Any], bool]) -> list[Line]:
+def lines_of(call: Call | DelayCopy, is_fixed: Callable[[Any], bool]) -> list[Line]:
     """What a call does; nothing where tapes cannot do it.
 
     Args:
@@ -96,10 +96,10 @@ class Writer:
     def __init__(self, is_fixed: Callable[[Any], bool]) -> None:
         self.is_fixed = is_fixed
 
-    def lines(self, call: Call | Shift) -> Iterator[Line]:
+    def lines(self, call: Call | DelayCopy) -> Iterator[Line]:
         """What a call does."""
         of = call.instruction.op
-        if isinstance(call, Shift):
+        if isinstance(call, DelayCopy):
             yield self.copy(call.z, call.x, op.ADD_TO if call.adds else op.COPY)._replace(back=call.back)
         elif call.method is np.copyto:
             z, x = call.arguments

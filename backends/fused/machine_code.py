@@ -22,7 +22,7 @@ from ...core.extension.compiled import Unusable, warn_unkept
 from ...core.storage.cache_folder import user_cache
 from ...core.storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor
-from .code_files import HERE, WITHOUT, Code, Key, Maker, keep, key_of, read, write
+from .code_files import HERE, WITHOUT, Code, Key, Toolchain, keep, key_of, read, write
 from .numba_version import why_not
 
 ENTRY = "cntk_loop"
@@ -31,7 +31,7 @@ ENTRY = "cntk_loop"
 IRRELEVANT = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 """Settings of Numba's that do not change machine code."""
 
-BROUGHT = HERE / "brought"
+PREBUILT = HERE / "prebuilt"
 """Where the package has the code that it brings along, a folder for each level."""
 
 _engines: list[Any] = []
@@ -40,7 +40,7 @@ _engines: list[Any] = []
 def brings_code() -> bool:
     """Whether the package has brought code along for this processor."""
     level = _level()
-    return level is not None and (BROUGHT / level).is_dir()
+    return level is not None and (PREBUILT / level).is_dir()
 
 
 def address_of(function: Callable[..., None], kinds: Sequence[str]) -> int:
@@ -57,8 +57,8 @@ def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
     key = key_of(function, kinds)
     if key is None:
         return _compiled(function, kinds, _level())
-    for folder, maker in _places():
-        found = read(folder, key, maker)
+    for folder, toolchain in _places():
+        found = read(folder, key, toolchain)
         if found is not None:
             return found
     code = _compiled(function, kinds, _level())
@@ -71,7 +71,7 @@ def _keep(key: Key, code: Code) -> None:
     reasons = []
     for folder in _folders():
         try:
-            keep(folder, key, _maker(), code)
+            keep(folder, key, _toolchain(), code)
         except OSError as error:
             reasons.append(f"{folder}: {error.strerror or error}")
         else:
@@ -79,8 +79,8 @@ def _keep(key: Key, code: Code) -> None:
     warn_unkept("; ".join(reasons) or "the user has no home, and NUMBA_CACHE_DIR names no folder")
 
 
-def bring_along(function: Callable[..., None], kinds: Sequence[str], folder: Path) -> None:
-    """Compile a loop for the level that has been :func:`chosen <.processor.choose>`, into a folder that becomes :data:`BROUGHT`.
+def prebuild(function: Callable[..., None], kinds: Sequence[str], folder: Path) -> None:
+    """Compile a loop for the level that has been :func:`chosen <.processor.choose>`, into a folder that becomes :data:`PREBUILT`.
 
     Raises:
         ValueError: there is no level, or the function is not one of a file.
@@ -88,13 +88,13 @@ def bring_along(function: Callable[..., None], kinds: Sequence[str], folder: Pat
     """
     key, level = key_of(function, kinds), processor.level()
     if key is None or level is None:
-        raise ValueError(f"bring_along: expected a function of a file, and a level; got {function.__qualname__} and {level}")
+        raise ValueError(f"prebuild: expected a function of a file, and a level; got {function.__qualname__} and {level}")
     code = _compiled(function, kinds, level)
     of_numba = [name for name in code.wanted if name.startswith(("NRT_", "numba_"))]
     if of_numba:
         raise RuntimeError(f"loop '{function.__qualname__}' wants {', '.join(of_numba)} of Numba: loops must not make arrays")
     make_folder(folder / level, SHARED)
-    write(folder / level, key, _maker_of(level), code)
+    write(folder / level, key, _toolchain_of(level), code)
 
 
 def _compiled(function: Callable[..., None], kinds: Sequence[str], level: str | None) -> Code:
@@ -111,14 +111,14 @@ def _compiled(function: Callable[..., None], kinds: Sequence[str], level: str | 
 # ---- where code is, and what made it ----
 
 
-def _places() -> Iterator[tuple[Path, Maker]]:
+def _places() -> Iterator[tuple[Path, Toolchain]]:
     """Where code may be, best first, and what made it."""
     level = _level()
     if level is not None:
-        yield BROUGHT / level, _maker_of(level)
+        yield PREBUILT / level, _toolchain_of(level)
     if not why_not():
         for folder in _folders():
-            yield folder, _maker()
+            yield folder, _toolchain()
 
 
 def _folders() -> Iterator[Path]:
@@ -154,13 +154,13 @@ def _settings() -> list[str]:
     return sorted(f"{name}={value}" for name, value in os.environ.items() if value and name.startswith("NUMBA_") and name not in IRRELEVANT)
 
 
-def _maker_of(level: str) -> Maker:
+def _toolchain_of(level: str) -> Toolchain:
     """All that code for a level depends on: what it finds in an array begins behind what is in every object of Python's."""
     return sys.platform, level, str(object.__basicsize__)
 
 
 @lru_cache(maxsize=1)
-def _maker() -> Maker:
+def _toolchain() -> Toolchain:
     """Versions of what makes machine code here, and the processor that it is for."""
     versions = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} numpy {np.__version__}"

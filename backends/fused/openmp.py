@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.common.threads import max_threads
 from ...core.extension.compiled import switch_off, switched_off
-from .blas_threads import lend, may_lend
+from .blas_threads import can_share_threads, lend
 
 LIBRARY = "libgomp.so.1"
 
@@ -41,7 +41,7 @@ def _started_in() -> int | None:
 
     None if there are none, or another library has loaded OpenMP before, whose threads then wait as long as they like.
     """
-    with _waiting_shortly() as is_known:
+    with _short_spin() as is_known:
         is_usable = library() is not None and is_known
     if is_usable and not _shares_work():
         switch_off(THREADS, f"{LIBRARY} does not share work between threads as it should")
@@ -91,7 +91,7 @@ def places() -> dict[str, Any]:
 
 
 @contextmanager
-def _waiting_shortly() -> Iterator[bool]:
+def _short_spin() -> Iterator[bool]:
     """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait; tells whether one of us has."""
     name = "GOMP_SPINCOUNT"
     if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
@@ -99,7 +99,7 @@ def _waiting_shortly() -> Iterator[bool]:
     elif _is_loaded():
         yield False
     else:
-        os.environ[name] = str(SPINS if may_lend() else FEW_SPINS)
+        os.environ[name] = str(SPINS if can_share_threads() else FEW_SPINS)
         try:
             yield True
         finally:

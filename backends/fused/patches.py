@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .language import written_in
+from .language import lowered_in
 
 SIZE = 3
 """Weights of a filter along each axis."""
@@ -31,7 +31,7 @@ A: Matrix = ((1, 0), (1, 1), (1, -1), (0, 1))
 """What makes 2x2 results of the products: the transposed matrix from the left, and the matrix from the right."""
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def enter(source: int, row: int, pixel: int, target: int, step: int, like: Any) -> None:
     """Write the sums of a patch of 4x4 pixels.
 
@@ -43,7 +43,7 @@ def enter(source: int, row: int, pixel: int, target: int, step: int, like: Any) 
     """
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def leave(source: int, step: int, bias: int, least: int, target: int, row: int, pixel: int, like: Any) -> None:
     """Write the 2x2 results of 16 products.
 
@@ -56,12 +56,12 @@ def leave(source: int, step: int, bias: int, least: int, target: int, row: int, 
     """
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def enter_gradient(source: int, row: int, pixel: int, target: int, step: int, like: Any) -> None:
     """Write the gradients of 16 products from those of 2x2 results."""
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def enter_filters(source: int, stride: int, is_turned: bool, target: int, step: int, like: Any) -> None:
     """Write the sums of some filters' 3x3 weights for one channel, a vector of filters.
 
@@ -73,7 +73,7 @@ def enter_filters(source: int, stride: int, is_turned: bool, target: int, step: 
     """
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def leave_filters(source: int, step: int, target: int, stride: int, like: Any) -> None:
     """Write the gradients of a filter's 3x3 weights for some channels, a vector of them.
 
@@ -84,7 +84,7 @@ def leave_filters(source: int, step: int, target: int, stride: int, like: Any) -
     """
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def spread(source: int, stride: int, target: int, places: int, like: Any) -> None:
     """Transpose a square with as many rows as a vector has elements: its columns come here and there.
 
@@ -96,6 +96,6 @@ def spread(source: int, stride: int, target: int, places: int, like: Any) -> Non
     """
 
 
-@written_in("patch_code")
+@lowered_in("patch_code")
 def collect(source: int, places: int, target: int, stride: int, like: Any) -> None:
     """The reverse: write a square whose columns lie here and there."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...core.common import threads
 from ...core.common.thresholds import thresholds
-from ...core.run.memory import room
-from ...core.run.recurrence import Call, Shift, Sweep
+from ...core.run.memory import padded_rows
+from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from .lines import Line, Rows, lines_of
 from .self_check import are_usable
 
@@ -23,22 +23,22 @@ FEWEST = 4
 """Sequences that are worth a thread of their own, which reads all matrices."""
 
 
-def fuse(sweep: Sweep) -> Sequence[Call | Shift | Taped]:
-    """The calls of a sweep, with a :class:`Taped` one in the place of those that tapes do."""
-    found = [lines_of(call, sweep.is_fixed) for call in sweep.calls]
+def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Taped]:
+    """The calls of a schedule, with a :class:`Taped` one in the place of those that tapes do."""
+    found = [lines_of(call, schedule.is_fixed) for call in schedule.calls]
     products = [line for lines in found for line in lines if line.matrix is not None]
-    if not is_worthwhile(sum(room(line.rows) * line.matrix.size for line in products)):
-        return sweep.calls
-    fused: list[Call | Shift | Taped] = []
-    for dtype, group in groupby(zip(sweep.calls, found, strict=True), key=lambda pair: pair[1][0].dtype.name if pair[1] else ""):
+    if not is_worthwhile(sum(padded_rows(line.rows) * line.matrix.size for line in products)):
+        return schedule.calls
+    fused: list[Call | DelayCopy | Taped] = []
+    for dtype, group in groupby(zip(schedule.calls, found, strict=True), key=lambda pair: pair[1][0].dtype.name if pair[1] else ""):
         calls, lines = zip(*group, strict=True)
         fused.extend([Taped(calls, lines)] if dtype else calls)
     taped = [part for part in fused if isinstance(part, Taped)]
-    passing = sweep.passing if len(fused) == 1 else []
-    sizes = [part.memory_needed(passing, sweep.sequences) for part in taped]
-    memory = sweep.allocate(sum(sizes))
+    passing = schedule.passing if len(fused) == 1 else []
+    sizes = [part.memory_needed(passing, schedule.sequences) for part in taped]
+    memory = schedule.allocate(sum(sizes))
     for part, size in zip(taped, sizes, strict=True):
-        part.place(memory[:size], passing, sweep.sequences)
+        part.place(memory[:size], passing, schedule.sequences)
         memory = memory[size:]
     return fused
 
@@ -85,7 +85,7 @@ class Tape:
         self._tape = np.array([_entry(line, rest, moved) for line in self._lines], np.intp)
 
     def begin(self) -> None:
-        """Pack the matrices, whose values may be others than in the sweep before."""
+        """Pack the matrices, whose values may be others than in the run before."""
         if self._blocks is not None:
             self._machine.pack(sum(matrix.size for matrix in self._matrices), self._blocks, self._like)
 
@@ -117,7 +117,7 @@ class Taped(Tape):
         instruction: what the first of them belongs to.
     """
 
-    def __init__(self, calls: Sequence[Call | Shift], lines: Sequence[Sequence[Line]]) -> None:
+    def __init__(self, calls: Sequence[Call | DelayCopy], lines: Sequence[Sequence[Line]]) -> None:
         super().__init__([line for of_call in lines for line in of_call])
         self.calls, self.instruction = calls, calls[0].instruction
         self._ends = np.cumsum([0, *map(len, lines)]).tolist()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.run.memory import room
+from ...core.run.memory import padded_rows
 from ...core.types.context import Context
 from . import recurrence
 from .cells import STEPS
@@ -46,7 +46,7 @@ class Steps:
 
     def suit(self, cell: Any) -> bool:
         """Whether there is enough to multiply."""
-        return recurrence.is_worthwhile(room(cell.rows) * cell.of_h.size)
+        return recurrence.is_worthwhile(padded_rows(cell.rows) * cell.of_h.size)
 
     def forward(self, cell: Any) -> None:
         """Compute all states."""

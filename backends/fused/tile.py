@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .language import helper, written_in
+from .language import helper, lowered_in
 from .processor import level
 
 _IS_WIDE = level() == "x86-64-v4"
@@ -37,7 +37,7 @@ def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: i
     strided_tile(False, False, rows, a, a_stride, a_step, b, PANEL_BYTES, depth, c, c_stride, like)
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def gathered_tile(
     is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, like: Any
 ) -> None:  # fmt: skip
@@ -51,7 +51,7 @@ def gathered_tile(
     """
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def strided_tile(
     is_half: bool, adds: bool, rows: int, a: int, a_stride: int, a_step: int, b: int, b_stride: int, depth: int,
     c: int, c_stride: int, like: Any,
@@ -66,7 +66,7 @@ def strided_tile(
     """
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def dots(a: int, a_places: int, b: int, b_places: int, runs: int, count: int, c: int, c_stride: int, like: Any) -> None:
     """Add the dots of :data:`DOT_ROWS` rows with :data:`DOT_COLUMNS` others to a matrix.
 
@@ -80,7 +80,7 @@ def dots(a: int, a_places: int, b: int, b_places: int, runs: int, count: int, c:
     """
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def turn(source: int, stride: int, target: int, like: Any) -> None:
     """Transpose a square with as many rows as a vector has elements, into a panel.
 
@@ -91,26 +91,26 @@ def turn(source: int, stride: int, target: int, like: Any) -> None:
     """
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def fetch(address: int) -> None:
     """Have what lies at an address brought into the cache, to be written to soon."""
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def take_alternate(target: int, source: int, size: int, like: Any) -> None:
     """Copy so many elements, every second one from an address."""
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def put_alternate(target: int, source: int, size: int, like: Any) -> None:
     """Copy so many elements to every second one from an address."""
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def pointer(address: int, like: Any) -> Any:
     """A pointer to elements of the type of an array, from an address."""
 
 
-@written_in("tile_code")
+@lowered_in("tile_code")
 def spare(like: Any) -> Any:
     """The address of memory for a tile, for as long as the function that asks for it runs."""

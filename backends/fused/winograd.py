@@ -250,7 +250,7 @@ def _transform_back(totals: Any, filters: Any, sizes: Any) -> None:
             leave_filters(address(totals, m * row + first), step * itemsize, to, TAPS * itemsize, totals)
 
 
-def suits(g: Correlation, rows: int, itemsize: int) -> bool:
+def fits(g: Correlation, rows: int, itemsize: int) -> bool:
     """Whether so many images are correlated faster by the functions here."""
     w, lanes = g.windows, VECTOR_BYTES // itemsize
     if g.groups > 1 or g.over_channels or w.kernel != (SIZE, SIZE) or not w.strides == w.dilation == (1, 1):

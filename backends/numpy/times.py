@@ -87,7 +87,7 @@ def _bound_to_loops(op: Any, ctx: Context, out: Any, left: Any, right: Any, epil
         return None
     matrices = op.matrices(ctx, out, left, right)
     are_views = all(map(np.may_share_memory, matrices, (left, right, out)))  # copies would hold what operands hold now
-    bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if are_views and loops.suits(*matrices) else None
+    bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if are_views and loops.fits(*matrices) else None
     return bound
 
 

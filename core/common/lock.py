@@ -7,11 +7,11 @@ import os
 import weakref
 from typing import Any
 
-_all: set[weakref.ref[Lock]] = set()
+_all: set[weakref.ref[ForkSafeLock]] = set()
 """The locks there are.  No function in Python is called when one goes, in which the error of a signal's handler would get lost."""
 
 
-class Lock(_thread.RLock):  # type: ignore[misc]  # which CPython has no objection to
+class ForkSafeLock(_thread.RLock):  # type: ignore[misc]  # which CPython has no objection to
     """A lock that is open in a process that was forked, where the thread that held it is not.
 
     Its thread may close it several times.  It is closed and opened within the interpreter, where no signal's handler comes between the

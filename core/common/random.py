@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from .launch import launched_rank, launched_size
-from .lock import Lock
+from .lock import ForkSafeLock
 
 AUTO_SEED = 2**64 - 3
 """Seed argument that means: choose one (CNTK's ``SentinelValueForAutoSelectRandomSeed``)."""
 
-_lock = Lock()
+_lock = ForkSafeLock()
 _fixed = False
 _next_seed = 0
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .lock import Lock
+from .lock import ForkSafeLock
 
 Words = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class Twister:
 
     def __init__(self, seed: int) -> None:
         self.draws = self.words = self._skipped = 0
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         words = [seed % 2**64]
         for place in range(1, SIZE):
             words.append((MULTIPLIER * (words[-1] ^ words[-1] >> 62) + place) % 2**64)
@@ -60,7 +60,7 @@ class Twister:
     def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Twister:
         """A generator that goes on from what :meth:`create_checkpoint` returned."""
         made = cls.__new__(cls)
-        made._lock = Lock()
+        made._lock = ForkSafeLock()
         made._state, made._ready = (np.array(checkpoint[name], np.uint64) for name in ("state", "ready"))
         made.draws, made.words, made._skipped = (int(checkpoint[name]) for name in ("draws", "words", "skipped"))
         if made._state.shape != (SIZE,) or made._ready.ndim != 1:

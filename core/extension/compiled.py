@@ -7,12 +7,12 @@ import warnings
 from functools import cache
 
 from ..common.environment import switch_in
-from ..common.lock import Lock
+from ..common.lock import ForkSafeLock
 
 SWITCH = "CNTK_FUSED"
 """The environment variable that turns all compiled code off where it is 0."""
 
-compiling = Lock()
+compiling = ForkSafeLock()
 """Closed while machine code is made or loaded.  LLVM has locks of its own, so that no process is forked meanwhile."""
 
 switched_off: dict[str, str] = {}

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from enum import Enum, IntEnum
 from typing import Any
 
-from ..common.lock import Lock
+from ..common.lock import ForkSafeLock
 from . import plugins
 from .backend import Backend
 
@@ -25,7 +25,7 @@ CPU_BACKEND = "numpy"
 """The backend of the device that is called the CPU."""
 
 _instances: dict[tuple[Any, int], Backend] = {}
-_lock = Lock()
+_lock = ForkSafeLock()
 
 
 def backend_named(name: str, device_id: int = 0) -> Backend:
@@ -121,7 +121,7 @@ def device(name: str, id: int = 0) -> DeviceDescriptor:
         id: number of the device among those of this backend.
 
     Raises:
-        ValueError: no such backend or device, or it cannot be used here; the message says why and how to mend it.
+        ValueError: no such backend or device, or it cannot be used here; the message says why and how to fix it.
 
     >>> C.device.device('numpy') == C.device.cpu()
     True

@@ -10,7 +10,7 @@ from ..operators.op import Op
 from ..types.spec import Spec
 from . import graph
 from .function import Function
-from .inference import Presuming, as_variable, infer_again
+from .inference import Assuming, as_variable, infer_again
 from .nodes import Composite, Primitive
 from .variable import Output, Variable, new_uid
 
@@ -34,7 +34,7 @@ class Combine(Primitive):
     def outputs(self) -> tuple[Variable, ...]:
         return tuple(self._inputs)
 
-    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
+    def refresh(self, assuming: Assuming = Assuming.NOTHING) -> bool:
         return False
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
@@ -65,7 +65,7 @@ class Block(Primitive):
         leaves = graph.leaves_of(composite.root_function, engine_order=True)
         self._inputs = [v for v in leaves if v not in self.inner] + [outer for _, outer in mapping]
         self.line = line or user_line()
-        self._presumed = False
+        self._is_assumed = False
         self._bind()
         self._outputs = tuple(Output(self, i, v.spec, name) for i, v in enumerate(composite.outputs))
         self._pass_on_need()
@@ -87,8 +87,8 @@ class Block(Primitive):
         """The outer variables that the inner arguments stand for."""
         return self._inputs[len(self._inputs) - len(self.inner) :]
 
-    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
-        self._bind(presuming)
+    def refresh(self, assuming: Assuming = Assuming.NOTHING) -> bool:
+        self._bind(assuming)
         return self._take([inside.spec for inside in self.composite.outputs])
 
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
@@ -109,15 +109,15 @@ class Block(Primitive):
         made._custom = dict(self._custom)
         return made
 
-    def _bind(self, presuming: Presuming = Presuming.NOTHING) -> None:
+    def _bind(self, assuming: Assuming = Assuming.NOTHING) -> None:
         """Let the arguments inside have the names and types of the outer variables."""
-        stale = presuming != Presuming.NOTHING or self._presumed
+        stale = assuming != Assuming.NOTHING or self._is_assumed
         for inner, outer in zip(self.inner, self.outer, strict=True):
             stale = stale or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
             inner.name, inner.spec, inner.needs_gradient = outer.name, outer.spec, outer.needs_gradient
         if stale:
-            infer_again(graph.primitives_of([self.composite.root_function]), presuming)
-        self._presumed = presuming != Presuming.NOTHING
+            infer_again(graph.primitives_of([self.composite.root_function]), assuming)
+        self._is_assumed = assuming != Assuming.NOTHING
 
 
 def combine(*operands: Any, name: str = "") -> Composite:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .nodes import Composite, Primitive
 
 
-class Presuming(IntEnum):
+class Assuming(IntEnum):
     """How inference goes on where operands are unknown, as those are in a recurrence that depend on its result."""
 
     NOTHING = 0
@@ -166,21 +166,21 @@ def _variable_of(operand: Any) -> Variable | None:
     return None
 
 
-def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Spec, ...]:
+def infer(node: Primitive, assuming: Assuming = Assuming.NOTHING) -> tuple[Spec, ...]:
     """Types of a primitive's results; fills in the inferred dimensions of its parameters.
 
     Args:
         node: the primitive.
-        presuming: how to go on where operands are unknown, as they are in a recurrence at first.
+        assuming: how to go on where operands are unknown, as they are in a recurrence at first.
 
     Raises:
         ValueError: its operands do not go together; the message names op, operands and the user's line.
     """
-    specs = _operand_specs(node, presuming)
-    if presuming not in (Presuming.NOTHING, Presuming.CONSTANTS):
+    specs = _operand_specs(node, assuming)
+    if assuming not in (Assuming.NOTHING, Assuming.CONSTANTS):
         fixed = [isinstance(v, (Input, Parameter, Constant)) and not v.in_block for v in node.inputs]
-        results = presume(node.op, specs, fixed, presuming)
-        if presuming is Presuming.ELEMENTWISE and results[0].shape is not None and all(spec.shape is not None for spec in specs):
+        results = assume(node.op, specs, fixed, assuming)
+        if assuming is Assuming.ELEMENTWISE and results[0].shape is not None and all(spec.shape is not None for spec in specs):
             node.first_seen = specs
         return results
     if any(spec.shape is None for spec in specs):
@@ -194,7 +194,7 @@ def infer(node: Primitive, presuming: Presuming = Presuming.NOTHING) -> tuple[Sp
     return result if isinstance(result, tuple) else (result,)
 
 
-def _operand_specs(node: Primitive, presuming: Presuming) -> list[Spec]:
+def _operand_specs(node: Primitive, assuming: Assuming) -> list[Spec]:
     """Types of the operands; constants and parameters without one get the element type of the others, and have none while that is open."""
     specs = [variable.spec for variable in node.inputs]
     constants = {i: v for i, v in enumerate(node.inputs) if isinstance(v, Constant)}
@@ -207,7 +207,7 @@ def _operand_specs(node: Primitive, presuming: Presuming) -> list[Spec]:
     for i, parameter in untyped.items():
         parameter.take_type(dtype)
         specs[i] = parameter.spec
-    if dtype is None and presuming is Presuming.CONSTANTS:
+    if dtype is None and assuming is Assuming.CONSTANTS:
         dtype = next(iter(constants.values())).dtype
     for i, constant in constants.items():
         if isinstance(constant, Literal) and dtype is not None:
@@ -225,26 +225,26 @@ def _cast(constant: Constant, dtype: Any) -> Variable:
     return plugins.ops.get("cast")(constant, dtype).output
 
 
-def presumed_dtype(variables: Sequence[Variable]) -> Any:
+def assumed_dtype(variables: Sequence[Variable]) -> Any:
     """The element type that operands seem to have while placeholders leave it open, constants coming last; None for none."""
     ordered = sorted(variables, key=lambda variable: (isinstance(variable, Constant), variable.spec.dtype is None))
     return next((variable.dtype for variable in ordered if variable.dtype is not None), None)
 
 
-def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], presuming: Presuming) -> tuple[Spec, ...]:
+def assume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], assuming: Assuming) -> tuple[Spec, ...]:
     """Types of an operator's results as far as the known operands tell; the inference proper that follows checks them.
 
     Args:
         op: the operator.
         specs: types of the operands; those on a cycle may be unknown, or only a part of what they will be (the shape of one factor).
         fixed: which of the operands do not change any more.
-        presuming: what to go by.
+        assuming: what to go by.
     """
-    if presuming is Presuming.ELEMENTWISE and any(spec.shape is None for spec in specs):
+    if assuming is Assuming.ELEMENTWISE and any(spec.shape is None for spec in specs):
         tells = isinstance(op, Elementwise) and any(spec.shape is not None and spec.dims != (1,) * spec.rank for spec in specs)
         if not tells:
             return (Spec(),) * op.outputs
-    if presuming is Presuming.INITIAL_STATES and op.steps_back and specs[0].shape is None:
+    if assuming is Assuming.INITIAL_STATES and op.steps_back and specs[0].shape is None:
         specs = [specs[0].but(shape=specs[1].shape), *specs[1:]]
     open_ones = [spec if is_fixed else spec.but(shape=None) for spec, is_fixed in zip(specs, fixed, strict=True)]
     for operands in (specs, open_ones):
@@ -256,11 +256,11 @@ def presume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], presuming: Pre
 
 
 def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
-    presumed = op.presume(*specs) if any(spec.shape is None for spec in specs) else specs
-    if presumed is None:
+    assumed = op.assume(*specs) if any(spec.shape is None for spec in specs) else specs
+    if assumed is None:
         return (Spec(),) * op.outputs
     widest = next((spec.axes for spec in specs if spec.axes is not None and len(spec.axes) > 1), None)
-    result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in presumed))
+    result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in assumed))
     results = result if isinstance(result, tuple) else (result,)
     telling = (0, *op.layout_inputs) if op.steps_back else op.layout_inputs  # the dynamic axes of the result are theirs
     if any(spec.axes is None for i, spec in enumerate(specs) if i in telling):
@@ -268,26 +268,26 @@ def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     return results
 
 
-def infer_again(order: Sequence[Primitive], presuming: Presuming = Presuming.NOTHING) -> bool:
+def infer_again(order: Sequence[Primitive], assuming: Assuming = Assuming.NOTHING) -> bool:
     """Infer the types of a graph whose leaves or edges have changed; says whether any type did.
 
     Args:
         order: its primitives, or those whose operands have changed and all that depend on them, each after those it needs unless they
             are parts of a cycle.
-        presuming: as for :func:`infer`.
+        assuming: as for :func:`infer`.
     """
     if not _has_cycle(order):
-        return _sweep(order, presuming)
-    if not presuming and any(has_inferred_dimensions(variable) for node in order for variable in node.inputs):
+        return _sweep(order, assuming)
+    if not assuming and any(has_inferred_dimensions(variable) for node in order for variable in node.inputs):
         _look_first(order)
-    changed = _settle(order, presuming or Presuming.KNOWN_OPERANDS)
-    if presuming:
+    changed = _settle(order, assuming or Assuming.KNOWN_OPERANDS)
+    if assuming:
         return changed
     if not _all_known(order):
-        changed = _settle(order, Presuming.INITIAL_STATES) or changed
-    changed = _settle(order, Presuming.NOTHING) or changed
+        changed = _settle(order, Assuming.INITIAL_STATES) or changed
+    changed = _settle(order, Assuming.NOTHING) or changed
     if not _all_typed(order):
-        changed = _settle(order, Presuming.CONSTANTS) or changed
+        changed = _settle(order, Assuming.CONSTANTS) or changed
     _tell_what_is_wrong(order)
     _check_sequences(order)
     return changed
@@ -300,7 +300,7 @@ def _all_known(order: Sequence[Primitive]) -> bool:
 def _look_first(order: Sequence[Primitive]) -> None:
     """Let primitives note the operands' types that show before anything is known of the recurrences, and forget these types."""
     before = [(output, output.spec) for node in order for output in node.outputs]
-    _sweep(order, Presuming.ELEMENTWISE)
+    _sweep(order, Assuming.ELEMENTWISE)
     for output, spec in before:
         output.spec = spec
 
@@ -349,16 +349,16 @@ def _check_sequences(order: Sequence[Primitive]) -> None:
     raise explained(RuntimeError(f"a recurrence runs along sequences, but {names} has no sequence axis; {remedy}"), delay)
 
 
-def _sweep(order: Sequence[Primitive], presuming: Presuming) -> bool:
-    changed = [node.refresh(presuming) for node in order]
+def _sweep(order: Sequence[Primitive], assuming: Assuming) -> bool:
+    changed = [node.refresh(assuming) for node in order]
     return any(changed)
 
 
-def _settle(order: Sequence[Primitive], presuming: Presuming) -> bool:
+def _settle(order: Sequence[Primitive], assuming: Assuming) -> bool:
     """Sweep until nothing changes, which takes about as many rounds as delays follow one another on a cycle."""
     changed = False
     for _ in range(len(order) + 2):
-        if not _sweep(order, presuming):
+        if not _sweep(order, assuming):
             return changed
         changed = True
     raise explained(ValueError("the types in this recurrence do not settle: each step changes them again"), order[-1])

@@ -14,7 +14,7 @@ from ..operators.op import Op, includes
 from ..types.spec import Spec
 from . import graph
 from .function import Function
-from .inference import Presuming, infer, presumed_dtype, warn_of_repetition
+from .inference import Assuming, assumed_dtype, infer, warn_of_repetition
 from .placeholders import latest_behind
 from .variable import Output, Variable, new_uid
 
@@ -26,12 +26,12 @@ class Primitive(Function):
         op: the operator with its attributes.
         line: file and line where the user made it.
         latest_placeholder: what :mod:`~cntk.core.graph.placeholders` has found out about those behind it.
-        presumed_dtype: element type of its results as long as placeholders leave that open: the one that some operand has.
+        assumed_dtype: element type of its results as long as placeholders leave that open: the one that some operand has.
         first_seen: of one whose parameters have dimensions to be filled in, the operands' types that a recurrence showed first.
     """
 
     latest_placeholder: tuple[int, float] = (-1, 0)
-    presumed_dtype: Any = None
+    assumed_dtype: Any = None
     first_seen: list[Spec] | None = None
 
     def __init__(self, op: Op, inputs: Sequence[Variable], name: str = "", line: str | None = None) -> None:
@@ -71,13 +71,13 @@ class Primitive(Function):
     def _leaves(self) -> Iterable[Variable]:
         return dict.fromkeys(self._inputs)
 
-    def refresh(self, presuming: Presuming = Presuming.NOTHING) -> bool:
+    def refresh(self, assuming: Assuming = Assuming.NOTHING) -> bool:
         """Infer the results' types again, after operands have changed; says whether a type did.
 
         Args:
-            presuming: how to go on where operands are unknown, as they are in a recurrence at first.
+            assuming: how to go on where operands are unknown, as they are in a recurrence at first.
         """
-        return self._take(infer(self, presuming))
+        return self._take(infer(self, assuming))
 
     def _take(self, specs: Sequence[Spec]) -> bool:
         """Give the results these types."""
@@ -86,7 +86,7 @@ class Primitive(Function):
             changed = changed or output.spec != spec
             output.spec = spec
             if spec.dtype is None:
-                self.presumed_dtype = presumed_dtype(self._inputs)
+                self.assumed_dtype = assumed_dtype(self._inputs)
         if changed and self.op.compares:
             warn_of_repetition(self)
         return self._pass_on_need() or changed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
-from ..common.lock import Lock
+from ..common.lock import ForkSafeLock
 from ..common.options import option
 from ..common.services import services
 from ..common.shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
@@ -214,7 +214,7 @@ class Output(Variable):
     @property
     def dtype(self) -> Any:
         """NumPy type of the elements; beside placeholders that of the operands which have one, None if none has."""
-        return self.spec.dtype or self._owner.presumed_dtype
+        return self.spec.dtype or self._owner.assumed_dtype
 
     @property
     def owner(self) -> Primitive:
@@ -244,7 +244,7 @@ class _Holder(ArrayMixin, Variable):
         self.backend = self.device.backend
         self._init: Initializer | None = None
         self._array: Any = None
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self.version = 0
         if isinstance(init, Initializer):
             super().__init__(Spec(as_shape(() if shape is None else shape), dtype, ()), name, needs_gradient=needs_gradient)
@@ -270,7 +270,7 @@ class _Holder(ArrayMixin, Variable):
         self.__dict__.update(state)
         self.device = state.get("device") or use_default_device()
         self.backend = self.device.backend
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._array = self._from_stored(state["_array"])
 
     @property

@@ -11,7 +11,7 @@ from ..types.sparse import RowSparse, SparseRows
 from .op import Op
 
 
-class Work(NamedTuple):
+class Cost(NamedTuple):
     """What there is to do.
 
     Attributes:
@@ -25,23 +25,23 @@ class Work(NamedTuple):
     dtype: Any = None
 
 
-def work_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Work:
-    """The work of an operator on these arguments, or of a call that is no operator's, once it is done.
+def cost_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Cost:
+    """The cost of an operator on these arguments, or of a call that is no operator's, once it is done.
 
     An operator without a method ``flop`` counts as moving data only, as do copies and sums of gradients that are no operator's.  A backward
     step takes the operations of the forward step for each of its gradients.
     """
     if op is None or not hasattr(op, "flop") or not isinstance(arguments[0], Context):
-        return Work(0, _nbytes(arguments))
+        return Cost(0, _nbytes(arguments))
     context, result, *operands = arguments
     if not backward:
         flop = op.flop(context, result, *operands)
-        return Work(flop, _nbytes(result) + _nbytes(operands, flop), result.dtype)
+        return Cost(flop, _nbytes(result) + _nbytes(operands, flop), result.dtype)
     grads, out, *kept = operands
     shaped = [dx if x is None else x for x, dx in zip(kept, grads, strict=True)]
     written = [dx for dx in grads if dx is not None]
     flop = op.flop(context, result, *shaped) * len(written)
-    return Work(flop, _nbytes(written) + _nbytes((result, out, kept), flop), written[0].dtype)
+    return Cost(flop, _nbytes(written) + _nbytes((result, out, kept), flop), written[0].dtype)
 
 
 def numbers_in(value: Any) -> int:

@@ -214,7 +214,7 @@ class Op:
         """Shapes of the operands with inferred dimensions (-1) of parameters filled in, where the others tell them."""
         return [spec.dims for spec in inputs]
 
-    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+    def assume(self, *inputs: Spec) -> Sequence[Spec] | None:
         """The operands with shapes put in for those of unknown shape, as far as they do not matter; None where they do.
 
         A recurrence starts its inference of types with this, where operands depend on the result itself.
@@ -242,7 +242,7 @@ class Op:
         """Whether the gradient of operand *index* comes as a :class:`~cntk.core.types.sparse.RowSparse` for *inputs* of this kind."""
         return False
 
-    def picks_greatest(self, operand: Spec) -> bool:
+    def commutes_with_monotone(self, operand: Spec) -> bool:
         """Whether each element of the result is the greatest of some elements of this only operand, and the gradient goes there."""
         return False
 
@@ -273,7 +273,7 @@ class Op:
     #                                              for an operand that backward neither reads nor differentiates.  Without it an op counts
     #                                              as moving data.  An element-wise op has one for each element of the result
 
-    def takes_parts(self, *inputs: Spec) -> bool:
+    def accepts_strided(self, *inputs: Spec) -> bool:
         """Whether arrays of these operands and their gradients need not be contiguous, so that nothing is written through reshaped ones."""
         return False
 
@@ -308,10 +308,10 @@ class Elementwise(Op):
     def resolve(self, *inputs: Spec) -> Sequence[Shape]:
         return lined_up_shapes(inputs)
 
-    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+    def assume(self, *inputs: Spec) -> Sequence[Spec] | None:
         return [spec if spec.shape is not None else spec.but(shape=()) for spec in inputs]
 
-    def takes_parts(self, *inputs: Spec) -> bool:
+    def accepts_strided(self, *inputs: Spec) -> bool:
         return True
 
     def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:

@@ -87,7 +87,7 @@ def kernel_of(backend: Backend) -> Kernel | None:
     return plugins.engines.get(place) if place in plugins.engines else None
 
 
-class Together:
+class FusedCall:
     """The single call of a chain, and the calls that it stands for.
 
     Args:
@@ -122,7 +122,7 @@ class Together:
 def one_by_one(steps: Iterable[Step]) -> Iterator[Step]:
     """The steps, with those that chains stand for in their place."""
     for step in steps:
-        if isinstance(step[0], Together):
+        if isinstance(step[0], FusedCall):
             yield from step[0].single_steps()
         else:
             yield step

@@ -23,7 +23,7 @@ from ..operators.inserted_ops import Densify, Expand
 from ..operators.op import Op
 from ..types.axis import Axes, format_axes
 from ..types.spec import Spec
-from ..values.fast_feed import PlainInputs
+from ..values.fast_feed import FastInputs
 from .chains import Chain
 from .differentiation import Differentiator
 from .ordering import Cycle, in_order
@@ -32,7 +32,7 @@ from .passes import run as run_pass
 from .slots import COMPUTED, FOREVER, HELD, INPUT, UNUSED, Instruction, Loop, Slot
 
 if TYPE_CHECKING:
-    from .passes.constants import Folded
+    from .passes.constants import FoldedConstants
 
 
 class Program:
@@ -53,7 +53,7 @@ class Program:
         bound: by argument of a block what it stands for, of all blocks met.
         instructions: operators in the order of the forward pass; the backward pass goes the other way.
         inputs, arguments: slots that data is fed to, and their variables.
-        plain_inputs: the same, with the data that needs no conversion.
+        fast_inputs: the same, with the data that needs no conversion.
         is_static: whether all shapes are known without data.
         stages: how many stages it runs in; between two of them operators decide from data how rows lie.
         slots_of_stage: slots whose arrays are placed in each stage.
@@ -90,7 +90,7 @@ class Program:
         self.has_loops = any(instruction.loop is not None for instruction in self.instructions)
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
         self.asked = {*self.root_slots.values(), *(self._slot_of[v] for v in map(self._resolved, wrt) if v in self._slot_of)}
-        self.folded: Folded | None = None
+        self.folded: FoldedConstants | None = None
         self.chains: list[Chain] = []
         passes = (*(chosen() if passes is None else passes), *getattr(backend, "passes", ()))
         for one in passes:
@@ -99,7 +99,7 @@ class Program:
         stage_of = self._divide_into_stages()
         self.inputs = [index for index, slot in enumerate(self.slots) if slot.kind == INPUT]
         self.arguments = [self.slots[index].variable for index in self.inputs]
-        self.plain_inputs = PlainInputs(self.arguments)
+        self.fast_inputs = FastInputs(self.arguments)
         self.seed_slots: dict[Variable, int] = {}
         self.gradient_slots: dict[Variable, int] = {}
         if wrt:
@@ -249,7 +249,7 @@ class Program:
         """Let results share memory with operands where the operators can, and those that read them can do with it."""
         selected: set[int] = {i.outputs[0] for i in self.instructions if i.op.selects and not self.slots[i.inputs[0]].spec.sparse}
         for instruction in self.instructions:
-            if not instruction.op.takes_parts(*(self.slots[index].spec for index in instruction.inputs)):
+            if not instruction.op.accepts_strided(*(self.slots[index].spec for index in instruction.inputs)):
                 selected.difference_update(instruction.inputs)
         for instruction in self.instructions:
             target = instruction.outputs[0]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from ..common.shape import Shape
 from ..graph.inference import explained
 from ..operators.op import Op, includes
-from ..program.chains import Chain, Together, kernel_of, one_by_one
+from ..program.chains import Chain, FusedCall, kernel_of, one_by_one
 from ..program.slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
 from ..types.context import Context
 from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
 from . import memory, profiling
-from .recurrence import Sweep, Unrolling
+from .recurrence import BoundLoop, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
 from .sizes import Sizes
 
@@ -33,7 +33,7 @@ Step = tuple[Callable[..., None], tuple[Any, ...], "Primitive", Op | None, tuple
 """A call: what is called, its arguments, and the function of the graph that it works for; beside, for those who take its time, the operator
 whose work it does, None for copies and the like, and what that works on: the arguments, or what stands for them in a call that has none.
 
-It is a plain tuple: a sweep over a loop makes one a call, and one with named fields takes many times as long to make.
+It is a plain tuple: a loop makes one for each call, and one with named fields takes many times as long to make.
 """
 
 
@@ -65,7 +65,7 @@ class Binding:
         self.is_last = self.stage == self.program.stages - 1
         self.sizes = sizes
         self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
-        self.unrollings: dict[Loop, Unrolling] = {} if before is None else dict(before.unrollings)
+        self.bound_loops: dict[Loop, BoundLoop] = {} if before is None else dict(before.bound_loops)
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
         chains = [chain for chain in self.program.chains if chain.stage == self.stage]
         kernel, slots = kernel_of(self.backend), self.program.slots
@@ -75,9 +75,9 @@ class Binding:
         self.block_rows = {chain: count for chain, count in rows.items() if count is not None}
         self._place(workspace)
         self._inputs = [self.arrays[index] for index in self.program.inputs]
-        self.forward_steps: list[Step | Sweep] = []
-        self.backward_steps: list[Step | Sweep] = []
-        self.finish_steps: list[Step | Sweep] = []
+        self.forward_steps: list[Step | LoopSchedule] = []
+        self.backward_steps: list[Step | LoopSchedule] = []
+        self.finish_steps: list[Step | LoopSchedule] = []
         self._backward_ends: list[tuple[int, Instruction]] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
         self._bind_instructions()
@@ -98,13 +98,13 @@ class Binding:
             else:
                 load(array, given)
 
-    def suits(self, sizes: Sizes) -> bool:
+    def fits(self, sizes: Sizes) -> bool:
         """Whether the arrays fit these sizes, which are taken over then: sequences may lie otherwise in as many rows."""
         if self.sizes.shapes != sizes.shapes:
             return False
         self.sizes = sizes
-        for unrolling in self.unrollings.values():
-            unrolling.take_over(self)
+        for bound_loop in self.bound_loops.values():
+            bound_loop.take_over(self)
         for instruction in self._instructions:
             self._tell_layouts(self.contexts[instruction], instruction)
         return True
@@ -146,7 +146,7 @@ class Binding:
 
     def _with_room(self, shape: Shape, index: int) -> Shape:
         layout = self.layouts[index]
-        return shape if layout is None or not layout.is_sequence else (memory.room(shape[0]), *shape[1:])
+        return shape if layout is None or not layout.is_sequence else (memory.padded_rows(shape[0]), *shape[1:])
 
     def _needs_memory(self, index: int) -> bool:
         slot = self.program.slots[index]
@@ -178,8 +178,8 @@ class Binding:
                     self.forward_steps.extend(self._together(chain, steps))
             else:
                 self._bind_views(body)
-                unrolling = self.unrollings[loop] = self._unrolling(loop)
-                unrolling.bind_forward()
+                bound_loop = self.bound_loops[loop] = self._bound_loop(loop)
+                bound_loop.bind_forward()
         if not self.is_last:
             return
         self._place_gradients()
@@ -188,7 +188,7 @@ class Binding:
             for instruction in group:
                 self._pass_gradients(instruction)
             if loop is not None and group:
-                self.unrollings[loop].bind_backward(self)
+                self.bound_loops[loop].bind_backward(self)
             going_back = [instruction for instruction in group if not instruction.placed]
             for chain, members in groupby(going_back, key=attrgetter("backward_chain")):
                 in_one = chain in self.plans or chain in self.block_rows
@@ -206,14 +206,14 @@ class Binding:
         if chain in self.plans:
             calls = list(steps)
             fused = self.plans[chain].bind(self.arrays, self.contexts[chain.members[0]])
-            return [Together(fused, chain.members, calls).step()] if calls else []
+            return [FusedCall(fused, chain.members, calls).step()] if calls else []
         return in_blocks(self, chain, steps) if chain in self.block_rows else steps
 
-    def _unrolling(self, loop: Loop) -> Unrolling:
+    def _bound_loop(self, loop: Loop) -> BoundLoop:
         """A loop at work on the arrays; that of another size of minibatch if these lie in the same places."""
-        known = self.placement.unrollings.get(loop)
-        if known is None or not known.suits(self):
-            known = self.placement.unrollings[loop] = Unrolling(self, loop)
+        known = self.placement.bound_loops.get(loop)
+        if known is None or not known.fits(self):
+            known = self.placement.bound_loops[loop] = BoundLoop(self, loop)
         else:
             known.take_over(self)
         return known
@@ -350,7 +350,7 @@ class Binding:
             found.setdefault(last.get(slots[index].base, 0), []).append(variable)
         return sorted(found.items(), key=itemgetter(0))
 
-    def run(self, steps: Sequence[Step | Sweep], pass_name: str = profiling.FORWARD) -> None:
+    def run(self, steps: Sequence[Step | LoopSchedule], pass_name: str = profiling.FORWARD) -> None:
         """Call the steps; an error names the operator at fault."""
         calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
         if profiling.recorders:
@@ -363,10 +363,10 @@ class Binding:
             raise explained(error, step[2]) from error
 
 
-def _with_loops(steps: Sequence[Step | Sweep]) -> Iterator[Step]:
+def _with_loops(steps: Sequence[Step | LoopSchedule]) -> Iterator[Step]:
     """The steps, with the calls of loops in their place."""
     for step in steps:
-        if isinstance(step, Sweep):
+        if isinstance(step, LoopSchedule):
             yield from step.steps()
         else:
             yield step

@@ -100,7 +100,7 @@ def _variable_of(key: Any) -> Variable | None:
 
 def feeds_for(program: Program, arguments: Any, function: Function | None = None) -> Iterable[Feed]:
     """Convert a user's arguments for a program's inputs, and warn of data that is for none of the function's."""
-    plain = program.plain_inputs.feeds(arguments)
+    plain = program.fast_inputs.feeds(arguments)
     if plain is not None:
         return plain
     found = match_arguments(program.arguments, arguments, function)

@@ -11,7 +11,7 @@ from operator import itemgetter
 ALIGNMENT = 64
 
 
-def room(rows: int) -> int:
+def padded_rows(rows: int) -> int:
     """Rows to plan memory for where there are so many, at most an eighth more: minibatches of sequences seldom have as many twice."""
     step = 1 << max(0, rows.bit_length() - 4)
     return -(-rows // step) * step

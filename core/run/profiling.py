@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..common.lock import Lock
-from ..operators.cost import Work, work_of
+from ..common.lock import ForkSafeLock
+from ..operators.cost import Cost, cost_of
 
 if TYPE_CHECKING:
     from ..operators.op import Op
@@ -44,13 +44,13 @@ class Tally:
         self.flop, self.nbytes = 0, 0
         self.dtype: Any = None
 
-    def add(self, seconds: float, work: Work) -> None:
+    def add(self, seconds: float, cost: Cost) -> None:
         """Count one more."""
         self.count += 1
-        self.flop += work.flop
-        self.nbytes += work.nbytes
-        if work.dtype is not None:
-            self.dtype = work.dtype
+        self.flop += cost.flop
+        self.nbytes += cost.nbytes
+        if cost.dtype is not None:
+            self.dtype = cost.dtype
         self.total += seconds
         self.squares += seconds * seconds
         self.least, self.most = min(self.least, seconds), max(self.most, seconds)
@@ -70,33 +70,33 @@ class Recorder:
     """What is measured while it is in :data:`recorders`.
 
     Args:
-        room: how many single events it keeps, beside the statistics.
+        max_events: how many single events it keeps, beside the statistics.
 
     Attributes:
         tallies: statistics by the function's uid and the direction of the pass.
-        events: the first *room* events; those of operators have the direction for a category.
+        events: the first *max_events* events; those of operators have the direction for a category.
         threads: names of the threads they took place on.
     """
 
-    def __init__(self, room: int = 0) -> None:
-        self.room = room
+    def __init__(self, max_events: int = 0) -> None:
+        self.max_events = max_events
         self.tallies: dict[tuple[str, str], Tally] = {}
         self.events: list[Event] = []
         self.threads: dict[int, str] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
-    def count(self, uid: str, direction: str, begin: float, end: float, work: Work) -> None:
+    def count(self, uid: str, direction: str, begin: float, end: float, cost: Cost) -> None:
         """Count a call of an operator, and keep it."""
         with self._lock:
-            self.tallies.setdefault((uid, direction), Tally()).add(end - begin, work)
-        if len(self.events) < self.room:
-            details = {"flop": work.flop, "bytes": work.nbytes}
+            self.tallies.setdefault((uid, direction), Tally()).add(end - begin, cost)
+        if len(self.events) < self.max_events:
+            details = {"flop": cost.flop, "bytes": cost.nbytes}
             self.keep(Event(uid + direction.capitalize(), direction, threading.get_ident(), begin, end, details))
 
     def keep(self, event: Event) -> None:
-        """Keep an event, if there is room."""
+        """Keep an event, if fewer than *max_events* are kept."""
         with self._lock:
-            if len(self.events) < self.room:
+            if len(self.events) < self.max_events:
                 self.events.append(event)
                 if event.thread not in self.threads:
                     self.threads[event.thread] = threading.current_thread().name
@@ -145,6 +145,6 @@ def _measure(
     start = perf_counter()
     call(*arguments)
     stop = perf_counter()
-    work = work_of(op, works_on, direction == BACKWARD)
+    cost = cost_of(op, works_on, direction == BACKWARD)
     for recorder in recorders:
-        recorder.count(uid, direction, start, stop, work)
+        recorder.count(uid, direction, start, stop, cost)

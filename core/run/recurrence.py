@@ -18,7 +18,7 @@ from ..program.slots import COMPUTED, FOLDED, HELD, ROWS
 from ..types.context import Context, StepContext
 from ..types.layout import Index, Layout
 from . import profiling
-from .memory import room
+from .memory import padded_rows
 
 if TYPE_CHECKING:
     from ..common.shape import Shape
@@ -34,7 +34,7 @@ class Call(NamedTuple):
     instruction: Instruction
 
 
-class Shift(NamedTuple):
+class DelayCopy(NamedTuple):
     """What a delay does at a step: a row of *z* becomes the row of *x* so many steps back; or *x* is *added* to that row of *z*."""
 
     z: Any
@@ -52,13 +52,13 @@ class Fused(Protocol):
         instruction: what the first of them belongs to.
     """
 
-    calls: Sequence[Call | Shift]
+    calls: Sequence[Call | DelayCopy]
 
     @property
     def instruction(self) -> Instruction: ...
 
     def begin(self) -> None:
-        """Prepare for a sweep."""
+        """Prepare for a run through the steps."""
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all calls for the steps from *begin* to *end*, given the first row of each step, and whether they come in time's order."""
@@ -67,7 +67,7 @@ class Fused(Protocol):
         """The same for one of the calls."""
 
 
-class Unrolling:
+class BoundLoop:
     """A loop at work on the arrays of a binding.
 
     Args:
@@ -76,7 +76,7 @@ class Unrolling:
 
     Attributes:
         samples: how many sequences there are.
-        room: how many there may be in minibatches that come later.
+        padded_rows: how many there may be in minibatches that come later.
         alive, starts: how many of them each step has, and its first row.
         offsets: the first row of each step, and the number of rows, as an array.
         ones: as many ones as any step has sequences.
@@ -85,12 +85,12 @@ class Unrolling:
     def __init__(self, binding: Binding, loop: Loop) -> None:
         self.loop = loop
         self.layout = Layout(0, np.zeros(0, np.intp))
-        self._forward_sweep: Sweep | None = None
-        self._backward_sweep: Sweep | None = None
+        self._forward_schedule: LoopSchedule | None = None
+        self._backward_schedule: LoopSchedule | None = None
         self._contexts: dict[Instruction, Context] = {}
         self._contexts_at: dict[tuple[Instruction, int], Context] = {}
         self.take_over(binding)
-        self.room = room(self.samples)
+        self.padded_rows = padded_rows(self.samples)
         slots = binding.program.slots
         touched = {index for instruction in loop.body for index in instruction.touched()}
         is_sparse = any(slots[index].spec.sparse or slots[index].kind == ROWS for index in touched)
@@ -98,12 +98,12 @@ class Unrolling:
         self._shapes = {index: binding.sizes.shapes[index] for index in touched}
         self._held = {index: binding.arrays[index] for index in touched if slots[index].kind in (HELD, FOLDED)}
 
-    def suits(self, binding: Binding) -> bool:
+    def fits(self, binding: Binding) -> bool:
         """Whether what has been bound does for arrays of another size that lie in the same places: they may have fewer rows."""
         sizes = binding.sizes
         return (
             self._is_lasting
-            and sizes.layouts[self.loop.body[0].outputs[0]].samples <= self.room  # type: ignore[union-attr]
+            and sizes.layouts[self.loop.body[0].outputs[0]].samples <= self.padded_rows  # type: ignore[union-attr]
             and all(_within(sizes.shapes[i], shape, sizes.layouts[i] is not None) for i, shape in self._shapes.items())
             and all(array is binding.arrays[i] for i, array in self._held.items())
         )
@@ -127,45 +127,45 @@ class Unrolling:
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
             steps.append((delay.op.fill, arguments, delay.node, None, arguments))
-        if self._forward_sweep is None:
-            self._forward_sweep = self._new_forward_sweep()
-        steps.append(self._forward_sweep)
+        if self._forward_schedule is None:
+            self._forward_schedule = self._new_forward_schedule()
+        steps.append(self._forward_schedule)
         for delay in delays:
             remembered = binding.contexts[delay], binding.arrays[delay.inputs[0]]
             steps.append((delay.op.remember, remembered, delay.node, None, remembered))
 
-    def _new_forward_sweep(self) -> Sweep:
-        binding, sweep = self.binding, Sweep(self, rising=self.loop.forward)
+    def _new_forward_schedule(self) -> LoopSchedule:
+        binding, schedule = self.binding, LoopSchedule(self, rising=self.loop.forward)
         for instruction in self.loop.body:
             if instruction.op.steps_back:
                 out, x = binding.arrays[instruction.outputs[0]], binding.arrays[instruction.inputs[0]]
                 x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
-                sweep.add(Shift(out, x, instruction.op.steps_back, False, instruction))
+                schedule.add(DelayCopy(out, x, instruction.op.steps_back, False, instruction))
             else:
-                sweep.repeat(binding.forward_step(instruction), instruction)
-        sweep.close(self._passing_values())
-        return sweep
+                schedule.repeat(binding.forward_step(instruction), instruction)
+        schedule.close(self._passing_values())
+        return schedule
 
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
         self.binding, steps = binding, binding.backward_steps
         steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node, None, ()) for index in self.loop.zeros)
-        if self._backward_sweep is None or not self._is_lasting:
-            self._backward_sweep = self._new_backward_sweep()
-        steps.append(self._backward_sweep)
+        if self._backward_schedule is None or not self._is_lasting:
+            self._backward_schedule = self._new_backward_schedule()
+        steps.append(self._backward_schedule)
 
-    def _new_backward_sweep(self) -> Sweep:
-        binding, sweep = self.binding, Sweep(self, rising=not self.loop.forward)
+    def _new_backward_schedule(self) -> LoopSchedule:
+        binding, schedule = self.binding, LoopSchedule(self, rising=not self.loop.forward)
         for instruction in reversed(self.loop.body):
             if instruction.grad is None:
                 continue
             if instruction.carried is not None:
                 assert instruction.grad is not None and instruction.grad[0] is not None
                 total, term = binding.arrays[instruction.carried], binding.arrays[instruction.grad[0]]
-                sweep.add(Shift(total, term, instruction.op.steps_back, True, instruction))
-            sweep.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
-        sweep.close(self._passing_gradients())
-        return sweep
+                schedule.add(DelayCopy(total, term, instruction.op.steps_back, True, instruction))
+            schedule.repeat(binding.backward_step(instruction, instruction.grads, instruction.sums), instruction)
+        schedule.close(self._passing_gradients())
+        return schedule
 
     def _passing_values(self) -> list[Any]:
         """Arrays that nobody reads after the step in which they are written, but for those of delays."""
@@ -213,7 +213,7 @@ class Unrolling:
         context.layout = layout
         return context
 
-    def shifted(self, shift: Shift, time: int) -> Iterator[Step]:
+    def shifted(self, shift: DelayCopy, time: int) -> Iterator[Step]:
         """The call that a delay makes at a step; none where it reads outside all sequences."""
         source = time - shift.back
         if not 0 <= source < len(self.alive):
@@ -244,13 +244,13 @@ def _add_sum(context: Context, total: Any, term: Any) -> None:
     context.xp.add(total, summed, out=total)
 
 
-class Sweep:
+class LoopSchedule:
     """The calls of a loop in one direction: calls for all rows, repeated for the rows of each step.
 
     A kernel of recurrences, if there is one, puts several calls into one.
 
     Args:
-        unrolling: the loop.
+        bound_loop: the loop.
         rising: whether steps come in the order of time.
 
     Attributes:
@@ -258,14 +258,14 @@ class Sweep:
         passing: arrays of which a step's rows are read in that step only.
     """
 
-    def __init__(self, unrolling: Unrolling, *, rising: bool) -> None:
-        self.unrolling, self.rising = unrolling, rising
-        binding = unrolling.binding
-        touched = {index for instruction in unrolling.loop.body for index in instruction.touched()}
+    def __init__(self, bound_loop: BoundLoop, *, rising: bool) -> None:
+        self.bound_loop, self.rising = bound_loop, rising
+        binding = bound_loop.binding
+        touched = {index for instruction in bound_loop.loop.body for index in instruction.touched()}
         self._fixed = {id(binding.arrays[index]) for index in touched if binding.layouts[index] is None}
-        self.calls: list[Call | Shift] = []
+        self.calls: list[Call | DelayCopy] = []
 
-    def add(self, shift: Shift) -> None:
+    def add(self, shift: DelayCopy) -> None:
         """Add what a delay does."""
         self.calls.append(shift)
 
@@ -276,12 +276,12 @@ class Sweep:
     def close(self, passing: list[Any]) -> None:
         """Settle how calls are made, once all are there."""
         self.passing = passing
-        place = "Recurrence", self.unrolling.binding.backend.name
-        parts: Sequence[Call | Shift | Fused] = self.calls
+        place = "Recurrence", self.bound_loop.binding.backend.name
+        parts: Sequence[Call | DelayCopy | Fused] = self.calls
         if place in plugins.engines:
             parts = plugins.engines.get(place)(self)
-        self._fused = [part for part in parts if not isinstance(part, (Call, Shift))]
-        self._pool = Pool(self.unrolling, self.is_fixed, [part for part in parts if isinstance(part, Call)])
+        self._fused = [part for part in parts if not isinstance(part, (Call, DelayCopy))]
+        self._pool = Pool(self.bound_loop, self.is_fixed, [part for part in parts if isinstance(part, Call)])
         pickers = iter(self._pool.pickers)
         self._parts = [(part, next(pickers) if isinstance(part, Call) else None, part.instruction.node) for part in parts]
 
@@ -292,7 +292,7 @@ class Sweep:
         if self._fused and profiling.recorders:
             yield from self._single_steps()
         elif len(self._fused) == len(self._parts):
-            yield from (self._fused_step(fused, 0, len(self.unrolling.alive)) for fused in self._fused)
+            yield from (self._fused_step(fused, 0, len(self.bound_loop.alive)) for fused in self._fused)
         else:
             yield from self._steps()
 
@@ -303,34 +303,34 @@ class Sweep:
                 if pick is not None:
                     arguments = pick(pool)
                     yield part.method, arguments, node, part.instruction.op, arguments  # type: ignore[union-attr]
-                elif isinstance(part, Shift):
-                    yield from self.unrolling.shifted(part, time)
+                elif isinstance(part, DelayCopy):
+                    yield from self.bound_loop.shifted(part, time)
                 else:
                     yield self._fused_step(part, time, time + 1)  # type: ignore[arg-type]
 
     def _single_steps(self) -> Iterator[Step]:
         """The same for the profiler: calls that have been fused into one are made one by one."""
         place = {id(call): (fused, number) for fused in self._fused for number, call in enumerate(fused.calls)}
-        pool = Pool(self.unrolling, self.is_fixed, [call for call in self.calls if isinstance(call, Call)])
+        pool = Pool(self.bound_loop, self.is_fixed, [call for call in self.calls if isinstance(call, Call)])
         for time in self._times():
             objects, pickers = pool.at(time), iter(pool.pickers)
             for call in self.calls:
-                if isinstance(call, Shift):
-                    steps = self.unrolling.shifted(call, time)
+                if isinstance(call, DelayCopy):
+                    steps = self.bound_loop.shifted(call, time)
                 else:
                     arguments = next(pickers)(objects)
                     steps = iter([(call.method, arguments, call.instruction.node, call.instruction.op, arguments)])
                 for method, arguments, node, op, works_on in steps:
                     if id(call) in place:
                         fused, number = place[id(call)]
-                        method, arguments = fused.run_one, (number, self.unrolling.offsets, time, time + 1, self.rising)
+                        method, arguments = fused.run_one, (number, self.bound_loop.offsets, time, time + 1, self.rising)
                     yield method, arguments, node, op, works_on
 
     def _fused_step(self, fused: Fused, begin: int, end: int) -> Step:
-        return fused.run, (self.unrolling.offsets, begin, end, self.rising), fused.instruction.node, None, ()
+        return fused.run, (self.bound_loop.offsets, begin, end, self.rising), fused.instruction.node, None, ()
 
     def _times(self) -> Iterable[int]:
-        times = range(len(self.unrolling.alive))
+        times = range(len(self.bound_loop.alive))
         return times if self.rising else reversed(times)
 
     def is_fixed(self, array: Any) -> bool:
@@ -340,11 +340,11 @@ class Sweep:
     @property
     def sequences(self) -> int:
         """How many sequences there may be."""
-        return self.unrolling.room
+        return self.bound_loop.padded_rows
 
     def allocate(self, nbytes: int) -> Any:
-        """So many bytes of memory for the duration of a sweep."""
-        context = self.unrolling.binding.contexts[self.unrolling.loop.body[0]]
+        """So many bytes of memory for the duration of a run."""
+        context = self.bound_loop.binding.contexts[self.bound_loop.loop.body[0]]
         return context.scratch("recurrence", (nbytes,), np.uint8)
 
 
@@ -358,7 +358,7 @@ class Pool:
     Picking is all that is done for a call, since there are thousands, and minibatches hardly ever have the same lengths twice.
 
     Args:
-        unrolling: the loop.
+        bound_loop: the loop.
         is_fixed: tells whether an array is the same at all steps.
         calls: calls for all rows.
 
@@ -366,8 +366,8 @@ class Pool:
         pickers: for each call what picks its arguments.
     """
 
-    def __init__(self, unrolling: Unrolling, is_fixed: Callable[[Any], bool], calls: Sequence[Call]) -> None:
-        self.unrolling, self._is_fixed = unrolling, is_fixed
+    def __init__(self, bound_loop: BoundLoop, is_fixed: Callable[[Any], bool], calls: Sequence[Call]) -> None:
+        self.bound_loop, self._is_fixed = bound_loop, is_fixed
         self._arrays: list[Any] = []
         self._instructions: list[Instruction] = []
         self._objects: list[Any] = []
@@ -380,11 +380,11 @@ class Pool:
 
     def at(self, time: int) -> list[Any]:
         """The objects of a step."""
-        unrolling = self.unrolling
-        first, last = unrolling.starts[time], unrolling.starts[time + 1]
-        unrolling.layout.resize(last - first, unrolling.ones)
+        bound_loop = self.bound_loop
+        first, last = bound_loop.starts[time], bound_loop.starts[time + 1]
+        bound_loop.layout.resize(last - first, bound_loop.ones)
         pool = [array[first:last] for array in self._arrays]
-        pool += [unrolling.context(instruction, time) for instruction in self._instructions]
+        pool += [bound_loop.context(instruction, time) for instruction in self._instructions]
         pool += self._objects
         for pick in self._tuples:
             pool.append(pick(pool))
@@ -401,7 +401,7 @@ class Pool:
             return "tuple", len(tuples) - 1
         if isinstance(argument, Context):
             if instruction.op.by_rows:
-                return self._held("object", self.unrolling.context(instruction, 0), self._objects)
+                return self._held("object", self.bound_loop.context(instruction, 0), self._objects)
             return self._held("context", instruction, self._instructions)
         if hasattr(argument, "nbytes") and not self._is_fixed(argument):
             return self._held("rows", argument, self._arrays)

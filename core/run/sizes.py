@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..common.shape import Shape
-from ..graph.inference import Presuming, explained, presume
+from ..graph.inference import Assuming, assume, explained
 from ..types.axis import Axes, format_axes
 from ..types.layout import Layout
 from ..types.spec import Spec
@@ -79,12 +79,12 @@ class Sizes:
         wanted = {index for index in results if not self.program.slots[index].spec.is_concrete}
         for index in wanted:
             self.specs[index] = self.specs[index].but(shape=None)
-        rounds = [Presuming.KNOWN_OPERANDS] * (len(body) + 2) + [Presuming.INITIAL_STATES] * (len(body) + 2)
-        for presuming in rounds:
+        rounds = [Assuming.KNOWN_OPERANDS] * (len(body) + 2) + [Assuming.INITIAL_STATES] * (len(body) + 2)
+        for assuming in rounds:
             before = {index: self.specs[index] for index in wanted}
             for instruction in body:
                 fixed = [i not in wanted for i in instruction.inputs]
-                made = presume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed, presuming)
+                made = assume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed, assuming)
                 for index, spec in zip(instruction.outputs, made, strict=True):
                     if index in wanted:
                         self.specs[index] = spec

@@ -13,7 +13,7 @@ from weakref import proxy
 
 from ..types.axis import Axes
 from ..types.layout import Layout
-from ..values.fast_feed import PlainFeeds
+from ..values.fast_feed import FastFeeds
 from ..values.feed import Feed
 from . import memory, profiling
 from .binding import Binding
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..graph.variable import Variable
     from ..program.program import Program
     from ..program.slots import Loop
-    from .recurrence import Unrolling
+    from .recurrence import BoundLoop
 
 KEPT_BINDINGS = 16
 
@@ -33,12 +33,12 @@ class Placement(NamedTuple):
 
     Attributes:
         arena, offsets: the memory, and where each array begins in it.
-        unrollings: loops at work on arrays that lie so.
+        bound_loops: loops at work on arrays that lie so.
     """
 
     arena: Any
     offsets: Sequence[int]
-    unrollings: dict[Loop, Unrolling]
+    bound_loops: dict[Loop, BoundLoop]
 
 
 class Workspace:
@@ -53,7 +53,7 @@ class Workspace:
 
     def load(self, feeds: Iterable[Feed]) -> Binding:
         """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
-        if type(feeds) is PlainFeeds:
+        if type(feeds) is FastFeeds:
             known = self._used_again(feeds.samples)
             if known is not None:
                 known.load(feeds.data)
@@ -76,7 +76,7 @@ class Workspace:
 
     def _key(self, feeds: Sequence[Feed]) -> Any:
         """What tells minibatches of different sizes apart: the number of samples, if they differ in nothing else."""
-        if self.program.plain_inputs.all_plain and feeds[0].layout is not None:
+        if self.program.fast_inputs.all_plain and feeds[0].layout is not None:
             return feeds[0].layout.samples
         return tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
 
@@ -90,7 +90,7 @@ class Workspace:
         """The binding for these sizes, made now or earlier; those used longest ago go first."""
         bindings = self._bindings[0 if before is None else before.stage + 1]
         binding = bindings.pop(key, None)
-        if binding is None or not binding.suits(sizes):
+        if binding is None or not binding.fits(sizes):
             binding = Binding(self, sizes, before)
         _keep(bindings, key, binding)
         return binding

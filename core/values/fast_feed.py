@@ -18,7 +18,7 @@ from ..types.spec import BATCH
 from .feed import Feed
 
 
-class PlainFeeds:
+class FastFeeds:
     """A plain minibatch, as the data of each input; iterating gives it as feeds.
 
     Attributes:
@@ -36,7 +36,7 @@ class PlainFeeds:
         return (Feed(data, data.shape[1:], layout) for data in self.data)
 
 
-class PlainInputs:
+class FastInputs:
     """A program's inputs, with what plain data is for each: an array or a CSR matrix of the input's type, one row a sample.
 
     Args:
@@ -51,7 +51,7 @@ class PlainInputs:
         self.all_plain = bool(specs) and all(spec.axes == BATCH and spec.is_concrete for spec in specs)
         self._kinds = [(v, v.is_sparse, np.dtype(v.dtype), v.spec.shape) for v in variables]
 
-    def feeds(self, arguments: Any) -> PlainFeeds | None:
+    def feeds(self, arguments: Any) -> FastFeeds | None:
         """The minibatch that a user gives, as a dictionary by input or as one input's data; None where it is not plain."""
         if not self.all_plain:
             return None
@@ -74,4 +74,4 @@ class PlainInputs:
                 return None
             samples = rows
             found.append(data)
-        return PlainFeeds(samples[0], found) if samples and samples[0] else None
+        return FastFeeds(samples[0], found) if samples and samples[0] else None

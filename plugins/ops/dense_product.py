@@ -25,7 +25,7 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -
     """
     if left.shape[-1] > DEEP and left.shape[-1] > 2 * _terms_of_piece(out):
         _multiply_deep(ctx, left, right, out, loops)
-    elif loops is not None and loops.suits(left, right, out):
+    elif loops is not None and loops.fits(left, right, out):
         loops.multiply(ctx, left, right, out)
     elif right.ndim == 2 and out.flags.c_contiguous:
         ctx.xp.dot(left, right, out)

@@ -36,7 +36,7 @@ class Pooling(Op):
         """The windows over an operand of this static shape."""
         return pooling_windows(shape, self.pooling_window_shape, self.strides, self.auto_padding, self.ceil_out_dim)
 
-    def picks_greatest(self, operand: Spec) -> bool:
+    def commutes_with_monotone(self, operand: Spec) -> bool:
         """Maxima do, unless a window meets nothing but padding."""
         return self.pooling_type == MAX and operand.is_concrete and self.windows(operand.dims).meet_elements
 

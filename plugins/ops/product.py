@@ -55,7 +55,7 @@ class Times(Op):
             raise RuntimeError(f"the right operand {format_shape(b)} sums over several axes; a sparse left operand allows only its last")
         return self.common(left, right).but(shape=contract(a, b, self.output_rank))
 
-    def presume(self, left: Spec, right: Spec) -> Sequence[Spec] | None:
+    def assume(self, left: Spec, right: Spec) -> Sequence[Spec] | None:
         if right.shape is None:
             return None
         return left.but(shape=right.shape[: right.rank - self.output_rank]), right
@@ -63,7 +63,7 @@ class Times(Op):
     def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
         return fill(left.dims, self._spread(left.dims, right.dims), self.output_rank)
 
-    def takes_parts(self, *inputs: Spec) -> bool:
+    def accepts_strided(self, *inputs: Spec) -> bool:
         """Where there is a product of matrices for each row, none is reshaped."""
         return self.output_rank == 1 and all(spec.axes and spec.rank == 2 and not spec.sparse for spec in inputs)
 
@@ -185,7 +185,7 @@ class TransposeTimes(Times):
         a, b = self.resolve(left, right)
         return self.common(left, right).but(shape=contract(a, _turned(b), 1))
 
-    def presume(self, left: Spec, right: Spec) -> Sequence[Spec] | None:
+    def assume(self, left: Spec, right: Spec) -> Sequence[Spec] | None:
         return None if right.shape is None else (left.but(shape=right.shape[-1:]), right)
 
     def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:

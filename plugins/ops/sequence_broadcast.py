@@ -34,7 +34,7 @@ class ReconcileDynamicAxis(Op):
             raise ValueError("the second operand has no dynamic axes to bring the first one onto; give it one that has, such as an input")
         return x.but(axes=like.axes, sparse=x.sparse and x.axes != ())
 
-    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+    def assume(self, *inputs: Spec) -> Sequence[Spec] | None:
         x, like = inputs
         return None if x.shape is None else (x, shaped(like))
 

@@ -27,7 +27,7 @@ class _End(Op):
         (x,) = inputs
         return x.but(shape=(), axes=sequence_axes(x))
 
-    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+    def assume(self, *inputs: Spec) -> Sequence[Spec] | None:
         return [shaped(x) for x in inputs]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

@@ -31,8 +31,8 @@ class _SequenceOfStatic(Op):
         """Type of the result, on the given dynamic axes."""
         if x.axes is not None and len(x.axes) != 1:
             held = f"has the dynamic axes {format_axes(x.axes)}"
-            mend = "a sequence can be put on other axes with reconcile_dynamic_axes" if x.axes else "to_batch makes the first axis one"
-            raise ValueError(f"the operand must have a batch axis and no sequence axis, but {held}; {mend}")
+            fix = "a sequence can be put on other axes with reconcile_dynamic_axes" if x.axes else "to_batch makes the first axis one"
+            raise ValueError(f"the operand must have a batch axis and no sequence axis, but {held}; {fix}")
         if not x.dims:
             raise ValueError("the operand is a scalar; its first static axis is to become the sequence axis")
         if x.sparse and x.rank == 1:
@@ -139,7 +139,7 @@ class ToSequenceLike(_SequenceOfStatic):
     def infer(self, *inputs: Spec) -> Spec:
         return self.made(inputs[0], sequence_axes(inputs[1], "dynamic_axes_like"))
 
-    def presume(self, *inputs: Spec) -> Sequence[Spec] | None:
+    def assume(self, *inputs: Spec) -> Sequence[Spec] | None:
         x, like = inputs
         return None if x.shape is None else (x, shaped(like))
 

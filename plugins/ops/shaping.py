@@ -112,7 +112,7 @@ class TransposeAxes(Op):
             raise ValueError(f"the permutation {self.axis_vec} must name each of the {rank} axes")
         return tuple(static_axis_number(axis, rank, self.op_name) for axis in self.axis_vec)
 
-    def takes_parts(self, *inputs: Spec) -> bool:
+    def accepts_strided(self, *inputs: Spec) -> bool:
         return True
 
     def forward(self, ctx: Context, out: Any, x: Any) -> None:

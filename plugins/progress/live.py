@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ...core.common.lock import Lock
+from ...core.common.lock import ForkSafeLock
 
 SECONDS_PER_DRAWING = 0.2
 
@@ -77,7 +77,7 @@ class Display:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._bars: list[Bar] = []
         self._live: Live | None = None
         self._excepthook = sys.excepthook

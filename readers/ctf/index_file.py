@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...core.common.lock import Lock
+from ...core.common.lock import ForkSafeLock
 from ...core.common.thresholds import thresholds
 from ...core.storage.trusted import Untrusted, open_trusted, warn_of, write_trusted
 from .cache import cache_folder
@@ -62,7 +62,7 @@ class Rows:
 
     def __init__(self, file: BinaryIO, count: int, dtype: Any) -> None:
         self._file, self._count, self._dtype = file, count, dtype
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         weakref.finalize(self, file.close)
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from contextlib import suppress
 
-from ...core.common.lock import Lock
+from ...core.common.lock import ForkSafeLock
 
 IN_ARCHIVE = "@/"
 """What stands between an archive and the name of a file in it: ``pictures.zip@/cats/1.jpg``."""
@@ -31,7 +31,7 @@ class Files:
 
     def __init__(self) -> None:
         self._archives: dict[str, zipfile.ZipFile] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def read(self, path: str) -> bytes:
         """The bytes of a file.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk.core.run.memory import ALIGNMENT, plan, room
+from cntk.core.run.memory import ALIGNMENT, padded_rows, plan
 
 ARRAYS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
 """Arrays as (size, birth, length of life)."""
@@ -118,5 +118,5 @@ def test_planning_takes_time_in_proportion_to_the_number_of_arrays() -> None:
 
 @given(st.integers(0, 10**7))
 def test_room_is_an_eighth_more_at_most(rows: int) -> None:
-    assert rows <= room(rows) <= rows + rows // 8
-    assert room(room(rows)) == room(rows)
+    assert rows <= padded_rows(rows) <= rows + rows // 8
+    assert padded_rows(padded_rows(rows)) == padded_rows(rows)

@@ -15,7 +15,7 @@ import cntk as C
 from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
 from cntk.core.run.workspace import KEPT_BINDINGS, start
-from cntk.core.values.fast_feed import PlainInputs
+from cntk.core.values.fast_feed import FastInputs
 from cntk.core.values.feed import feed, match_arguments
 
 X, Y = C.input_variable((2, 3), name="x"), C.input_variable(4, is_sparse=True, name="y")
@@ -27,7 +27,7 @@ def outside(column: int) -> Any:
 
 
 def test_arrays_and_matrices_of_the_inputs_types_are_plain() -> None:
-    feeds = PlainInputs([X, Y]).feeds({Y: SPARSE, X: DENSE})
+    feeds = FastInputs([X, Y]).feeds({Y: SPARSE, X: DENSE})
     assert feeds is not None
     assert feeds.samples == 3
     assert all(fed.data is data for fed, data in zip(feeds, (DENSE, SPARSE), strict=True))
@@ -59,7 +59,7 @@ def test_arrays_and_matrices_of_the_inputs_types_are_plain() -> None:
     ],
 )
 def test_other_data_is_not(arguments: Any) -> None:
-    assert PlainInputs([X, Y]).feeds(arguments) is None
+    assert FastInputs([X, Y]).feeds(arguments) is None
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_other_data_is_not(arguments: Any) -> None:
     [C.sequence.input_variable(2), C.input_variable((C.FreeDimension, 2)), C.input_variable(2, dynamic_axes=[])],
 )
 def test_inputs_whose_minibatches_differ_in_more_than_their_samples_are_not(variable: Any) -> None:
-    assert not PlainInputs([variable]).all_plain
+    assert not FastInputs([variable]).all_plain
 
 
 def test_no_inputs_are_not_plain() -> None:
-    assert not PlainInputs([]).all_plain
+    assert not FastInputs([]).all_plain
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
@@ -88,7 +88,7 @@ def test_a_size_has_one_binding_however_it_is_given() -> None:
     program = Program((X * 2).outputs, backend_named("numpy"))
     bindings = []
     for arguments in ({X: DENSE}, {"x": DENSE}, {X: DENSE}):
-        run = start(program, program.plain_inputs.feeds(arguments) or _fed(arguments))
+        run = start(program, program.fast_inputs.feeds(arguments) or _fed(arguments))
         bindings.append(run.binding)
         run.close()
     assert bindings[0] is bindings[1] is bindings[2]
@@ -100,7 +100,7 @@ def test_a_size_that_is_used_again_and_again_keeps_its_binding(name: Any) -> Non
 
     def bound(samples: int) -> Any:
         arguments = {name: np.ones((samples, 2, 3), np.float32)}
-        run = start(program, program.plain_inputs.feeds(arguments) or _fed(arguments))
+        run = start(program, program.fast_inputs.feeds(arguments) or _fed(arguments))
         run.close()
         return run.binding
 
@@ -119,6 +119,6 @@ def test_indices_of_any_width_are_looked_at() -> None:
     for kind in (np.int32, np.int64):
         matrix = outside(3)
         matrix.indices = matrix.indices.astype(kind)
-        assert PlainInputs([Y]).feeds({Y: matrix}) is not None
+        assert FastInputs([Y]).feeds({Y: matrix}) is not None
         matrix.indices[1] = -1
-        assert PlainInputs([Y]).feeds({Y: matrix}) is None
+        assert FastInputs([Y]).feeds({Y: matrix}) is None

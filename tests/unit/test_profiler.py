@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 import cntk as C
 from cntk.core.extension import plugins
-from cntk.core.operators.cost import Work
+from cntk.core.operators.cost import Cost
 from cntk.core.run import profiling
 from cntk.core.run.profiling import Recorder, Tally, note_event
 from cntk.debugging.profile_files import table, trace
@@ -239,10 +239,10 @@ def test_an_error_names_the_operator_while_somebody_measures() -> None:
 
 
 def test_events_are_kept_by_those_who_measure() -> None:
-    recorder = Recorder(room=2)
+    recorder = Recorder(max_events=2)
     note_event("before", "test", 0.0, 1.0)
     with measuring(recorder):
-        for name in ("first", "second", "without room"):
+        for name in ("first", "second", "one too many"):
             note_event(name, "test", 1.0, 3.0, bytes=7)
     note_event("after", "test", 0.0, 1.0)
     assert [event.name for event in recorder.events] == ["first", "second"]
@@ -253,7 +253,7 @@ def test_events_are_kept_by_those_who_measure() -> None:
 
 
 def test_times_of_a_trace_are_those_of_the_day() -> None:
-    recorder, now = Recorder(room=1), time.perf_counter()
+    recorder, now = Recorder(max_events=1), time.perf_counter()
     with measuring(recorder):
         note_event("now", "test", now, now)
     assert abs(trace(recorder)[-1]["ts"] / 1e6 - time.time()) < 10
@@ -272,7 +272,7 @@ def test_a_worker_is_a_process_of_the_trace(monkeypatch: pytest.MonkeyPatch, siz
 
 def tally(seconds: float, flop: int, nbytes: int, dtype: Any = np.float32) -> Tally:
     made = Tally()
-    made.add(seconds, Work(flop, nbytes, dtype))
+    made.add(seconds, Cost(flop, nbytes, dtype))
     return made
 
 

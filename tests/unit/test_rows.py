@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from cntk.core.common.lock import Lock
+from cntk.core.common.lock import ForkSafeLock
 from cntk.core.types.csr import CsrMatrix
 from cntk.readers.rows import Picks, StreamData, ranges
 
@@ -69,7 +69,7 @@ def test_ranges_count_up(pairs: list[tuple[int, int]]) -> None:
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there are no forked processes here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_lock_is_open_in_a_forked_process() -> None:
-    lock, held, done = Lock(), threading.Event(), threading.Event()
+    lock, held, done = ForkSafeLock(), threading.Event(), threading.Event()
 
     def hold() -> None:
         with lock:

@@ -132,7 +132,7 @@ def test_an_unknown_numba_compiles_nothing(monkeypatch: pytest.MonkeyPatch, unch
 
     monkeypatch.setattr(numba_version, "version", lambda name: version)
     numba_version.why_not.cache_clear()
-    monkeypatch.setattr(machine_code, "BROUGHT", tmp_path)
+    monkeypatch.setattr(machine_code, "PREBUILT", tmp_path)
     try:
         with pytest.warns(RuntimeWarning, match="loops are switched off: there is no machine code"):
             assert f"Numba {version} is not known to compile loops; numba>=" in self_check.why_not()

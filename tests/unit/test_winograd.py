@@ -152,13 +152,13 @@ def test_not_a_number_reaches_the_results_that_see_it() -> None:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the convolutions that are asked about from now on are filtered in this way."""
     answers: list[bool] = []
-    suits = winograd.suits
+    fits = winograd.fits
 
     def noted(*arguments: Any) -> bool:
-        answers.append(suits(*arguments))
+        answers.append(fits(*arguments))
         return answers[-1]
 
-    monkeypatch.setattr(winograd, "suits", noted)
+    monkeypatch.setattr(winograd, "fits", noted)
     monkeypatch.setattr(thresholds, "convolution_compiled", 1)
     return answers
 

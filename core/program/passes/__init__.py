@@ -98,7 +98,7 @@ def run(one: Pass, moment: Callable[[Program], None], program: Program) -> None:
         if owner is None:
             raise
         left_out = f"CNTK_PLUGINS=-{owner.rpartition(':')[2]}, or choose passes by CNTK_PASSES"
-        raise RuntimeError(f"pass '{one.name}' of {owner} failed: {said(error)}; mend it, or leave it out with {left_out}") from error
+        raise RuntimeError(f"pass '{one.name}' of {owner} failed: {said(error)}; fix it, or leave it out with {left_out}") from error
 
 
 def _check(names: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...common.lock import Lock
+from ...common.lock import ForkSafeLock
 from ...common.services import services
 from ...graph.variable import Constant
 from ..slots import COMPUTED, FOLDED, HELD, UNUSED, Instruction
@@ -36,7 +36,7 @@ class ConstantFolding(Pass):
         read = {index for instruction in program.instructions for index in instruction.inputs}
         for index in (index for instruction in found for index in instruction.outputs):
             slots[index].kind = FOLDED if index in read else UNUSED
-        program.folded = Folded(program, read_by_found & leaves)
+        program.folded = FoldedConstants(program, read_by_found & leaves)
 
 
 def _is_fixed(variable: Any) -> bool:
@@ -50,7 +50,7 @@ def _is_foldable(program: Program, instruction: Instruction) -> bool:
     return plain and instruction.loop is None and program.asked.isdisjoint(instruction.outputs)
 
 
-class Folded:
+class FoldedConstants:
     """Values of constants alone that a program reads.
 
     Args:
@@ -70,7 +70,7 @@ class Folded:
         )
         self._constants = [slots[index].variable for index in sorted(leaves)]
         self._versions: list[int] | None = None
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self.arrays: dict[int, Any] = {i: program.backend.empty(v.spec.dims, v.spec.dtype) for i, v in self._variables.items()}
 
     def refresh(self) -> None:

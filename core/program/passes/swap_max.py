@@ -41,10 +41,10 @@ def _are_exchangeable(program: Program, activation: Instruction, maximum: Instru
     return (
         plain
         and still_holds(type(op), "keeps_order", "forward", "gradient", "backward")
-        and still_holds(type(maximum.op), "picks_greatest", "forward", "backward")
+        and still_holds(type(maximum.op), "commutes_with_monotone", "forward", "backward")
         and inner not in program.asked
         and slots[inner].spec == slots[activation.inputs[0]].spec
-        and maximum.op.picks_greatest(slots[inner].spec)
+        and maximum.op.commutes_with_monotone(slots[inner].spec)
     )
 
 

@@ -23,7 +23,7 @@ from cntk.core.extension.compiled import warn_unkept
 from cntk.core.storage import trusted
 
 V3, V4 = "x86-64-v3", "x86-64-v4"
-BROUGHT, KEPT, COMPILED = (Code(code, ["sqrtf"]) for code in (b"brought", b"kept", b"compiled"))
+PREBUILT, KEPT, COMPILED = (Code(code, ["sqrtf"]) for code in (b"prebuilt", b"kept", b"compiled"))
 KINDS = ahead.kinds_of(ahead.LOOPS["sgd.descend"], False)
 DESCEND = sgd.descend.function
 
@@ -58,20 +58,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(processor, "level", lambda: V4)
     monkeypatch.setattr(machine_code, "_settings", list)
     monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path / "kept"])
-    monkeypatch.setattr(machine_code, "BROUGHT", tmp_path / "brought")
-    monkeypatch.setattr(machine_code, "_compiled", lambda *_: BROUGHT)
-    machine_code.bring_along(DESCEND, KINDS, tmp_path / "brought")
+    monkeypatch.setattr(machine_code, "PREBUILT", tmp_path / "prebuilt")
+    monkeypatch.setattr(machine_code, "_compiled", lambda *_: PREBUILT)
+    machine_code.prebuild(DESCEND, KINDS, tmp_path / "prebuilt")
     monkeypatch.setattr(machine_code, "_compiled", lambda *_: COMPILED)
     return tmp_path
 
 
 def keep(folder: Path) -> None:
-    code_files.keep(folder / "kept", code_files.key_of(DESCEND, KINDS), machine_code._maker(), KEPT)
+    code_files.keep(folder / "kept", code_files.key_of(DESCEND, KINDS), machine_code._toolchain(), KEPT)
 
 
 def test_code_that_is_brought_along_comes_first(folder: Path) -> None:
     keep(folder)
-    assert machine_code.code_of(DESCEND, KINDS) == BROUGHT
+    assert machine_code.code_of(DESCEND, KINDS) == PREBUILT
 
 
 def test_code_for_other_arguments_is_compiled_and_kept(folder: Path) -> None:
@@ -84,7 +84,7 @@ def test_code_for_another_level_is_passed_over(folder: Path, monkeypatch: pytest
     for level in (V3, None):
         monkeypatch.setattr(processor, "level", lambda level=level: level)
         assert machine_code.code_of(DESCEND, KINDS) == COMPILED
-    (folder / "brought" / V3).symlink_to(folder / "brought" / V4)
+    (folder / "prebuilt" / V3).symlink_to(folder / "prebuilt" / V4)
     monkeypatch.setattr(processor, "level", lambda: V3)
     assert machine_code.code_of(DESCEND, KINDS) == COMPILED
 
@@ -97,7 +97,7 @@ def test_code_for_something_else_is_passed_over(folder: Path, monkeypatch: pytes
     elif change == "system":
         monkeypatch.setattr(machine_code.sys, "platform", "win32")
     elif change == "objects":
-        monkeypatch.setattr(machine_code, "_maker_of", lambda level: (sys.platform, level, "32"))
+        monkeypatch.setattr(machine_code, "_toolchain_of", lambda level: (sys.platform, level, "32"))
     else:
         monkeypatch.setattr(machine_code, "_settings", lambda: ["NUMBA_OPT=1"])
     assert machine_code.code_of(DESCEND, KINDS) == (COMPILED if change == "source" else KEPT)
@@ -106,7 +106,7 @@ def test_code_for_something_else_is_passed_over(folder: Path, monkeypatch: pytes
 @pytest.mark.parametrize("damage", ["cut", "empty", "changed", "another", "no notes"])
 def test_damaged_code_is_passed_over(folder: Path, damage: str) -> None:
     keep(folder)
-    (file,) = (folder / "brought" / V4).iterdir()
+    (file,) = (folder / "prebuilt" / V4).iterdir()
     code = file.read_bytes()
     changed = code[:-3] + bytes([code[-3] ^ 1]) + code[-2:]
     file.write_bytes({"cut": code[:-1], "empty": b"", "changed": changed, "another": b"[1]\n" + code, "no notes": b"{}\n" + code}[damage])
@@ -132,7 +132,7 @@ def test_damaged_code_is_passed_over(folder: Path, damage: str) -> None:
 )
 def test_a_head_of_any_kind_is_passed_over(folder: Path, head: bytes) -> None:
     keep(folder)
-    (file,) = (folder / "brought" / V4).iterdir()
+    (file,) = (folder / "prebuilt" / V4).iterdir()
     file.write_bytes(head + b"\n" + file.read_bytes().split(b"\n", 1)[1])
     assert machine_code.code_of(DESCEND, KINDS) == KEPT
 
@@ -140,7 +140,7 @@ def test_a_head_of_any_kind_is_passed_over(folder: Path, head: bytes) -> None:
 @pytest.mark.parametrize("field", ["loop", "source", "maker", "wanted", "digest"])
 def test_notes_that_have_changed_are_passed_over(folder: Path, field: str) -> None:
     keep(folder)
-    (file,) = (folder / "brought" / V4).iterdir()
+    (file,) = (folder / "prebuilt" / V4).iterdir()
     head, code = file.read_bytes().split(b"\n", 1)
     notes = json.loads(head)
     for changed in (["abort"], "", None, 7):
@@ -152,7 +152,7 @@ def test_notes_that_have_changed_are_passed_over(folder: Path, field: str) -> No
 @pytest.mark.parametrize("place", ["file", "folder"])
 def test_code_that_others_may_have_written_is_passed_over_with_a_warning(folder: Path, place: str) -> None:
     keep(folder)
-    (file,) = (folder / "brought" / V4).iterdir()
+    (file,) = (folder / "prebuilt" / V4).iterdir()
     found = file if place == "file" else file.parent
     found.chmod(0o777)
     with pytest.warns(RuntimeWarning, match=rf"{found} is not trusted: .* Machine code from there is passed over, and made anew"):
@@ -180,13 +180,13 @@ def test_functions_that_depend_on_values_of_others_are_compiled(folder: Path) ->
 
     assert machine_code.code_of(descend, ["<f4:1:C"]) == COMPILED
     with pytest.raises(ValueError, match="expected a function of a file"):
-        machine_code.bring_along(descend, ["<f4:1:C"], folder)
+        machine_code.prebuild(descend, ["<f4:1:C"], folder)
 
 
 def test_no_code_is_brought_along_that_would_import_numba(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_code, "_compiled", lambda *_: Code(b"", ["sqrt", "NRT_Allocate"]))
     with pytest.raises(RuntimeError, match=r"'descend' wants NRT_Allocate of Numba"):
-        machine_code.bring_along(DESCEND, KINDS, folder)
+        machine_code.prebuild(DESCEND, KINDS, folder)
 
 
 def test_all_loops_are_listed() -> None:
@@ -208,7 +208,7 @@ import numpy as np
 from cntk.backends.fused import machine_code, processor
 
 processor.choose(sys.argv[1])
-machine_code.BROUGHT = Path(sys.argv[2])
+machine_code.PREBUILT = Path(sys.argv[2])
 from cntk.backends.fused import sgd
 
 w, g = np.arange(1000, dtype=np.float32), np.full(1000, 2, np.float32)

@@ -16,13 +16,13 @@ from cntk.layers import LSTM, Dense, Recurrence, Sequential
 def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Sweeps that have been bound."""
     made: list[Any] = []
-    close = recurrence.Sweep.close
+    close = recurrence.LoopSchedule.close
 
     def noted(self: Any, passing: Any) -> None:
         made.append(self)
         close(self, passing)
 
-    monkeypatch.setattr(recurrence.Sweep, "close", noted)
+    monkeypatch.setattr(recurrence.LoopSchedule, "close", noted)
     return made
 
 
