@@ -13,6 +13,8 @@ import pytest
 import skips
 
 from cntk.backends import checking
+from cntk.backends.checking.backend import CheckingBackend
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common import random, threads
 from cntk.core.common.thresholds import TABLE, VARIABLE, thresholds
 from cntk.core.extension import device as devices
@@ -26,6 +28,7 @@ if os.environ.get("CNTK_TEST_BACKEND") == "checking":
     if "checking" not in plugins.backends:
         plugins.register_plugin(checking, "checking")
     devices.CPU_BACKEND = devices.cpu()._name = "checking"
+    CheckingBackend.for_tests, NumpyBackend.for_tests = False, True  # type: ignore[attr-defined]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -249,8 +249,7 @@ def test_every_instruction_is_interrupted(trial: Trial, monkeypatch: pytest.Monk
         checkpoint, "to_bytes", lambda state: in_one_piece(lambda state: [to_bytes(state)], state, str(state["workers"]))[0]
     )
     monkeypatch.setattr(checkpoint, "write_dictionary", lambda entries: in_one_piece(write_dictionary, entries, str(entries)))
-    for module in (checkpoint, model_files):
-        monkeypatch.setattr(module, "format_of", lambda given: OnePiece())
+    monkeypatch.setattr(model_files, "format_of", lambda given: OnePiece())
     trial.begin()
     with Calls(), Instructions(None, is_saving) as instructions:
         trial.save()

@@ -199,8 +199,7 @@ def test_a_state_serves_one_backward_pass() -> None:
 
 @pytest.mark.skipif(len(C.device.all_devices()) > 1, reason="there is a GPU")
 def test_a_missing_gpu_says_why() -> None:
-    message = answered(lambda: C.device.gpu(0), ValueError, "gpu(0)", "`cntk doctor`")
-    assert "cupy" in message.lower()
+    answered(lambda: C.device.gpu(0), ValueError, "gpu(0)", "no GPU backend is installed", "`cntk doctor`")
 
 
 # ---- training ----

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from cntk.core.extension import plugins
+from cntk.core.extension.compiled import is_wanted
 from cntk.core.extension.hookspecs import Register, RegisterKernel, hookimpl
 
 
@@ -246,6 +247,7 @@ def test_a_misspelt_name_that_is_to_be_left_out_is_told(monkeypatch: pytest.Monk
     assert "CNTK_PLUGINS leaves out 'fuzed', but there is no such plugin; there are checking, commands, " in told
 
 
+@pytest.mark.skipif(not is_wanted(), reason="compiled loops are switched off")
 @pytest.mark.parametrize(("left_out", "is_there"), [("-fused", "kernels"), ("-tensorboard", "progress_writers")])
 def test_built_in_parts_can_be_left_out_of_a_program(left_out: str, is_there: str) -> None:
     names = {"kernels": ("cntk.plugins.ops.softmax:Softmax", "numpy"), "progress_writers": "TensorBoardProgressWriter"}
