@@ -81,10 +81,10 @@ class Times(Op):
 
     def right_matrix(self, ctx: Context, right: Any) -> Any:
         """View the right operand, or its gradient, as a matrix (summed, output), or as one such for each row."""
-        rows = right.shape[:1] if ctx.layouts[1] is not None else ()
-        if right.ndim == len(rows) + 2 and self.output_rank == 1:
+        has_rows = ctx.layouts[1] is not None
+        if right.ndim == has_rows + 2 and self.output_rank == 1:
             return right
-        static = right.shape[len(rows) :]
+        rows, static = right.shape[:has_rows], right.shape[has_rows:]
         split = len(static) - self.output_rank
         return right.reshape(*rows, size_of(static[:split]), size_of(static[split:]))
 
@@ -239,7 +239,8 @@ def matrices(ctx: Context, left: Any, w: Any, out: Any) -> tuple[Any, Any]:
     """View the left operand and the result so that ``result = left @ w``, in one product or one for each row."""
     k, n = w.shape[-2:]
     if w.ndim == 2:
-        return flat(left, k), flat(out, n)
+        are_matrices = left.ndim == out.ndim == 2 and left.shape[1] == k and out.shape[1] == n
+        return (left, out) if are_matrices else (flat(left, k), flat(out, n))
     rows = len(w)
     m = size_of(out.shape[1:]) // n
     return flat(left, k) if ctx.layouts[0] is None else left.reshape(rows, m, k), out.reshape(rows, m, n)
