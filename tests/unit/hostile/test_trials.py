@@ -15,7 +15,7 @@ import pytest
 from cntk.backends.fused.self_check import are_usable
 from cntk.core.extension import plugins
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "hostile"))
 from cases import generator
 from damaged_models import prepared, read_damaged
 from found import HERE, find_trials

@@ -22,7 +22,7 @@ from cntk.readers.ctf import text as ctf_text
 from cntk.readers.image import files
 from cntk.readers.image.mean import read_mean
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "hostile"))
 import texts
 
 

@@ -20,7 +20,7 @@ from cntk.plugins.formats.v1 import stream
 from cntk.plugins.formats.v1.stream import number, shape, text
 from cntk.plugins.formats.wire import DamagedFile
 
-FOLDER = Path(__file__).parent.parent / "data" / "legacy_models"
+FOLDER = Path(__file__).parents[4] / "data" / "legacy_models"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text())
 
 

@@ -21,7 +21,7 @@ from cntk.core.common.windows import correlation
 from cntk.core.extension import plugins
 from cntk.testing import assert_close
 
-SOURCES = Path(__file__).resolve().parents[2] / "examples" / "onednn" / "src"
+SOURCES = Path(__file__).resolve().parents[3] / "examples" / "onednn" / "src"
 sys.path.append(str(SOURCES))
 
 import cntk_onednn  # noqa: E402

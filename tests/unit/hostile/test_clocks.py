@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "hostile"))
 from clocks import TRIED, begin, jumping
 
 

@@ -15,7 +15,7 @@ import cntk as C
 from cntk.compatibility import offered
 from cntk.core.extension.plugins import DISTRIBUTION, Registry, deserializers, learners, ops, progress_writers
 
-TABLE = Path(__file__).resolve().parents[1] / "data" / "signatures.txt"
+TABLE = Path(__file__).resolve().parents[2] / "data" / "signatures.txt"
 """Signatures below the name of the module they are imported from.  ``~`` marks a default that ``default_options`` overrides."""
 
 

@@ -12,7 +12,7 @@ from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from cntk.readers.reader import handed_over
 from cntk.readers.shares import Share
 
-CASES = json.loads((Path(__file__).parents[1] / "data" / "partitions.json").read_text(encoding="utf-8"))
+CASES = json.loads((Path(__file__).parents[2] / "data" / "partitions.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))

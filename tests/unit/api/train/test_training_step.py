@@ -14,7 +14,7 @@ import pytest
 import cntk as C
 from cntk.learners.interface import LearnerInterface
 
-ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
+ARCHITECTURE = Path(__file__).parents[4] / "docs" / "architecture.md"
 MOST_HOPS = 14
 
 Hop = tuple[str, str]

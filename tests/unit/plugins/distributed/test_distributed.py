@@ -351,7 +351,7 @@ def test_a_strategy_that_averages_wrongly_is_found(strategy: type) -> None:
 
 
 def test_a_strategy_of_another_package_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "cntk-extras" / "src")
+    monkeypatch.syspath_prepend(Path(__file__).parents[4] / "examples" / "cntk-extras" / "src")
     from cntk_extras.top_k import TopK
 
     check_strategy(lambda learner, transport: TopK(learner, transport, share=0.5))

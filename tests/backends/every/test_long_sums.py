@@ -16,7 +16,7 @@ from cntk.core.operators.op import Sample
 from cntk.testing.ops import samples_of
 from cntk.testing.samples import Trial, describe
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "hostile"))
 import long_sums
 
 COPIES = 20_000

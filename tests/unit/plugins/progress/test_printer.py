@@ -15,7 +15,7 @@ import cntk as C
 from cntk.logging import ProgressPrinter, TrainingSummaryProgressCallback
 from cntk.plugins.progress.base import ProgressWriter
 
-CNTK = json.loads((Path(__file__).parent.parent / "data" / "progress_printer.json").read_text())
+CNTK = json.loads((Path(__file__).parents[3] / "data" / "progress_printer.json").read_text())
 TIME = re.compile(r"[0-9.]+s \( *[0-9.]+ samples/s\)")
 
 
