@@ -133,7 +133,7 @@ def test_a_part_that_cannot_be_used_here_says_so_by_an_error_of_its_own(module: 
     name = module("registered_elsewhere", "class Unusable(ImportError):\n    pass\n\nraise Unusable('not here')")
     registry = Registry("op")
     registry.add("a", f"{name}:thing", "mine")
-    with pytest.raises(ImportError, match="^not here$"):
+    with pytest.raises(ImportError, match=r"^not here$"):
         registry.get("a")
 
 

@@ -54,7 +54,7 @@ def test_what_is_not_in_the_program_has_no_gradient() -> None:
 
 @pytest.mark.parametrize("uses", [1, 2, 5])
 def test_terms_are_added_up_from_the_second_on(uses: int) -> None:
-    x, w = arrays()
+    _, w = arrays()
     f = C.exp(w)
     for _ in range(uses - 1):
         f = f * C.exp(w)

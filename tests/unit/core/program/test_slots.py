@@ -59,7 +59,7 @@ def test_steps_tell_all_slots_they_work_with() -> None:
 
 def test_backward_reads_what_the_operator_keeps_and_no_more() -> None:
     x = C.input_variable(3, needs_gradient=True)
-    kept, program = last(C.exp(x), x)
+    kept, _ = last(C.exp(x), x)
     assert kept.outputs[0] in set(kept.used_backward())
     assert kept.inputs[0] not in set(kept.used_backward())
     cosine, _ = last(C.sin(x), x)
