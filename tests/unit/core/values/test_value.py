@@ -304,7 +304,7 @@ def test_a_string_instead_of_a_shape_names_a_placeholder() -> None:
 
 
 def test_a_missing_gpu_is_answered_with_the_line_that_asked() -> None:
-    with pytest.raises(ValueError, match=r"gpu\(99999\)[^\n]*\n\[CALL STACK\]\n.*test_values.py:\d+"):
+    with pytest.raises(ValueError, match=r"gpu\(99999\)[^\n]*\n\[CALL STACK\]\n.*test_value.py:\d+"):
         C.device.gpu(99999)
 
 

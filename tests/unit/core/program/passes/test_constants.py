@@ -99,7 +99,7 @@ def test_random_values_of_constants_are_drawn_each_time() -> None:
 def test_an_error_names_the_operator_and_the_line() -> None:
     x, c = C.input_variable(2), C.constant([0, 1])
     f = x + C.custom_proxy_op("quantized", (2,), np.float32, c)
-    with pytest.raises(RuntimeError, match=r"(?s)CustomProxyOp.*test_pass_constants\.py"):
+    with pytest.raises(RuntimeError, match=r"(?s)CustomProxyOp.*test_constants\.py"):
         f.eval({x: ROW})
 
 

@@ -116,7 +116,7 @@ def test_an_error_names_the_operator_and_its_line(monkeypatch: pytest.MonkeyPatc
         raise FloatingPointError("broken")
 
     monkeypatch.setattr(type(C.sin(x).root_function.op), "forward", fail)
-    with pytest.raises(Exception, match=r"(?s)Sin.*test_pass_blocks\.py"):
+    with pytest.raises(Exception, match=r"(?s)Sin.*test_row_blocking\.py"):
         f.eval({x: ROWS})
 
 
