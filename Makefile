@@ -57,13 +57,13 @@ test: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS)
 
 test-without-loops: $(VENV)/dev.installed
-	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/unit tests/backend
+	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/unit tests/backends
 
 test-without-numba: build/bare.made
-	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' tests/unit
+	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking
 
 test-checked: $(VENV)/dev.installed
-	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backend
+	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
 
 test-workers: $(VENV)/dev.installed
 	$(PYTHON) tests/distributed_faults.py

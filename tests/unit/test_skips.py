@@ -47,8 +47,8 @@ def test_it_is_free_elsewhere(root: Path, tmp_path: Path) -> None:
 
 def test_parts_of_the_list_are_named() -> None:
     known = skips.allowed("without-loops,without-numba")
-    assert ("tests/unit/", "compiled loops are switched off") in known
-    assert ("tests/unit/", "compiled loops are switched off") not in skips.allowed("1")
+    assert ("tests/backends/fused/", "compiled loops are switched off") in known
+    assert ("tests/backends/fused/", "compiled loops are switched off") not in skips.allowed("1")
     with pytest.raises(ValueError, match=r"CNTK_CI: skips\.toml has no part full-moon; it has always, "):
         skips.allowed("full-moon")
 

@@ -1,0 +1,136 @@
+"""The backward pass as it is written: which gradients flow, how often they are added up, and whose memory they share.
+
+What the gradients are is held by the tests of operators and of random graphs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.program.slots import COMPUTED, ROWS, ZERO
+
+
+def program(f: Any, *wrt: Any) -> Program:
+    return Program(f.outputs, backend_named("numpy"), wrt, f.outputs, training=True, passes=[])
+
+
+def differentiated(made: Program) -> list[str]:
+    """Operators that have a backward step."""
+    return [instruction.op.op_name for instruction in made.instructions if instruction.grad is not None]
+
+
+def arrays() -> tuple[Any, Any]:
+    return C.input_variable(4, needs_gradient=True), C.parameter(4, init=2)
+
+
+def test_gradients_flow_between_what_is_asked_for_and_the_root_alone() -> None:
+    x, w = arrays()
+    f = C.tanh(w * C.exp(x)) + C.sin(x)
+    assert differentiated(program(f, w)) == ["ElementTimes", "Tanh", "Plus"]
+    assert sorted(differentiated(program(f, x))) == ["ElementTimes", "Exp", "Plus", "Sin", "Tanh"]
+    assert differentiated(program(f)) == []
+
+
+def test_stop_gradient_stops_it() -> None:
+    x, w = arrays()
+    f = w * C.stop_gradient(C.exp(x))
+    made = program(f, x, w)
+    assert differentiated(made) == ["ElementTimes"]
+    assert made.slots[made.gradient_slots[x]].kind == ZERO
+    assert made.slots[made.gradient_slots[w]].kind == COMPUTED
+
+
+def test_what_is_not_in_the_program_has_no_gradient() -> None:
+    x, w = arrays()
+    other = C.parameter(4, init=1)
+    assert other not in program(C.exp(x) * w, x, other).gradient_slots
+
+
+@pytest.mark.parametrize("uses", [1, 2, 5])
+def test_terms_are_added_up_from_the_second_on(uses: int) -> None:
+    _, w = arrays()
+    f = C.exp(w)
+    for _ in range(uses - 1):
+        f = f * C.exp(w)
+    made = program(f, w)
+    totals = [total for instruction in made.instructions for total, _ in instruction.sums]
+    assert totals == [made.gradient_slots[w]] * (uses - 1)
+
+
+def test_the_gradient_of_a_sum_is_that_of_its_terms_in_the_same_memory() -> None:
+    x, y = (C.input_variable(4, needs_gradient=True) for _ in range(2))
+    f = C.exp(C.exp(x) + C.exp(y))
+    made = program(f, x, y)
+    plus = next(instruction for instruction in made.instructions if instruction.op.op_name == "Plus")
+    assert [i for i, _ in plus.passed] == [0, 1]
+    assert plus.grad is not None
+    assert plus.grad[0] is not None
+    assert {made.slots[slot].base for _, slot in plus.passed} == {made.slots[plus.grad[0]].base}
+
+
+def test_gradients_of_parameters_have_memory_of_their_own() -> None:
+    """Learners write into them."""
+    v, w = C.parameter(4, init=1), C.parameter(4, init=2)
+    made = program(C.exp(v + w), v, w)
+    bases = [made.slots[made.gradient_slots[parameter]].base for parameter in (v, w)]
+    assert bases == [made.gradient_slots[v], made.gradient_slots[w]]
+
+
+def test_parts_that_make_up_a_whole_have_their_gradients_in_its_own() -> None:
+    x = C.input_variable(4, needs_gradient=True)
+    whole = C.exp(x)
+    halves = [C.slice(whole, 0, 0, 2), C.slice(whole, 0, 2, 4)]
+    made = program(C.sin(halves[0]) * C.cos(halves[1]), x)
+    slices = [instruction for instruction in made.instructions if instruction.op.op_name == "Slice"]
+    assert [instruction.placed for instruction in slices] == [True, True]
+    places = {made.slots[index].base for index, slot in enumerate(made.slots) if slot.like in {s.outputs[0] for s in slices}}
+    assert places == {made.slots[next(i for i, s in enumerate(made.slots) if s.like == slices[0].inputs[0])].base}
+
+
+@pytest.mark.parametrize("bounds", [((0, 2), (1, 4)), ((0, 2), (2, 3))], ids=["overlap", "gap"])
+def test_parts_that_do_not_have_gradients_of_their_own(bounds: Any) -> None:
+    x = C.input_variable(4, needs_gradient=True)
+    whole = C.exp(x)
+    parts = [C.reduce_sum(C.sin(C.slice(whole, 0, *bound))) for bound in bounds]
+    made = program(parts[0] * parts[1], x)
+    assert not any(instruction.placed for instruction in made.instructions)
+
+
+def test_gradients_of_rows_stay_rows_unless_a_term_is_dense() -> None:
+    x, table = C.input_variable(50, is_sparse=True), C.parameter((50, 3), init=1)
+    sparse = C.reduce_sum(C.times(x, table))
+    made = program(sparse, table)
+    assert made.slots[made.gradient_slots[table]].kind == ROWS
+    both = program(sparse + C.reduce_sum(table * table), table)
+    assert both.slots[both.gradient_slots[table]].kind == COMPUTED
+
+
+def test_roots_are_seeded_with_gradients_of_their_own() -> None:
+    x, w = arrays()
+    f = C.combine(w * x, C.exp(w))
+    made = program(f, w)
+    assert set(made.seed_slots) == set(f.outputs)
+    assert len(set(made.seed_slots.values())) == 2
+
+
+def test_in_a_loop_what_comes_from_outside_is_taken_for_all_steps_at_once() -> None:
+    x, w, state = C.sequence.input_variable(3), C.parameter((3, 3), init=0.1), C.placeholder()
+    step = C.tanh(x + C.times(C.sequence.past_value(state), w))
+    step.replace_placeholders({state: step.output})
+    made = program(step, w)
+    times = next(instruction for instruction in made.instructions if instruction.op.op_name == "Times")
+    assert times.loop is not None
+    assert times.late_grads == (None, made.gradient_slots[w])
+    assert times.grads[1] is None
+    delay = next(instruction for instruction in made.instructions if instruction.op.op_name == "PastValue")
+    carried = delay.carried
+    assert carried is not None
+    assert made.slots[carried].like == delay.inputs[0]
+    data = np.ones((1, 4, 3), np.float32)
+    assert step.grad({x: data}, wrt=[w]).shape == (3, 3)

@@ -1,0 +1,104 @@
+"""What a minibatch makes of a program's values: shapes, layouts, and data that do not go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cntk as C
+from cntk.core.extension.device import backend_named
+from cntk.core.program.program import Program
+from cntk.core.run.evaluate import feeds_for
+from cntk.core.run.sizes import Sizes
+from cntk.core.types.layout import Layout
+
+
+def sized(f: Any, data: Any) -> tuple[Sizes, list[Any]]:
+    """Sizes of the first stage, and the shapes of the function's results."""
+    program = Program(f.outputs, backend_named("numpy"), passes=[])
+    sizes = Sizes(program, list(feeds_for(program, data)))
+    return sizes, sizes.shapes_of(list(program.root_slots.values()))
+
+
+def sequences(lengths: list[int], *shape: int) -> list[Any]:
+    return [np.ones((length, *shape), np.float32) for length in lengths]
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5))
+def test_rows_are_the_steps_of_all_sequences(lengths: list[int]) -> None:
+    x, b = C.sequence.input_variable(2), C.input_variable(2)
+    data = {x: sequences(lengths, 2), b: np.ones((len(lengths), 2), np.float32)}
+    sizes, shapes = sized(C.combine(C.exp(x), b * x, C.sequence.first(x), C.exp(b)), data)
+    steps, samples = sum(lengths), len(lengths)
+    assert shapes == [(steps, 2), (steps, 2), (samples, 2), (samples, 2)]
+    assert all(layout == Layout(samples, lengths) for layout in sizes.layouts if layout is not None and layout.is_sequence)
+
+
+def test_values_without_dynamic_axes_have_no_rows() -> None:
+    x, w = C.input_variable(3), C.parameter((3, 2), init=1)
+    _, shapes = sized(C.combine(C.times(x, w), w * 2), {x: np.ones((5, 3), np.float32)})
+    assert shapes == [(5, 2), (3, 2)]
+
+
+@pytest.mark.parametrize("dims", [(2, 3), (7, 1)])
+def test_each_minibatch_decides_free_dimensions(dims: tuple[int, int]) -> None:
+    x = C.input_variable((C.FreeDimension, C.FreeDimension, 2))
+    _, shapes = sized(C.combine(C.exp(x), C.reduce_sum(x, 0), C.transpose(x, (2, 0, 1))), {x: np.ones((4, *dims, 2), np.float32)})
+    assert shapes == [(4, *dims, 2), (4, 1, dims[1], 2), (4, 2, *dims)]
+
+
+def test_free_dimensions_go_round_in_recurrences() -> None:
+    x, state = C.sequence.input_variable((C.FreeDimension,)), C.placeholder()
+    total = x + C.sequence.past_value(state)
+    total = total.replace_placeholders({state: total.output})
+    _, shapes = sized(total, {x: sequences([2, 3], 4)})
+    assert shapes == [(5, 4)]
+
+
+def test_a_later_stage_knows_what_operators_have_decided_and_the_one_before_stays() -> None:
+    x = C.sequence.input_variable(2)
+    f = C.sequence.gather(2 * x, C.greater(C.reduce_sum(x), 0))
+    program = Program(f.outputs, backend_named("numpy"), passes=[])
+    assert program.stages == 2
+    first = Sizes(program, list(feeds_for(program, {x: sequences([3, 1], 2)})))
+    where = next(instruction for instruction in program.instructions if instruction.op.op_name == "Where")
+    later = first.after(1, {where: Layout(2, lengths=[2, 1])})
+    (root,) = program.root_slots.values()
+    assert later.shapes[root] == (3, 2)
+    assert later.layouts[root] == Layout(2, lengths=[2, 1])
+    assert first.layouts[root] is None
+
+
+def test_sequences_on_one_axis_have_the_same_lengths() -> None:
+    one, other = C.sequence.input_variable(2, name="one"), C.sequence.input_variable(2, name="other")
+    told = "'one'.* has sequences of 2, 1 steps and .*'other'.* has sequences of 1, 2 steps, .*need a sequence axis of their own"
+    with pytest.raises(ValueError, match=told) as caught:
+        sized(one + other, {one: sequences([2, 1], 2), other: sequences([1, 2], 2)})
+    assert str(caught.value).count(__file__) == 2
+
+
+def test_samples_are_as_many_everywhere() -> None:
+    x, y = C.input_variable(2), C.input_variable(2)
+    with pytest.raises(ValueError, match="have different"):
+        sized(x + y, {x: np.ones((3, 2), np.float32), y: np.ones((4, 2), np.float32)})
+
+
+def test_a_single_sequence_is_told_from_a_batch() -> None:
+    x, b = C.sequence.input_variable(2, name="steps"), C.input_variable(2)
+    with pytest.raises(ValueError, match=r"'steps'.* was given one sequence of 5 steps: an array without a batch axis is one sequence"):
+        sized(x * b, {x: np.ones((5, 2), np.float32), b: np.ones((5, 2), np.float32)})
+
+
+def test_gradients_are_as_large_as_what_they_are_the_gradients_of() -> None:
+    x, w = C.sequence.input_variable((C.FreeDimension,), needs_gradient=True), C.parameter(3, init=1)
+    f = C.reduce_sum(C.exp(x) * w)
+    program = Program(f.outputs, backend_named("numpy"), [x, w], f.outputs, training=True)
+    sizes = Sizes(program, list(feeds_for(program, {x: sequences([2, 1], 3)})))
+    for index, slot in enumerate(program.slots):
+        if slot.like is not None:
+            assert sizes.shapes[index] == sizes.shapes[slot.like]
+    assert sizes.shapes[program.gradient_slots[x]] == (3, 3)
