@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from cntk.core.extension import plugins
-from cntk.core.extension.hookspecs import Register, hookimpl
+from cntk.core.extension.hookspecs import Command, Register, hookimpl
 
 USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
 
@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cntk: there is no command '{name}'; there are {', '.join(plugins.commands)}", file=sys.stderr)
         return 2
     try:
-        status = int(plugins.commands.get(name)(rest) or 0)
+        command: Command = plugins.commands.get(name)
+        status = int(command(rest) or 0)
         sys.stdout.flush()
     except BrokenPipeError:
         _close_output()

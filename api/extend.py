@@ -13,42 +13,53 @@
 array([[2., 4.]], dtype=float32)
 
 The rest of ``cntk.core``, ``cntk.plugins``, ``cntk.backends``, ``cntk.readers`` and ``cntk.learners`` may change from one version to the
-next; these names, what they take and what they give do not.
+next; what ``__all__`` lists does not, nor do the types beside it, which go with these names.
 """
 
-from cntk.backends.numpy.backend import NumpyBackend
+from cntk.backends.numpy.backend import NumpyBackend as NumpyBackend
 from cntk.core.extension.backend import Backend
-from cntk.core.extension.hookspecs import Register, hookimpl
-from cntk.core.extension.plugins import register_plugin, unregister_plugin
-from cntk.core.operators.op import Elementwise, Op, Operand, operator, sample
+from cntk.core.extension.hookspecs import Command, hookimpl
+from cntk.core.extension.hookspecs import Register as Register
+from cntk.core.extension.kernel import Kernel
+from cntk.core.extension.plugins import register_plugin as register_plugin
+from cntk.core.extension.plugins import unregister_plugin as unregister_plugin
+from cntk.core.operators.delay import Delay
+from cntk.core.operators.elementwise import Elementwise
+from cntk.core.operators.op import Op
+from cntk.core.operators.op import Traits as Traits
+from cntk.core.operators.samples import Operand as Operand
+from cntk.core.operators.samples import operator, sample
+from cntk.core.operators.sequence_op import SequenceOp
+from cntk.core.operators.view import View
 from cntk.core.program.passes import Pass
-from cntk.core.types.context import Context
+from cntk.core.types.context import Context as Context
 from cntk.core.types.layout import Layout
 from cntk.core.types.spec import Spec
 from cntk.learners import Learner
-from cntk.plugins.distributed.base import Strategy, Transport
+from cntk.plugins.distributed.base import Strategy
+from cntk.plugins.distributed.base import Transport as Transport
+from cntk.plugins.models.format import Format
 from cntk.plugins.progress.base import ProgressWriter
 from cntk.readers.deserializer import Deserializer
 
 __all__ = [
     "Backend",
-    "Context",
+    "Command",
+    "Delay",
     "Deserializer",
     "Elementwise",
+    "Format",
+    "Kernel",
     "Layout",
     "Learner",
-    "NumpyBackend",
     "Op",
-    "Operand",
     "Pass",
     "ProgressWriter",
-    "Register",
+    "SequenceOp",
     "Spec",
     "Strategy",
-    "Transport",
+    "View",
     "hookimpl",
     "operator",
-    "register_plugin",
     "sample",
-    "unregister_plugin",
 ]

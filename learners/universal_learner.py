@@ -13,6 +13,7 @@ from ..core.graph.graph import depth_first_search
 from ..core.graph.nodes import Primitive
 from ..core.graph.operator_states import check_operator_states, operator_states, restore_operator_states
 from ..core.graph.variable import Constant
+from ..core.operators.effects import Assignment
 from ..core.run.evaluate import feeds_for, program_for
 from ..core.run.workspace import start
 from ..core.types.sparse import RowSparse
@@ -88,7 +89,7 @@ class Universal(Learner):
 
 def _assigned(update: Function) -> list[Any]:
     """The variables that a graph assigns to, each once."""
-    found = depth_first_search(update, lambda node: isinstance(node, Primitive) and bool(node.op.assigns), -1)
+    found = depth_first_search(update, lambda node: isinstance(node, Primitive) and isinstance(node.op, Assignment), -1)
     return list(dict.fromkeys(node.inputs[operand] for node in found for operand in node.op.assigns))
 
 

@@ -13,7 +13,9 @@ from ..core.graph.function import Function
 from ..core.graph.inference import Assuming, as_variable, explained
 from ..core.graph.nodes import Composite, Primitive
 from ..core.graph.variable import Output, Variable, new_uid
-from ..core.operators.op import ALL, Op
+from ..core.operators.effects import Effect
+from ..core.operators.op import ALL, Traits
+from ..core.operators.sequence_op import SequenceOp
 from ..core.types.arguments import axes_in
 from ..core.types.axis import Axes, Axis
 from ..core.types.context import Context
@@ -179,12 +181,12 @@ _OF_NODES = {
 }
 
 
-class _UserOp(Op):
+class _UserOp(Effect, SequenceOp):
     """The operator of a user function: calls the user's methods, with data as users see it."""
 
     op_name = "UserFunction"
-    has_effects = True
-    expands_operands = False
+    traits = Traits(expands_operands=False)
+    decides_layout = False
     by_rows = False
 
     def __init__(self, function: UserFunction, attributes: dict[str, Any]) -> None:
@@ -207,7 +209,7 @@ class _UserOp(Op):
         function._declared = ()
         specs = tuple(variable.spec for variable in self.declared_by(function, inputs))
         for i, spec in enumerate(specs):
-            if not spec.is_concrete and not hasattr(self, "decide_layout"):
+            if not spec.is_concrete and not self.decides_layout:
                 raise ValueError(
                     f"output {i} has the shape {spec.shape}, and its free dimensions are neither those of an operand with as many axes "
                     "nor of a result with a batch axis; compute them from the shapes of self.inputs in infer_outputs"
@@ -234,14 +236,11 @@ class _UserOp(Op):
         """Know whether results must be computed to know their shapes: they have free dimensions, and no operand has as many axes."""
         ranks = {spec.rank for spec in inputs if spec.shape is not None}
         is_open = any(spec.axes and spec.shape is not None and not spec.is_concrete and spec.rank not in ranks for spec in outputs)
-        if is_open and all(spec.shape is not None for spec in inputs):
-            self.decide_layout = self._computed_layout
-        else:
-            vars(self).pop("decide_layout", None)
+        self.decides_layout = is_open and all(spec.shape is not None for spec in inputs)
 
     # ---- values ----
 
-    def _computed_layout(self, ctx: Context, *inputs: Any) -> Layout:
+    def decide_layout(self, ctx: Context, *inputs: Any) -> Layout:
         """The layout of the results, and their shapes."""
         state, given = self._compute(ctx, inputs)
         layouts, shapes = zip(*(_layout_of(given[output], output) for output in self.function.outputs), strict=True)

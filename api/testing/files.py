@@ -14,7 +14,7 @@ from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.graph.function import Function
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.graph.nodes import Primitive
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.plugins.models.files import written_whole
 from cntk.testing.samples import Trial, describe, repetition_is_meant
 from cntk.testing.tolerances import assert_close

@@ -13,7 +13,7 @@ import numpy as np
 
 import cntk as C
 from cntk.core.extension.device import DeviceDescriptor
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.testing.samples import Trial, Values, describe, pick
 from cntk.testing.tolerances import GRADIENTS, assert_close
 

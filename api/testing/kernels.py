@@ -18,7 +18,7 @@ from cntk.core.common.thresholds import TABLE, all_set_to, thresholds
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.extension.registry import Registry
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.testing.gradients import Projection
 from cntk.testing.samples import ROWS, Trial, describe
 from cntk.testing.tolerances import GRADIENTS, VALUES, assert_close

@@ -10,7 +10,7 @@ import numpy as np
 from cntk.core.common.dtypes import FLOAT_TYPES
 from cntk.core.common.shape import FreeDimension
 from cntk.core.extension.device import DeviceDescriptor, default_device
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.testing.files import check_files
 from cntk.testing.gradients import check_gradient_sums, check_gradients
 from cntk.testing.kernels import check_kernels
@@ -70,7 +70,7 @@ def check_on_sequences(function: Callable[..., Any], sample: Sample, device: Dev
             raise AssertionError(f"{describe(function, sequences)} is refused, {why}: {error}") from error
         if is_refusal_due:
             raise AssertionError(f"{describe(function, sequences)} is not refused, as its sample declares: sequences={sample.sequences!r}")
-        if left not in trial.result.root_function.op.layout_inputs:  # such an operand says which axes the result is on
+        if left not in trial.result.root_function.op.traits.layout_inputs:  # such an operand says which axes the result is on
             check_values(function, sequences, np.float64, device)
             check_gradients(function, sequences, device)
 

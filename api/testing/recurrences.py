@@ -12,7 +12,9 @@ from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.graph.function import Function
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.graph.nodes import Primitive
-from cntk.core.operators.op import Sample
+from cntk.core.operators.delay import Delay
+from cntk.core.operators.samples import Sample
+from cntk.core.operators.sequence_op import SequenceOp
 from cntk.testing.samples import LENGTHS, Trial, as_sequences, describe, repetition_is_meant
 from cntk.testing.tolerances import GRADIENTS, assert_close
 
@@ -135,9 +137,8 @@ class _Recurrent:
         axes = self.trial.variables[self.fed].dynamic_axes
         nodes = depth_first_search(self.trial.result.root_function, lambda node: isinstance(node, Primitive), depth=-1)
         return any(
-            node.op.whole_sequences
-            or hasattr(node.op, "decide_layout")
-            or node.op.steps_back * self.shift < 0
+            (isinstance(node.op, SequenceOp) and (node.op.whole_sequences or node.op.decides_layout))
+            or (isinstance(node.op, Delay) and node.op.steps_back * self.shift < 0)
             or any(output.dynamic_axes != axes for output in node.outputs)
             for node in nodes
         )

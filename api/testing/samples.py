@@ -14,7 +14,7 @@ from cntk.core.common.shape import as_shape
 from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.graph.nodes import Primitive
-from cntk.core.operators.op import Operand, Sample
+from cntk.core.operators.samples import Operand, Sample
 from cntk.core.types.csr import csr_matrix_of
 
 ROWS = 3
@@ -109,7 +109,7 @@ class Trial:
     def varies_in_training(self) -> bool:
         """Whether an operator says that results in training depend on the minibatch, or on chance."""
         nodes = depth_first_search(self.result, lambda node: isinstance(node, Primitive), depth=-1)
-        return any(node.op.varies_in_training for node in nodes)
+        return any(node.op.traits.varies_in_training for node in nodes)
 
     def _row(self, separate: list[Any], row: int) -> list[Any]:
         """The operands' values of one sample."""

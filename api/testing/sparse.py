@@ -9,7 +9,7 @@ import numpy as np
 
 from cntk.core.common.shape import as_shape
 from cntk.core.extension.device import DeviceDescriptor
-from cntk.core.operators.op import Operand, Sample
+from cntk.core.operators.samples import Operand, Sample
 from cntk.testing.gradients import Projection
 from cntk.testing.samples import Trial, Values, as_sequences, describe
 from cntk.testing.tolerances import assert_close

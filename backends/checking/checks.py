@@ -10,6 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
+from ...core.operators.effects import Assignment
+from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import Op, Which, includes
 from ...core.program.passes import Pass
 
@@ -37,7 +39,8 @@ def poison(array: Any) -> None:
 def _forward(op: Op, method: Callable[..., None], ctx: Context, out: Any, *inputs: Any) -> None:
     results = list(_arrays(out))
     _refuse_shared(op, "the result", results, inputs, op.in_place)
-    others = [x for i, x in enumerate(inputs) if i not in op.assigns and not _is_shared(x, results)]
+    assigned = op.assigns if isinstance(op, Assignment) else ()
+    others = [x for i, x in enumerate(inputs) if i not in assigned and not _is_shared(x, results)]
     _poison_unshared(results, inputs)
     with _unchanged(op, "forward", others):
         method(ctx, out, *inputs)
@@ -48,7 +51,7 @@ def _backward(op: Op, method: Callable[..., None], ctx: Context, grad: Any, grad
     results, arriving = list(_arrays(grads)), list(_arrays(grad))
     for i, dx in enumerate(grads):
         _refuse_shared(op, f"the gradient of operand {i}", list(_arrays(dx)), (out, *inputs), ())
-        if _is_shared(dx, arriving) and not includes(op.gradient_in_place, i):
+        if _is_shared(dx, arriving) and not (isinstance(op, Elementwise) and includes(op.gradient_in_place, i)):
             raise RuntimeError(f"{op.op_name}: the gradient of operand {i} lies in that of the result, which gradient_in_place forbids")
     _poison_unshared(results, arriving)
     with _unchanged(op, "backward", [x for x in (*arriving, *_arrays(out), *inputs) if not _is_shared(x, results)]):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.extension.identity import ByClass, still_holds
 from ...core.operators.op import Op
+from ...core.operators.view import View
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy
 from . import opcodes as op
@@ -129,7 +130,7 @@ class Writer:
             yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))
         elif kind in JOINS:
             yield from (self.copy(part, x) for part, x in self.parts(out, inputs))
-        elif of.selects and still_holds(kind, "view", "forward"):
+        elif isinstance(of, View) and of.selects and still_holds(kind, "view", "forward"):
             yield self.copy(out, of.view(inputs[0], out.shape))
         else:
             raise Unknown

@@ -35,7 +35,7 @@ class TimesKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
         """Whether there is nothing to gain for dense operands."""
-        return type(left) is type(right) is np.ndarray and _dense_loops(op, left, right) is None
+        return type(left) is type(right) is np.ndarray and _dense_loops(left, right) is None
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
@@ -64,7 +64,7 @@ class TimesKernel:
     def backward(
         op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None = None
     ) -> None:
-        loops = _dense_loops(op, left, right)
+        loops = _dense_loops(left, right)
         if epilogue is not None:
             grad = epilogue.backward(ctx, grad, out) if loops is None else loops.send_back(ctx, epilogue, grad, out)
         if isinstance(left, SparseRows) and grads[1] is not None and _applies(op, ctx, left, right):
@@ -82,7 +82,7 @@ def _call(calls: Sequence[Callable[[], Any]]) -> None:
 
 def _bound_to_loops(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None) -> Callable[[], None] | None:
     """A function that has loops multiply dense operands; None where they do not do all of it."""
-    loops = _dense_loops(op, left, right)
+    loops = _dense_loops(left, right)
     if loops is None:
         return None
     matrices = op.matrices(ctx, out, left, right)
@@ -128,14 +128,9 @@ def _sparse_loops(ctx: Context, right: Any) -> Any:
     return _loops(SPARSE) if ctx.training and right.size >= thresholds.sparse_product_compiled else None
 
 
-def _dense_loops(op: Any, left: Any, right: Any) -> Any:
+def _dense_loops(left: Any, right: Any) -> Any:
     """The loops for dense operands, where these may be large enough."""
-    if (
-        type(left) is np.ndarray
-        and type(right) is np.ndarray
-        and left.size * right.size >= thresholds.product_considered
-        and hasattr(op, "matrices")
-    ):
+    if type(left) is np.ndarray and type(right) is np.ndarray and left.size * right.size >= thresholds.product_considered:
         return _loops(DENSE)
     return None
 

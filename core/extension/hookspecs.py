@@ -20,6 +20,13 @@ class Register(Protocol):
     def __call__(self, name: str, target: object) -> None: ...
 
 
+class Command(Protocol):
+    """A command of the ``cntk`` program; the first line of its docstring shows in ``cntk --help``."""
+
+    def __call__(self, arguments: list[str], /) -> int | None:
+        """Run it with the arguments behind its name; gives the exit status, None for 0."""
+
+
 class RegisterKernel(Protocol):
     """Hand over a kernel: what stands in, on one backend, for the methods of an operator or a learner, given by its class or that's
     import string."""

@@ -76,7 +76,7 @@ def _leaves(variables: Iterable[Variable], seen: set[Primitive], engine_order: b
 
 
 def _operands(node: Primitive, engine_order: bool) -> Iterable[Variable]:
-    return reversed(node.inputs) if engine_order and node.op.reversed_operands else node.inputs
+    return reversed(node.inputs) if engine_order and node.op.traits.reversed_operands else node.inputs
 
 
 def depth_first_search(root: Any, accept: Callable[[Any], bool], depth: int = 0) -> list[Any]:

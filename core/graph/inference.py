@@ -14,7 +14,10 @@ from ..common.options import option
 from ..common.shape import is_concrete
 from ..common.user_frame import warn_at
 from ..extension import plugins
-from ..operators.op import Elementwise, Op, includes
+from ..operators.abilities import AssumesShapes
+from ..operators.delay import Delay
+from ..operators.elementwise import Elementwise
+from ..operators.op import Op, includes
 from ..types.arguments import shown
 from ..types.spec import DynamicAxesError, Spec
 from ..types.types import VariableType
@@ -50,7 +53,7 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
     """
     from .nodes import Composite, Primitive
 
-    return Composite(Primitive(op, as_variables(op.op_name, operands, op.array_types), name))
+    return Composite(Primitive(op, as_variables(op.op_name, operands, op.traits.array_types), name))
 
 
 def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[int] = (2,)) -> list[Variable]:
@@ -61,7 +64,7 @@ def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[in
     Args:
         op_name: what errors call the operator.
         operands: variables, functions, numbers, lists and arrays.
-        array_types: see :attr:`Op.array_types`.
+        array_types: see :class:`~cntk.core.operators.op.Traits`.
 
     Raises:
         ValueError, TypeError: as for :func:`as_variable`.
@@ -212,7 +215,7 @@ def _operand_specs(node: Primitive, assuming: Assuming) -> list[Spec]:
     for i, constant in constants.items():
         if isinstance(constant, Literal) and dtype is not None:
             constant.take_type(dtype)
-        if constant.spec.dtype is not dtype and includes(node.op.uniform_inputs, i):
+        if constant.spec.dtype is not dtype and includes(node.op.traits.uniform_inputs, i):
             if dtype is not None:
                 node.replace_inputs({constant: _cast(constant, dtype)})
             specs[i] = replace(constant.spec, dtype=dtype)
@@ -244,7 +247,7 @@ def assume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], assuming: Assum
         tells = isinstance(op, Elementwise) and any(spec.shape is not None and spec.dims != (1,) * spec.rank for spec in specs)
         if not tells:
             return (Spec(),) * op.outputs
-    if assuming is Assuming.INITIAL_STATES and op.steps_back and specs[0].shape is None:
+    if assuming is Assuming.INITIAL_STATES and isinstance(op, Delay) and specs[0].shape is None:
         specs = [specs[0].but(shape=specs[1].shape), *specs[1:]]
     open_ones = [spec if is_fixed else spec.but(shape=None) for spec, is_fixed in zip(specs, fixed, strict=True)]
     for operands in (specs, open_ones):
@@ -256,13 +259,17 @@ def assume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], assuming: Assum
 
 
 def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
-    assumed = op.assume(*specs) if any(spec.shape is None for spec in specs) else specs
+    assumed: Sequence[Spec] | None = specs
+    if any(spec.shape is None for spec in specs):
+        assumed = op.assume(*specs) if isinstance(op, AssumesShapes) else None
     if assumed is None:
         return (Spec(),) * op.outputs
     widest = next((spec.axes for spec in specs if spec.axes is not None and len(spec.axes) > 1), None)
     result = op.infer(*(spec if spec.axes is not None else spec.but(axes=widest) for spec in assumed))
     results = result if isinstance(result, tuple) else (result,)
-    telling = (0, *op.layout_inputs) if op.steps_back else op.layout_inputs  # the dynamic axes of the result are theirs
+    telling = (
+        (0, *op.traits.layout_inputs) if isinstance(op, Delay) else op.traits.layout_inputs
+    )  # the dynamic axes of the result are theirs
     if any(spec.axes is None for i, spec in enumerate(specs) if i in telling):
         return tuple(spec.but(axes=None) for spec in results)
     return results
@@ -335,7 +342,7 @@ def _check_sequences(order: Sequence[Primitive]) -> None:
     if any(variable.spec.axes is None for variable in _given(order)):
         return
     along = [node for node in order if any(output.spec.axes is None for output in node.outputs)]
-    delay = next((node for node in along if node.op.steps_back), None)
+    delay = next((node for node in along if isinstance(node.op, Delay)), None)
     no_sequences: list[Variable] = list(dict.fromkeys(v for node in along for v in node.inputs if v.spec.axes))
     if delay is None or not no_sequences:
         return

@@ -62,7 +62,7 @@ class Primitive(Function):
         return tuple(self._inputs)
 
     def _engine_inputs(self) -> Sequence[Variable]:
-        return tuple(reversed(self.inputs)) if self.op.reversed_operands else self.inputs
+        return tuple(reversed(self.inputs)) if self.op.traits.reversed_operands else self.inputs
 
     @property
     def outputs(self) -> tuple[Variable, ...]:
@@ -87,7 +87,7 @@ class Primitive(Function):
             output.spec = spec
             if spec.dtype is None:
                 self.assumed_dtype = assumed_dtype(self._inputs)
-        if changed and self.op.compares:
+        if changed and self.op.traits.compares:
             warn_of_repetition(self)
         return self._pass_on_need() or changed
 

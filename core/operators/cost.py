@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..common.shape import size_of
 from ..types.context import Context
 from ..types.sparse import RowSparse, SparseRows
+from .abilities import CountsOperations
 from .op import Op
 
 
@@ -31,7 +32,7 @@ def cost_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Cost:
     An operator without a method ``flop`` counts as moving data only, as do copies and sums of gradients that are no operator's.  A backward
     step takes the operations of the forward step for each of its gradients.
     """
-    if op is None or not hasattr(op, "flop") or not isinstance(arguments[0], Context):
+    if not isinstance(op, CountsOperations) or not isinstance(arguments[0], Context):
         return Cost(0, _nbytes(arguments))
     context, result, *operands = arguments
     if not backward:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..common.shape import size_of
 from ..types.spec import Spec
-from .op import Elementwise, Op, includes
+from .abilities import CountsOperations, GivesRowSparse
+from .elementwise import Elementwise
+from .op import Op, includes
 
 if TYPE_CHECKING:
     from ..types.context import Context
@@ -86,11 +88,15 @@ class WithEpilogue(Op):
         own = range(count)
         others = [(step.op, i) for step in steps for i in range(len(step.others) + 1) if i != step.position]
         wanted = [includes(op.gradient_inputs, i) for i in own] + [includes(of.gradient_inputs, i) for of, i in others]
-        same = ("op_name", "sparse_inputs", "layout_inputs", "in_place", "by_rows", "whole_sequences", "has_effects")
+        same = ("op_name", "sparse_inputs", "in_place", "by_rows", "traits")
         self.__dict__.update({name: getattr(op, name) for name in same})
         self.__dict__["keep_inputs"] = tuple(i for i in own if includes(op.keep_inputs, i))
         self.__dict__["keep_output"] = steps[-1].op.keep_output
         self.__dict__["gradient_inputs"] = tuple(i for i, is_wanted in enumerate(wanted) if is_wanted)
+
+    @property
+    def has_effects(self) -> bool:
+        return self._op.has_effects
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         return self._op.infer(*inputs[: self._count])
@@ -99,11 +105,11 @@ class WithEpilogue(Op):
         return [*self._op.resolve(*inputs[: self._count]), *(spec.dims for spec in inputs[self._count :])]
 
     def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
-        return index < self._count and self._op.row_sparse(index, inputs[: self._count])
+        return index < self._count and isinstance(self._op, GivesRowSparse) and self._op.row_sparse(index, inputs[: self._count])
 
     def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
         """The operator's, and one for each element and step."""
-        own = self._op.flop(ctx, out, *inputs[: self._count]) if hasattr(self._op, "flop") else 0
+        own = self._op.flop(ctx, out, *inputs[: self._count]) if isinstance(self._op, CountsOperations) else 0
         return own + len(self._steps) * size_of(out.shape)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

@@ -11,6 +11,7 @@ from ..types.axis import Axes
 from ..types.context import Context
 from ..types.spec import Spec
 from .op import Op
+from .view import GradientView
 
 
 class Expand(Op):
@@ -35,7 +36,7 @@ class Expand(Op):
         add_up_runs(ctx.xp, grad[layout.unpack_index], layout.starts, grads[0])
 
 
-class Densify(Op):
+class Densify(GradientView):
     """Make a sparse value dense, for an operator that takes no sparse operand there."""
 
     op_name = "Densify"

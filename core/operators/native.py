@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..extension import plugins
+from .effects import Effect
 from .op import Op
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ _factories: dict[str, Callable[[dict[str, Any]], Op]] = {}
 _providers: dict[str, tuple[str, str]] = {}
 
 
-class NativeOp(Op):
+class NativeOp(Effect):
     """Base class of the operators behind native user functions: like :class:`~cntk.core.operators.op.Op`, but made with a dictionary.
 
     The attributes keep the names they are given under; the operator reads them from :attr:`given`.
@@ -27,7 +28,6 @@ class NativeOp(Op):
     """
 
     op_id: str = ""
-    has_effects = True
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         super().__init__()

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph.variable import Parameter, Variable
+from ..operators.abilities import GivesRowSparse
+from ..operators.delay import Delay
 from ..operators.op import includes
+from ..operators.view import selects
 from ..types.spec import Spec
 from .slots import COMPUTED, HELD, ROWS, ZERO, Instruction, Loop
 
@@ -104,7 +107,7 @@ class Differentiator:
         """Where views cut a value into parts, each once, let the gradients of the parts lie in that of the whole."""
         views: dict[int, list[Instruction]] = defaultdict(list)
         for instruction in self.program.instructions:
-            if instruction.is_view and instruction.op.selects and instruction.outputs[0] in reached:
+            if instruction.is_view and selects(instruction.op) and instruction.outputs[0] in reached:
                 views[instruction.inputs[0]].append(instruction)
         for whole, parts in views.items():
             if expected[whole] == len(parts) and whole in active and _cover_once(self.slots[whole].spec, parts):
@@ -191,7 +194,7 @@ class Differentiator:
     def _is_carried(self, instruction: Instruction, i: int) -> bool:
         """Whether it is the gradient that a delay brings back within a loop."""
         loop = instruction.loop
-        return bool(loop is not None and i == 0 and instruction.op.steps_back and instruction.inputs[0] in loop.slots)
+        return bool(loop is not None and i == 0 and isinstance(instruction.op, Delay) and instruction.inputs[0] in loop.slots)
 
     def _is_late(self, instruction: Instruction, slot: int) -> bool:
         """Whether the gradient of a loop's operand from outside is taken for all steps at once."""
@@ -204,7 +207,8 @@ class Differentiator:
             self.slots[target].base = self.slots[source].base
 
     def _is_row_sparse(self, instruction: Instruction, i: int) -> bool:
-        return instruction.op.row_sparse(i, [self.slots[slot].spec for slot in instruction.inputs])
+        op, specs = instruction.op, [self.slots[slot].spec for slot in instruction.inputs]
+        return isinstance(op, GivesRowSparse) and op.row_sparse(i, specs)
 
     def _passes(self, instruction: Instruction, i: int) -> bool:
         """Whether the gradient of operand *i* is that of the result, in the same memory."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..graph.inference import explained
 from ..graph.nodes import Primitive
 from ..graph.variable import Variable
+from ..operators.delay import Delay
 
 Operands = Callable[[Primitive], Iterable[Primitive]]
 
@@ -44,12 +45,13 @@ def in_order(roots: Iterable[Variable], owner_of: Callable[[Variable], Primitive
 
     def values(node: Primitive) -> Iterator[Primitive]:
         """Operands whose value is read, not only their layout."""
-        read = (variable for i, variable in enumerate(node.inputs) if i not in node.op.layout_inputs)
+        read = (variable for i, variable in enumerate(node.inputs) if i not in node.op.traits.layout_inputs)
         return (owner for variable in read if (owner := owner_of(variable)) is not None)
 
     def within_step(node: Primitive) -> Iterator[Primitive]:
         """Operands whose value is read at the same step."""
-        skipped = {0, *node.op.layout_inputs} if node.op.steps_back else node.op.layout_inputs
+        unread = node.op.traits.layout_inputs
+        skipped = (0, *unread) if isinstance(node.op, Delay) else unread
         read = (variable for i, variable in enumerate(node.inputs) if i not in skipped)
         return (owner for variable in read if (owner := owner_of(variable)) is not None)
 
@@ -70,10 +72,10 @@ def _is_cycle(group: Sequence[Primitive], operands: Operands) -> bool:
 
 
 def _as_cycle(group: Sequence[Primitive], within_step: Operands) -> Cycle:
-    shifts = [node for node in group if node.op.steps_back]
+    shifts = {node: node.op.steps_back for node in group if isinstance(node.op, Delay)}
     if not shifts:
         raise explained(ValueError("the graph has a cycle here that goes through no delay (past_value or future_value)"), group[-1])
-    ahead = [node for node in shifts if node.op.steps_back < 0]
+    ahead = [node for node, steps in shifts.items() if steps < 0]
     if ahead and len(ahead) < len(shifts):
         raise explained(ValueError("a recurrence goes through past_value and future_value; it must step one way"), ahead[0])
     nodes: list[Primitive] = []

@@ -15,12 +15,18 @@ from ..extension import plugins
 from ..extension.backend import Backend
 from ..extension.device import device_of
 from ..extension.identity import still_holds
+from ..extension.kernel import Binds, Declines, Kernel
 from ..graph.block import Block, Combine
 from ..graph.inference import explained
 from ..graph.nodes import Primitive
 from ..graph.variable import Constant, Input, Output, Parameter, Placeholder, Variable
+from ..operators.abilities import AcceptsStrided
+from ..operators.delay import Delay
+from ..operators.effects import Finishing
 from ..operators.inserted_ops import Densify, Expand
 from ..operators.op import Op
+from ..operators.sequence_op import SequenceOp, decides_layout
+from ..operators.view import GradientView, View, selects
 from ..types.axis import Axes, format_axes
 from ..types.spec import Spec
 from ..values.fast_feed import FastInputs
@@ -194,9 +200,10 @@ class Program:
         """Slots of the operands, made dense and expanded where the operator wants them so; loops expand all but initial states."""
         op = node.op
         inputs = [self._slot(self._resolved(v)) for v in node.inputs]
-        takes_sparse = (*op.sparse_inputs, *op.layout_inputs) if self.backend.sparse else op.layout_inputs
+        unread = op.traits.layout_inputs
+        takes_sparse = (*op.sparse_inputs, *unread) if self.backend.sparse else unread
         inputs = [slot if i in takes_sparse else self._dense(slot, node) for i, slot in enumerate(inputs)]
-        expanded = op.expands_operands or (in_loop and not op.steps_back)
+        expanded = not isinstance(op, Delay) and (op.traits.expands_operands or in_loop)
         return tuple(self._on_common_axes(inputs, node) if expanded else inputs)
 
     def _append(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
@@ -210,8 +217,9 @@ class Program:
         place = plugins.kernel_place(type(op), self.backend.name)
         if place is None:
             return Instruction(op, node, None, op.forward, op.backward, inputs, outputs)
-        kernel = plugins.kernels.get(place)
-        bind, declines = (partial(getattr(kernel, name), op) if hasattr(kernel, name) else None for name in ("bind", "declines"))
+        kernel: Kernel = plugins.kernels.get(place)
+        bind = partial(kernel.bind, op) if isinstance(kernel, Binds) else None
+        declines = partial(kernel.declines, op) if isinstance(kernel, Declines) else None
         forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
         return Instruction(op, node, kernel, forward, backward, inputs, outputs, bind=bind, declines=declines)
 
@@ -247,16 +255,17 @@ class Program:
 
     def _choose_views(self) -> None:
         """Let results share memory with operands where the operators can, and those that read them can do with it."""
-        selected: set[int] = {i.outputs[0] for i in self.instructions if i.op.selects and not self.slots[i.inputs[0]].spec.sparse}
+        selected: set[int] = {i.outputs[0] for i in self.instructions if selects(i.op) and not self.slots[i.inputs[0]].spec.sparse}
         for instruction in self.instructions:
-            if not instruction.op.accepts_strided(*(self.slots[index].spec for index in instruction.inputs)):
+            specs = [self.slots[index].spec for index in instruction.inputs]
+            if not (isinstance(instruction.op, AcceptsStrided) and instruction.op.accepts_strided(*specs)):
                 selected.difference_update(instruction.inputs)
         for instruction in self.instructions:
             target = instruction.outputs[0]
             op = instruction.op
-            is_view = hasattr(op, "view") and still_holds(type(op), "view", "forward")
-            instruction.is_view = is_view and (target in selected or not op.selects)
-            instruction.has_gradient_view = hasattr(op, "grad_view") and still_holds(type(op), "grad_view", "backward")
+            is_view = isinstance(op, View) and still_holds(type(op), "view", "forward")
+            instruction.is_view = is_view and (target in selected or not selects(op))
+            instruction.has_gradient_view = isinstance(op, GradientView) and still_holds(type(op), "grad_view", "backward")
             if instruction.is_view:
                 self.slots[target].base = self.slots[instruction.inputs[0]].base
 
@@ -270,7 +279,7 @@ class Program:
             read = [stage_of.get(index, 0) for instruction in part for index in instruction.inputs]
             slots = [index for instruction in part for index in (*instruction.inputs, *instruction.outputs)]
             read += [stage_of_axes.get(self.slots[index].spec.axes or (), 0) for index in slots]
-            stage = max(read, default=0) + any(hasattr(instruction.op, "decide_layout") for instruction in part)
+            stage = max(read, default=0) + any(decides_layout(instruction.op) for instruction in part)
             for instruction in part:
                 instruction.stage = stage
                 for index in instruction.outputs:
@@ -313,7 +322,7 @@ class Program:
             for instruction in part:
                 for index in instruction.used_forward():
                     self._use(index, start)
-                    self._use(index, FOREVER if hasattr(instruction.op, "finish") else end)
+                    self._use(index, FOREVER if isinstance(instruction.op, Finishing) else end)
                 for index in instruction.used_backward():
                     self._use(index, 2 * count - end)
                     self._use(index, 2 * count - start)
@@ -334,7 +343,7 @@ def _check_in_loop(cycle: Cycle) -> None:
     axes_of = {node: node.outputs[0].spec.axes for node in cycle.nodes}
     along_sequences = all(axes is None or len(axes) > 1 for axes in axes_of.values())
     for node, axes in axes_of.items():
-        if node.op.whole_sequences or hasattr(node.op, "decide_layout"):
+        if isinstance(node.op, SequenceOp) and (node.op.whole_sequences or node.op.decides_layout):
             why = "it looks at whole sequences and cannot be a part of a recurrence, which sees one step at a time"
         elif axes is not None and len(axes) < 2:
             found = f"its result has the dynamic axes {format_axes(axes)}"
@@ -349,6 +358,6 @@ def _check_in_loop(cycle: Cycle) -> None:
 def _check_initial_states(loop: Loop) -> None:
     """Refuse initial states that the recurrence would have to compute before it begins."""
     for instruction in loop.body:
-        if instruction.op.steps_back and instruction.inputs[1] in loop.slots:
+        if isinstance(instruction.op, Delay) and instruction.inputs[1] in loop.slots:
             why = "its initial state depends on the recurrence that it begins; compute it from values outside"
             raise explained(ValueError(why), instruction.node)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..graph.variable import Variable
-from ..operators.op import Elementwise, Op, includes
+from ..operators.elementwise import Elementwise
+from ..operators.op import Op, includes
 from ..types.spec import Spec
 
 if TYPE_CHECKING:
@@ -97,9 +98,7 @@ class Instruction:
     @property
     def is_pure(self) -> bool:
         """Whether running it does nothing but compute its results from its operands, so that it may run less often."""
-        op = self.op
-        keeps = hasattr(op, "finish") or hasattr(op, "remember") or type(op).create_checkpoint is not Op.create_checkpoint
-        return not (op.has_effects or keeps)
+        return not self.op.has_effects
 
     @property
     def may_overwrite(self) -> bool:

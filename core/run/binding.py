@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.shape import Shape
 from ..graph.inference import explained
+from ..operators.effects import Finishing
+from ..operators.elementwise import Broadcasting
 from ..operators.op import Op, includes
+from ..operators.sequence_op import SequenceOp
 from ..program.chains import Chain, FusedCall, kernel_of, one_by_one
 from ..program.slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
 from ..types.context import Context
@@ -113,10 +116,11 @@ class Binding:
         """How the rows lie that operators of the next stage make out of what this one has computed."""
         decided: dict[Instruction, Layout] = {}
         for instruction in self.program.instructions:
-            if instruction.stage == self.stage + 1 and hasattr(instruction.op, "decide_layout"):
+            op = instruction.op
+            if instruction.stage == self.stage + 1 and isinstance(op, SequenceOp) and op.decides_layout:
                 context = self._context(instruction)
                 try:
-                    decided[instruction] = instruction.op.decide_layout(context, *self.operands(instruction))
+                    decided[instruction] = op.decide_layout(context, *self.operands(instruction))
                 except (ValueError, RuntimeError) as error:
                     raise explained(error, instruction.node) from None
         return decided
@@ -197,7 +201,7 @@ class Binding:
                     self.backward_steps.extend(self._together(chain, steps))
                     self._backward_ends.extend((len(self.backward_steps), instruction) for instruction in together)
         for instruction in self.program.instructions:
-            if hasattr(instruction.op, "finish"):
+            if isinstance(instruction.op, Finishing):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
                 self.finish_steps.append((instruction.op.finish, arguments, instruction.node, instruction.op, arguments))
 
@@ -310,7 +314,7 @@ class Binding:
             else:
                 kept = [x if includes(op.keep_inputs, i) else None for i, x in enumerate(self.operands(instruction))]
                 result = self.result(instruction) if op.keep_output else None
-                if op.aligned:
+                if isinstance(op, Broadcasting):
                     operands = zip(instruction.inputs, grads, strict=True)
                     grads = [None if g is None else self._aligned(g, slot, instruction) for slot, g in operands]
                 arguments = (self.contexts[instruction], grad[0] if op.outputs == 1 else grad, grads, result, *kept)
@@ -322,7 +326,7 @@ class Binding:
     def operands(self, instruction: Instruction) -> list[Any]:
         """The operands' arrays, aligned if the operator wants them so."""
         operands = [self.arrays[i] for i in instruction.inputs]
-        if not instruction.op.aligned:
+        if not isinstance(instruction.op, Broadcasting):
             return operands
         return [self._aligned(x, i, instruction) for i, x in zip(instruction.inputs, operands, strict=True)]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from ..extension import plugins
+from ..operators.delay import Delay
 from ..program.slots import COMPUTED, FOLDED, HELD, ROWS
 from ..types.context import Context, StepContext
 from ..types.layout import Index, Layout
@@ -123,7 +124,7 @@ class BoundLoop:
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
         binding, steps = self.binding, self.binding.forward_steps
-        delays = [instruction for instruction in self.loop.body if instruction.op.steps_back]
+        delays = [instruction for instruction in self.loop.body if isinstance(instruction.op, Delay)]
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
             steps.append((delay.op.fill, arguments, delay.node, None, arguments))
@@ -137,7 +138,7 @@ class BoundLoop:
     def _new_forward_schedule(self) -> LoopSchedule:
         binding, schedule = self.binding, LoopSchedule(self, rising=self.loop.forward)
         for instruction in self.loop.body:
-            if instruction.op.steps_back:
+            if isinstance(instruction.op, Delay):
                 out, x = binding.arrays[instruction.outputs[0]], binding.arrays[instruction.inputs[0]]
                 x = x.reshape(len(x), *(1,) * (out.ndim - x.ndim), *x.shape[1:])
                 schedule.add(DelayCopy(out, x, instruction.op.steps_back, False, instruction))
@@ -170,7 +171,7 @@ class BoundLoop:
     def _passing_values(self) -> list[Any]:
         """Arrays that nobody reads after the step in which they are written, but for those of delays."""
         start = self._start()
-        delays = [instruction for instruction in self.loop.body if instruction.op.steps_back]
+        delays = [instruction for instruction in self.loop.body if isinstance(instruction.op, Delay)]
         apart = [index for delay in delays for index in (delay.inputs[0], *delay.outputs)]
         return self._alive_within(start, start + len(self.loop.body) - 1, self.loop.slots, apart)
 
@@ -185,7 +186,7 @@ class BoundLoop:
     def _start(self) -> int:
         """The number of the loop's first instruction: the time at which what a delay writes is first needed."""
         slots = self.binding.program.slots
-        return next(slots[i.outputs[0]].birth for i in self.loop.body if i.op.steps_back)
+        return next(slots[i.outputs[0]].birth for i in self.loop.body if isinstance(i.op, Delay))
 
     def _alive_within(self, begin: int, end: int, among: Iterable[int | None], apart: Iterable[int | None]) -> list[Any]:
         """Arrays of slots that are needed from *begin* to *end* at most, without those that share memory with slots set *apart*."""

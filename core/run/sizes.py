@@ -10,6 +10,7 @@ import numpy as np
 
 from ..common.shape import Shape
 from ..graph.inference import Assuming, assume, explained
+from ..operators.sequence_op import SequenceOp
 from ..types.axis import Axes, format_axes
 from ..types.layout import Layout
 from ..types.spec import Spec
@@ -138,8 +139,10 @@ class Sizes:
         try:
             made = op.infer(*(self.specs[i] for i in instruction.inputs))
             made = made if isinstance(made, tuple) else (made,)
-            if hasattr(op, "array_shape"):
+            shapes = None
+            if isinstance(op, SequenceOp):
                 shapes = op.array_shape(self.layouts_of(instruction.inputs), self.shapes_of(instruction.inputs))
+            if shapes is not None:
                 made = tuple(spec.but(shape=shape) for spec, shape in zip(made, (shapes,) if op.outputs == 1 else shapes, strict=True))
         except (ValueError, TypeError, RuntimeError) as error:
             raise explained(error, instruction.node) from None
@@ -149,12 +152,13 @@ class Sizes:
         """How the rows of an instruction's result lie: as its operands' rows, or as the operator says."""
         op, axes = instruction.op, self.specs[instruction.outputs[0]].axes
         layouts = self.layouts_of(instruction.inputs)
-        if hasattr(op, "make_layout"):
+        if isinstance(op, SequenceOp):
             try:
-                made: Layout = op.make_layout(layouts, self.shapes_of(instruction.inputs))
+                made = op.make_layout(layouts, self.shapes_of(instruction.inputs))
             except (ValueError, RuntimeError) as error:
                 raise explained(error, instruction.node) from None
-            return made
+            if made is not None:
+                return made
         if not axes:
             return None
         known = zip(instruction.inputs, layouts, strict=True)

@@ -39,7 +39,13 @@ class Context:
         self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most are of the same arrays in each call
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
-        """An uninitialised array that is valid until the method returns; instructions share its memory."""
+        """An uninitialised array that is valid until the method returns; instructions share its memory.
+
+        Args:
+            key: its name; arrays that are needed at the same time have different ones.
+            shape: its shape, such as ``(rows, *static)``.
+            dtype: its element type.
+        """
         slot = (key, shape, dtype)
         array = self._scratch.get(slot)
         if array is None:
@@ -47,7 +53,13 @@ class Context:
         return array
 
     def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
-        """An array of this instruction's own that keeps its contents from forward to backward and to the next call."""
+        """An array of this instruction's own that keeps its contents from forward to backward and to the next call.
+
+        Args:
+            key: its name.
+            shape: its shape, such as ``(rows, *static)``.
+            dtype: its element type.
+        """
         slot = (key, shape, dtype)
         array = self._kept.get(slot)
         if array is None:
@@ -55,7 +67,12 @@ class Context:
         return array
 
     def sum_to(self, full: Any, target: Any) -> None:
-        """Sum *full* over the axes along which *target* was broadcast to its shape, into *target*."""
+        """Sum *full* over the axes along which *target* was broadcast to its shape, into *target*.
+
+        Args:
+            full: an array ``(rows, *static)``.
+            target: array to write to, which broadcasts to *full*: ``(rows, *static)`` with dimensions of 1, or without rows.
+        """
         last = self._last_sum
         if last is None or last[0] is not full or last[1] is not target:
             last = self._last_sum = full, target, self._summing(full, target)

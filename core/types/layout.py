@@ -26,7 +26,7 @@ Index = npt.NDArray[np.intp]
 
 
 class Layout:
-    """Positions of samples and steps in rows.
+    """Positions of samples and steps in rows, the first axis of an array ``(rows, *static)``.
 
     Attributes:
         samples: number of samples (sequences) in the minibatch.

@@ -13,8 +13,21 @@ from inspect import signature
 from typing import Any
 
 from ...core.extension import plugins
+from ...core.operators.abilities import (
+    AcceptsStrided,
+    AssumesShapes,
+    CommutesWithMonotone,
+    CountsOperations,
+    Follows,
+    GivesRowSparse,
+)
+from ...core.operators.delay import Delay
+from ...core.operators.effects import Assignment, Finishing
+from ...core.operators.elementwise import Elementwise
 from ...core.operators.native import NativeOp
-from ...core.operators.op import Elementwise, Op
+from ...core.operators.op import Op
+from ...core.operators.sequence_op import SequenceOp
+from ...core.operators.view import GradientView, View
 from .attributes import TEXT
 from .row import RECORD, Given
 from .values import read, written
@@ -23,8 +36,9 @@ from .wire import write_value
 KIND, VERSION = "opencntk operator", 0
 """Type and version of the record of such a function; CNTK knows no functions of this type, and refuses them."""
 
-_OPTIONAL = ("array_shape", "decide_layout", "fill", "finish", "flop", "grad_view", "make_layout", "remember", "view")
-_OF_OPERATORS = frozenset((*dir(Elementwise), *_OPTIONAL))
+_KINDS = (Assignment, Delay, Elementwise, Finishing, GradientView, SequenceOp, View)
+_ABILITIES = (AcceptsStrided, AssumesShapes, CommutesWithMonotone, CountsOperations, Follows, GivesRowSparse)
+_OF_OPERATORS = frozenset(name for of in (*_KINDS, *_ABILITIES) for name in dir(of))
 """What operators say of themselves, which is nothing that arguments may change."""
 _MAY_CHANGE = ("dropout_rate", "rng_seed")
 """Arguments in which two operators that are the same may differ, as in the rows of those that CNTK has."""

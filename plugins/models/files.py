@@ -16,6 +16,7 @@ from ...core.storage.model_format import ModelFormat
 
 if TYPE_CHECKING:
     from ...core.graph.function import Function
+    from .format import Format
 
 Callback = Callable[[Sequence[Variable], str, Any], Any]
 _callbacks: dict[str, Callback] = {}
@@ -47,12 +48,11 @@ def written_whole(function: Function) -> list[Any]:
 
 def load(model: Any, device: Any, model_format: ModelFormat | str) -> Function:
     """See :meth:`Function.load`."""
-    known = format_of(model_format)
+    known: Format = format_of(model_format)
     data, source = content_of(model, "load")
     if not known.recognises(data):
         known = format_in(data, known)
-    made: Function = known.read(data, device, source)
-    return made
+    return known.read(data, device, source)
 
 
 def restore(function: Function, filename: Any) -> None:
@@ -115,7 +115,7 @@ def content_of(model: Any, asked: str) -> tuple[Any, str]:
         raise ValueError(f"{asked}: cannot read the file {path!r}: {error.strerror}") from error
 
 
-def format_in(data: Any, default: Any) -> Any:
+def format_in(data: Any, default: Format) -> Any:
     """The format that recognises the bytes of a file as its own; *default* where none does."""
     formats = (plugins.model_formats.get(name) for name in plugins.model_formats)
     return next((known for known in chain((default,), formats) if hasattr(known, "recognises") and known.recognises(data)), default)

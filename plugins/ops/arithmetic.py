@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.operators.op import ALL, Elementwise, Operand, operator, sample
+from ...core.operators.elementwise import Elementwise
+from ...core.operators.op import ALL
+from ...core.operators.samples import Operand, operator, sample
 from .tree import tree
 
 if TYPE_CHECKING:

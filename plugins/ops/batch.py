@@ -7,13 +7,14 @@ from typing import Any
 
 from ...core.common.shape import FreeDimension, Shape
 from ...core.graph.function import Function
-from ...core.operators.op import Operand, operator, sample
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.layout import Layout
 from ...core.types.spec import BATCH, Spec
-from .shaping import View
+from .shaping import Reshaping
 
 
-class UnpackBatchAxis(View):
+class UnpackBatchAxis(Reshaping, SequenceOp):
     """Makes the batch axis the first static axis."""
 
     op_name = "UnpackBatchAxis"
@@ -28,7 +29,7 @@ class UnpackBatchAxis(View):
         return shapes[0]
 
 
-class ToBatchAxis(View):
+class ToBatchAxis(Reshaping, SequenceOp):
     """Makes the first static axis the batch axis."""
 
     op_name = "ToBatchAxis"

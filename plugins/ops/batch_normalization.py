@@ -12,23 +12,23 @@ from ...core.common.shape import InferredDimension, Shape, size_of
 from ...core.common.user_frame import warn_user
 from ...core.graph.function import Function
 from ...core.graph.variable import Constant
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.effects import Assignment
+from ...core.operators.op import Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec, merge_dtypes
 
 
-class BatchNormalization(Op):
+class BatchNormalization(Assignment):
     """Each channel less its mean over the minibatch, divided by its deviation, then scaled and shifted."""
 
     op_name = "BatchNormalization"
-    varies_in_training = True
     assigns = (3, 4, 5)
-    has_effects = True
     in_place = (0,)
     by_rows = False
     keep_inputs = (0, 1)
     gradient_inputs = (0, 1, 2)
-    uniform_inputs = (0, 1, 2)
+    traits = Traits(uniform_inputs=(0, 1, 2), varies_in_training=True)
 
     def infer(self, *inputs: Spec) -> Spec:
         operand, *vectors = inputs[:-1]

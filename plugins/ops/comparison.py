@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.operators.op import Elementwise, Operand, operator, sample
+from ...core.operators.elementwise import Elementwise
+from ...core.operators.samples import Operand, operator, sample
 
 if TYPE_CHECKING:
     from ...core.graph.function import Function

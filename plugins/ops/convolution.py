@@ -12,7 +12,8 @@ from ...core.common.shape import InferredDimension, Shape, as_shape, size_of
 from ...core.common.windows import Correlation, along_axes, as_flags, unslide
 from ...core.common.windows import correlation as correlation_geometry
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from . import correlation

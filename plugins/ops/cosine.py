@@ -10,7 +10,10 @@ import numpy as np
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import Shape, format_shape
 from ...core.graph.function import Function
-from ...core.operators.op import ALL, Op, Operand, lined_up_shapes, operator, sample
+from ...core.operators.elementwise import lined_up_shapes
+from ...core.operators.op import ALL, Op
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.layout import Layout
@@ -65,7 +68,7 @@ class CosDistance(Op):
             ctx.sum_to(partner, slope)
 
 
-class CosDistanceWithNegativeSamples(Op):
+class CosDistanceWithNegativeSamples(SequenceOp):
     """Cosine similarities of each row of the first operand with its row of the second one, and with rows further on."""
 
     op_name = "CosDistanceWithNegativeSamples"

@@ -12,7 +12,9 @@ from ...core.graph.function import Function
 from ...core.graph.inference import as_variable
 from ...core.graph.nodes import Primitive
 from ...core.graph.variable import Constant, Output, Parameter, Variable
-from ...core.operators.op import Elementwise, Op, Operand, operator, sample
+from ...core.operators.elementwise import Elementwise
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 

@@ -16,7 +16,9 @@ import numpy as np
 
 from ...core.common.shape import format_shape, size_of
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.view import View
 from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.spec import Spec, merge_axes, merge_dtypes
@@ -29,7 +31,7 @@ FIRST = 1.5
 """Label vectors whose largest element is above this begin a label; the others go on with it."""
 
 
-class LabelsToGraph(Op):
+class LabelsToGraph(View):
     """The operand itself: labels, one vector for each step."""
 
     op_name = "LabelsToGraph"

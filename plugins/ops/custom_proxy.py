@@ -10,7 +10,7 @@ import numpy as np
 from ...core.common.dtypes import as_dtype
 from ...core.common.shape import Shape, as_shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op
+from ...core.operators.op import Op, Traits
 from ...core.types.context import Context
 from ...core.types.spec import Spec, merge_axes
 
@@ -22,7 +22,7 @@ class CustomProxyOp(Op):
     """Operands of an operator that another engine computes."""
 
     op_name = "CustomProxyOp"
-    uniform_inputs = ()
+    traits = Traits(uniform_inputs=())
     gradient_inputs = ()
     custom_op: str
     output_shape: Shape

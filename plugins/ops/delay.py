@@ -10,7 +10,9 @@ import numpy as np
 
 from ...core.common.shape import Shape, broadcast, format_shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, lined_up_shapes, operator, sample
+from ...core.operators.delay import Delay
+from ...core.operators.elementwise import lined_up_shapes
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.layout import Index, Layout
 from ...core.types.spec import Spec, merge_dtypes
@@ -19,7 +21,7 @@ from .identity import alias
 TRAINING = "last steps in training"
 
 
-class PastValue(Op):
+class PastValue(Delay):
     """The first operand *offset* steps earlier; where a sequence has no such step, the second operand, the initial state.
 
     An initial state without a sequence axis serves for every such step.  The steps of one with a sequence axis lie before the
@@ -29,7 +31,6 @@ class PastValue(Op):
     """
 
     op_name = "PastValue"
-    expands_operands = False
     offset: int
 
     def __init__(self, **attributes: Any) -> None:

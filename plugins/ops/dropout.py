@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.common.random import AUTO_SEED, Stream, choose_seed
-from ...core.operators.op import Elementwise, Operand, operator, sample
+from ...core.operators.elementwise import Elementwise
+from ...core.operators.op import Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.arguments import Seed
 from .drawing import Drawing
 
@@ -20,7 +22,7 @@ class Dropout(Drawing, Elementwise):
     """In training the operand times a random mask of 0 and ``1 / (1 - dropout_rate)``, otherwise the operand."""
 
     op_name = "Dropout"
-    varies_in_training = True
+    traits = Traits(varies_in_training=True)
     in_place = (0,)
     gradient_in_place = (0,)
     by_rows = False

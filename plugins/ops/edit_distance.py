@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.common.shape import format_shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.sparse import SparseRows
@@ -22,7 +23,7 @@ class EditDistanceError(Op):
     op_name = "EditDistanceError"
     gradient_inputs = ()
     sparse_inputs = (0, 1)
-    expands_operands = False
+    traits = Traits(expands_operands=False)
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.graph.function import Function
-from ...core.operators.op import Operand, Sample, operator, sample
+from ...core.operators.samples import Operand, Sample, operator, sample
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.spec import Spec

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .product import times
@@ -18,7 +19,7 @@ class EyeLike(Op):
 
     op_name = "EyeLikeOp"
     gradient_inputs = ()
-    layout_inputs: ClassVar[tuple[int, ...]] = (0,)
+    traits = Traits(layout_inputs=(0,))
     by_rows = False
     OutputSparse: bool
 

@@ -9,7 +9,10 @@ import numpy as np
 
 from ...core.common.dtypes import as_dtype
 from ...core.common.shape import Shape
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.effects import Assignment, Finishing
+from ...core.operators.op import Op, Traits
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.view import GradientView, View
 from ...core.types.sparse import SparseRows
 from ...core.types.spec import Spec
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from ...core.types.context import Context
 
 
-class NoOp(Op):
+class NoOp(View, GradientView):
     """The operand itself."""
 
     op_name = "NoOp"
@@ -34,12 +37,12 @@ class NoOp(Op):
         return grad
 
 
-class StopGradient(Op):
+class StopGradient(View):
     """The operand itself, which gets no gradient."""
 
     op_name = "StopGradient"
     sparse_inputs = (0,)
-    array_types = (1,)
+    traits = Traits(array_types=(1,))
     gradient_inputs = ()
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -64,13 +67,13 @@ class ConstantOp(Op):
         out.fill(self.fill_value)
 
 
-class Assign(Op):
+class Assign(Assignment, Finishing):
     """The second operand; when the pass is over the first holds its value."""
 
     op_name = "Assign"
     assigns = (0,)
     gradient_inputs = ()
-    uniform_inputs = (1,)
+    traits = Traits(uniform_inputs=(1,))
 
     def infer(self, *inputs: Spec) -> Spec:
         ref, value = inputs
@@ -99,7 +102,7 @@ class Cast(Op):
 
     op_name = "Cast"
     sparse_inputs = (0,)
-    array_types = (1,)
+    traits = Traits(array_types=(1,))
     new_data_type: type[np.floating[Any]]
 
     def infer(self, *inputs: Spec) -> Spec:

@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.common.shape import Shape, broadcast
 from ...core.graph.function import Function
-from ...core.operators.op import ALL, Op, Operand, lined_up_shapes, operator, sample
+from ...core.operators.elementwise import lined_up_shapes
+from ...core.operators.op import ALL, Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .targets import common_rank, lined_up

@@ -11,7 +11,9 @@ from ...core.common.dtypes import computing_type
 from ...core.common.shape import broadcast, size_of
 from ...core.graph.function import Function
 from ...core.operators.cost import numbers_in
-from ...core.operators.op import ALL, Elementwise, Op, Operand, operator, sample
+from ...core.operators.elementwise import Elementwise
+from ...core.operators.op import ALL, Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.spec import Spec
@@ -23,7 +25,7 @@ class CrossEntropyWithSoftmax(Op):
     """log Σ exp(z) − Σ z·y along an axis, for logits z and a target y that may be sparse."""
 
     op_name = "CrossEntropyWithSoftmax"
-    compares = True
+    traits = Traits(compares=True)
     by_rows = False
     keep_inputs = ALL
     sparse_inputs = (1,)
@@ -121,7 +123,7 @@ class SquaredError(Op):
     """Sum of the squared differences over all static axes."""
 
     op_name = "SquaredError"
-    compares = True
+    traits = Traits(compares=True)
     keep_inputs = ALL
 
     def infer(self, output: Spec, target: Spec) -> Spec:
@@ -164,7 +166,7 @@ class BinaryCrossEntropy(Elementwise):
     """−y log p − (1 − y) log(1 − p), with a small number added under the logarithms."""
 
     op_name = "BinaryCrossEntropy"
-    compares = True
+    traits = Traits(compares=True)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

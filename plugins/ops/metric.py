@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.spec import Spec
@@ -21,7 +22,7 @@ class ClassificationError(Op):
     """One minus the target at the largest output; the target may be sparse."""
 
     op_name = "ClassificationError"
-    compares = True
+    traits = Traits(compares=True)
     by_rows = False
     gradient_inputs = (1,)
     sparse_inputs = (1,)
@@ -79,7 +80,7 @@ class MeanClassificationError(Op):
     """Share of the places on the other axes where output and target are largest in different classes."""
 
     op_name = "ClassificationError"
-    compares = True
+    traits = Traits(compares=True)
     gradient_inputs = ()
 
     def infer(self, output: Spec, target: Spec) -> Spec:
@@ -97,7 +98,7 @@ class TopNClassificationError(Op):
     """Number of samples in the minibatch whose class is not among the n largest outputs."""
 
     op_name = "ClassificationError"
-    compares = True
+    traits = Traits(compares=True)
     gradient_inputs = ()
 
     def infer(self, output: Spec, target: Spec) -> Spec:

@@ -12,7 +12,8 @@ from ...core.common.shape import Shape, format_shape
 from ...core.graph.function import Function
 from ...core.graph.inference import as_data
 from ...core.graph.variable import Constant, Parameter, constant
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.arguments import Seed
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
@@ -34,7 +35,7 @@ class NoiseContrastiveEstimation(Op):
     keep_inputs = (0, 2)
     gradient_inputs = (0, 1, 2)
     sparse_inputs = (3, 4)
-    uniform_inputs = (0, 1, 2, 3)
+    traits = Traits(uniform_inputs=(0, 1, 2, 3))
 
     def infer(self, *inputs: Spec) -> Spec:
         weights, biases = self.resolve(*inputs)[:2]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.common.dtypes import computing_type
 from ...core.graph.function import Function
-from ...core.operators.op import operator
+from ...core.operators.samples import operator
 from ...core.types.context import Context
 from .reduction_base import Axes, Reduction, reduce_over, samples
 

@@ -12,7 +12,8 @@ from ...core.common.dtypes import computing_type
 from ...core.common.shape import Shape, UnknownDimension, as_shape, size_of
 from ...core.common.windows import Windows, as_flags, per_axis, windows
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .planes import gradient_planes, padded_planes, take_gradient

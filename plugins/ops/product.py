@@ -11,7 +11,8 @@ from ...core.common.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.common.thresholds import thresholds
 from ...core.graph.function import Function
 from ...core.operators.cost import numbers_in
-from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.operators.op import ALL, Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.program.slots import Instruction
 from ...core.types.context import Context
 from ...core.types.layout import Layout
@@ -41,7 +42,7 @@ class Times(Op):
     op_name = "Times"
     keep_inputs = ALL
     sparse_inputs: ClassVar[tuple[int, ...]] = (0, 1)
-    reversed_operands = True
+    traits = Traits(reversed_operands=True)
     output_rank: int
     infer_input_rank_to_map: int = NO_INFERRED_RANK
 

@@ -17,7 +17,8 @@ from ...core.common.random import AUTO_SEED, choose_seed
 from ...core.common.shape import Shape, as_shape, is_concrete
 from ...core.common.twister import Twister
 from ...core.graph.function import Function
-from ...core.operators.op import operator, sample
+from ...core.operators.op import Traits
+from ...core.operators.samples import operator, sample
 from ...core.types.arguments import Seed
 from ...core.types.context import Context
 from ...core.types.spec import Spec
@@ -31,7 +32,7 @@ class RandomDistribution(Drawing):
 
     op_name = "RandomDistribution"
     kind: ClassVar[str]
-    layout_inputs = (0,)
+    traits = Traits(layout_inputs=(0,))
     sparse_inputs = (0,)
     gradient_inputs = ()
     stream_type = Twister

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.common.random import AUTO_SEED, choose_seed
 from ...core.common.twister import Twister
-from ...core.operators.op import Operand, operator, sample
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.arguments import Seed
 from ...core.types.spec import Spec
 from .drawing import Drawing

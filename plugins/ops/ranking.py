@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.common.shape import format_shape
 from ...core.graph.function import Function
-from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.operators.op import ALL, Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import size_of
 from ...core.graph.function import Function
-from ...core.operators.op import operator
+from ...core.operators.samples import operator
 from ...core.types.context import Context
 from .axes import mean_over
 from .reduction_base import Axes, Reduction, reduce_over, samples

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from ...core.common.shape import Shape, size_of
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, Sample, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, Sample, sample
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.spec import Spec

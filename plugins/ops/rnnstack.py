@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Protocol
 
 from ...core.common.shape import Shape, format_shape, size_of
 from ...core.graph.function import Function
-from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.operators.op import ALL
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.spec import Spec
@@ -323,7 +325,7 @@ def _sigmoid(xp: Any, x: Any) -> None:
 CELLS: dict[str, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell, "rnnReLU": ReluCell, "rnnTanh": TanhCell}
 
 
-class OptimizedRNNStack(Op):
+class OptimizedRNNStack(SequenceOp):
     """Recurrent layers on top of each other."""
 
     op_name = "OptimizedRNNStack"

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...core.common.shape import as_shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .pooling import MAX

@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.common.shape import Shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Traits
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.sparse import SparseRows
@@ -17,15 +19,13 @@ from ...core.types.spec import Spec
 from .sequence_rows import add_steps, shaped, take_rows
 
 
-class ReconcileDynamicAxis(Op):
+class ReconcileDynamicAxis(SequenceOp):
     """The first operand on the dynamic axes of the second: repeated, or as it is where it has as many steps already."""
 
     op_name = "ReconcileDynamicAxis"
     gradient_inputs = (0,)
-    layout_inputs: ClassVar[tuple[int, ...]] = (1,)
     sparse_inputs: ClassVar[tuple[int, ...]] = (0, 1)
-    uniform_inputs = ()
-    expands_operands = False
+    traits = Traits(layout_inputs=(1,), uniform_inputs=(), expands_operands=False)
     by_rows = False
 
     def infer(self, *inputs: Spec) -> Spec:

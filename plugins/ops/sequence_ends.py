@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op, Traits
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.layout import Index, Layout
 from ...core.types.spec import Spec
@@ -19,7 +20,7 @@ class _End(Op):
     """1 at one end of each sequence, 0 at the other steps."""
 
     gradient_inputs = ()
-    layout_inputs: ClassVar[tuple[int, ...]] = (0,)
+    traits = Traits(layout_inputs=(0,))
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
     by_rows = False
 

@@ -13,7 +13,9 @@ from ...core.graph.block import as_composite
 from ...core.graph.function import Function
 from ...core.graph.inference import as_variable
 from ...core.graph.nodes import Primitive
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Traits
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.axis import Axes, Axis
 from ...core.types.context import Context
 from ...core.types.layout import Index, Layout
@@ -26,7 +28,7 @@ from .sequence_rows import derived_axes, put_rows, require_same_lengths, require
 TypeInfo = tuple[int, int]
 
 
-class Where(Op):
+class Where(SequenceOp):
     """The numbers of the steps that a condition picks, each as often as its value says; its layout tells the rows they come from."""
 
     op_name = "Where"
@@ -38,7 +40,7 @@ class Where(Op):
         self._prefix, self._typeinfo = prefix, typeinfo
         self._axis = Axis.new_unique_dynamic_axis(prefix)
 
-    def copy(self) -> Op:
+    def copy(self) -> Where:
         return Where(self._prefix, self._typeinfo)
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -97,15 +99,13 @@ def _source(layout: Layout | None) -> Index:
     return layout.source
 
 
-class Gather(Op):
+class Gather(SequenceOp):
     """The steps of a sequence, the first operand, that a condition, the second, picks as :class:`Where`, the third, has found out."""
 
     op_name = "Sequence::Gather"
     gradient_inputs = (0,)
-    layout_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
-    uniform_inputs = ()
-    expands_operands = False
+    traits = Traits(layout_inputs=(1, 2), uniform_inputs=(), expands_operands=False)
     by_rows = False
     whole_sequences = True
 
@@ -128,15 +128,13 @@ class Gather(Op):
         put_rows(ctx, grads[0], grad, _source(ctx.layouts[2]))
 
 
-class Scatter(Op):
+class Scatter(SequenceOp):
     """Puts the steps of a sequence where a condition says, with zeros between; the inverse of :class:`Gather`."""
 
     op_name = "Sequence::Scatter"
     gradient_inputs = (0,)
-    layout_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
-    uniform_inputs = ()
-    expands_operands = False
+    traits = Traits(layout_inputs=(1, 2), uniform_inputs=(), expands_operands=False)
     by_rows = False
     whole_sequences = True
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ...core.common.shape import Shape, format_shape, size_of
 from ...core.graph.function import Function
 from ...core.graph.inference import as_variable
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Traits
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.axis import Axes, Axis, format_axes
 from ...core.types.context import Context
 from ...core.types.layout import Index, Layout
@@ -19,12 +21,12 @@ from ...core.types.spec import Spec
 from .sequence_rows import matrix_rows, sequence_axes, sequences, shaped
 
 
-class _SequenceOfStatic(Op):
+class _SequenceOfStatic(SequenceOp):
     """Base: row r of the result is the part of the first operand that step and sequence of the row name."""
 
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
     gradient_inputs = (0,)
-    expands_operands = False
+    traits = Traits(expands_operands=False)
     by_rows = False
 
     def made(self, x: Spec, axes: Axes | None) -> Spec:
@@ -73,7 +75,7 @@ class ToSequence(_SequenceOfStatic):
         self._prefix = prefix
         self._axis = Axis.new_unique_dynamic_axis(prefix)
 
-    def copy(self) -> Op:
+    def copy(self) -> Self:
         return type(self)(self._prefix)
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -92,14 +94,14 @@ class ToSequenceOfLengths(_SequenceOfStatic):
     """Sequences whose lengths the second operand says."""
 
     op_name = "ToSequenceOp"
-    uniform_inputs = ()
+    traits = Traits(uniform_inputs=(), expands_operands=False)
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
         self._prefix = prefix
         self._axis = Axis.new_unique_dynamic_axis(prefix)
 
-    def copy(self) -> Op:
+    def copy(self) -> Self:
         return type(self)(self._prefix)
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -132,9 +134,8 @@ class ToSequenceLike(_SequenceOfStatic):
     """Sequences as long as those of the second operand, on its dynamic axes."""
 
     op_name = "ToSequenceLikeOp"
-    layout_inputs: ClassVar[tuple[int, ...]] = (1,)
     sparse_inputs = (0, 1)
-    uniform_inputs = ()
+    traits = Traits(layout_inputs=(1,), uniform_inputs=(), expands_operands=False)
 
     def infer(self, *inputs: Spec) -> Spec:
         return self.made(inputs[0], sequence_axes(inputs[1], "dynamic_axes_like"))

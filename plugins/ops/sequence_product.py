@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.common.shape import Shape, format_shape, size_of
-from ...core.operators.op import ALL, Op
+from ...core.operators.op import ALL, Op, Traits
 from ...core.types.axis import format_axes
 from ...core.types.context import Context
 from ...core.types.layout import Layout
@@ -26,7 +26,7 @@ class TimesOverSteps(Op):
 
     op_name = "Times"
     keep_inputs = ALL
-    reversed_operands = True
+    traits = Traits(reversed_operands=True)
     by_rows = False
     output_rank: int
     infer_input_rank_to_map: int

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .sequence_rows import add_steps, fold, sequence_axes, sequences, steps, without_steps

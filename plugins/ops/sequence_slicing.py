@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.common.shape import Shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.layout import Layout
@@ -18,7 +19,7 @@ from .identity import alias
 from .sequence_rows import derived_axes, put_rows, require_steps, sequence_axes, sequences, take_rows
 
 
-class SequenceSlice(Op):
+class SequenceSlice(SequenceOp):
     """The steps of each sequence from one number up to another, negative ones counted from the end; 0 is the end behind the last.
 
     A slice that is one step long by its numbers has no sequence axis.

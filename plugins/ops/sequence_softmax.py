@@ -10,14 +10,15 @@ import numpy as np
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import size_of
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.spec import Spec
 from .sequence_rows import add_steps, sequence_axes, sequences, steps
 
 
-class SequenceSoftmax(Op):
+class SequenceSoftmax(SequenceOp):
     """Exponentials that sum to 1 over the steps of a sequence, for each element by itself."""
 
     op_name = "Sequence::Softmax"

@@ -9,14 +9,15 @@ import numpy as np
 
 from ...core.common.shape import FreeDimension, Shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.context import Context
 from ...core.types.layout import Index, Layout
 from ...core.types.spec import Spec
 from .sequence_rows import sequence_axes, sequences, without_steps
 
 
-class UnpackSequence(Op):
+class UnpackSequence(SequenceOp):
     """Steps on the first static axis, with padding behind those of shorter sequences."""
 
     op_name = "UnpackSequenceOp"

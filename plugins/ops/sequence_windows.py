@@ -9,14 +9,14 @@ import numpy as np
 
 from ...core.common.shape import Shape
 from ...core.common.windows import along_axes
-from ...core.operators.op import Op
+from ...core.operators.sequence_op import SequenceOp
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.layout import Index, Layout
 from ...core.types.spec import Spec
 
 
-class SequenceWindows(Op):
+class SequenceWindows(SequenceOp):
     """Puts what the taps of filters meet on the sequence axis side by side, on a static axis behind the channels.
 
     Operands are the filters, (..., *I, k, ...), whose length k in time is the length of the windows, and the sequences, (*I, ...);

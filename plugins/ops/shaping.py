@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.common.shape import Shape, as_shape, reshaped
 from ...core.graph.function import Function
-from ...core.operators.op import Op, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import operator, sample
+from ...core.operators.view import GradientView, View
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.spec import Spec
@@ -17,7 +19,7 @@ from ...core.types.spec import Spec
 AxisLike = int | Axis
 
 
-class View(Op):
+class Reshaping(View, GradientView):
     """Base of ops whose result is the operand's memory under another shape."""
 
     def view(self, x: Any, out_shape: Shape) -> Any:
@@ -26,11 +28,8 @@ class View(Op):
     def grad_view(self, grad: Any, in_shape: Shape) -> Any:
         return grad.reshape(in_shape)
 
-    def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
-        ctx.xp.copyto(grads[0], self.grad_view(grad, grads[0].shape))
 
-
-class Reshape(View):
+class Reshape(Reshaping):
     """Replaces a range of axes by others with as many elements."""
 
     op_name = "Reshape"
@@ -52,7 +51,7 @@ class Reshape(View):
         return boundary(index if index >= 0 else index + rank, rank)
 
 
-class Squeeze(View):
+class Squeeze(Reshaping):
     """Takes axes of size 1 away."""
 
     op_name = "Squeeze"
@@ -68,7 +67,7 @@ class Squeeze(View):
         return x.but(shape=tuple(dim for axis, dim in enumerate(x.dims) if axis not in gone))
 
 
-class ExpandDims(View):
+class ExpandDims(Reshaping):
     """Puts in an axis of size 1."""
 
     op_name = "ExpandDims"
@@ -85,7 +84,7 @@ class ExpandDims(View):
         return boundary(index + 1 if index >= 0 else index + 1 + rank, rank)
 
 
-class Flatten(View):
+class Flatten(Reshaping):
     """Makes a matrix: the axes before one, by that axis and those behind it."""
 
     op_name = "Flatten"

@@ -11,7 +11,10 @@ import numpy as np
 from ...core.common.shape import InferredDimension, Shape, broadcast, format_shape
 from ...core.graph.block import combine
 from ...core.graph.function import Function
-from ...core.operators.op import ALL, Op, Operand, operator, sample
+from ...core.operators.elementwise import Broadcasting
+from ...core.operators.op import ALL, Op, Traits
+from ...core.operators.samples import Operand, operator, sample
+from ...core.operators.view import View
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
@@ -23,7 +26,7 @@ from .shaping import AxisLike, index_of
 Cut = tuple[AxisLike, int, int, int]
 
 
-class Slice(Op):
+class Slice(View):
     """Selects a range of elements along one or several static axes."""
 
     op_name = "Slice"
@@ -85,13 +88,12 @@ def positions(dim: int, begin: int, end: int, stride: int) -> tuple[int, int, in
     return (first, last, stride) if stride > 0 else (last - 1, first - 1, stride)
 
 
-class Splice(Op):
+class Splice(Broadcasting):
     """Joins operands along a static axis."""
 
     op_name = "Splice"
     keep_inputs = ALL
-    array_types = ()
-    aligned = True
+    traits = Traits(array_types=())
     axis: AxisLike
 
     def infer(self, *inputs: Spec) -> Spec:

@@ -10,7 +10,8 @@ import numpy as np
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import size_of
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.spec import Spec

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.graph.function import Function
-from ...core.operators.op import Op, Operand, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import Operand, operator, sample
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.spec import Spec

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.common.shape import Shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op, operator, sample
+from ...core.operators.op import Op
+from ...core.operators.samples import operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 

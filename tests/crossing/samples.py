@@ -13,7 +13,7 @@ import numpy as np
 
 import cntk as C
 from cntk.core.extension import plugins
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.testing.samples import Trial, by_sample
 
 

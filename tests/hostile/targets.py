@@ -12,7 +12,7 @@ import numpy as np
 
 import cntk as C
 from cntk.core.extension import plugins
-from cntk.core.operators.op import Elementwise
+from cntk.core.operators.elementwise import Elementwise
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_file
 from cntk.train.checkpoint import read_checkpoint, write_checkpoint
 

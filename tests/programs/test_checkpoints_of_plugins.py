@@ -13,7 +13,7 @@ import cntk as C
 from cntk.core.common.twister import Twister
 from cntk.core.extension.hookspecs import hookimpl
 from cntk.core.extension.plugins import register_plugin, unregister_plugin
-from cntk.core.operators.op import Elementwise
+from cntk.core.operators.elementwise import Elementwise
 from cntk.plugins.ops.drawing import Drawing
 
 X = np.linspace(-1, 1, 32, dtype=np.float32)[:, None]

@@ -19,7 +19,7 @@ import pytest
 
 import cntk as C
 from cntk.core.extension import plugins
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.ops.functions import UserFunction, native_user_function, register_native_user_function
 from cntk.plugins.formats import reader
 from cntk.plugins.formats.wire import NDShape, read_dictionary, write_dictionary

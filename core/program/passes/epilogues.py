@@ -1,8 +1,7 @@
 """Epilogues: element-wise operators go to the kernel whose result they read, where it takes them.
 
 A kernel that does so has a method ``takes(op, steps)``: given its operator and a list of :class:`~cntk.core.operators.epilogue.Step`
-that follow, it
-returns how many of them, from the first on, its methods apply; they are then called with ``epilogue=``, an
+that follow, it returns how many of them, from the first on, its methods apply; they are then called with ``epilogue=``, an
 :class:`~cntk.core.operators.epilogue.Epilogue`.
 """
 
@@ -11,8 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ...extension.kernel import TakesSteps
+from ...operators.delay import Delay
+from ...operators.effects import Finishing
+from ...operators.elementwise import Broadcasting, Elementwise
 from ...operators.epilogue import Step, WithEpilogue
-from ...operators.op import Elementwise, Op, includes
+from ...operators.op import Op, includes
+from ...operators.sequence_op import SequenceOp
+from ...operators.view import GradientView, View
 from ..slots import COMPUTED, Instruction
 from .base import Pass
 
@@ -36,7 +41,7 @@ class Epilogues(Pass):
         place = 0
         while place < len(program.instructions):
             instruction = program.instructions[place]
-            followers = _taken(program, place, readers) if hasattr(instruction.kernel, "takes") else []
+            followers = _taken(program, place, readers) if isinstance(instruction.kernel, TakesSteps) else []
             kept.append(_merged(program, instruction, followers) if followers else instruction)
             place += 1 + len(followers)
         program.instructions = kept
@@ -62,9 +67,8 @@ def _taken(program: Program, place: int, readers: Counter[int]) -> list[Instruct
 
 def _may_begin(op: Op) -> bool:
     """Whether an operator does nothing but compute one dense result, which its gradient does not need."""
-    more = ("finish", "view", "grad_view", "array_shape", "make_layout", "decide_layout", "fill", "remember")
-    keeps = type(op).create_checkpoint is not Op.create_checkpoint or any(hasattr(op, name) for name in more)
-    return op.outputs == 1 and not (op.aligned or op.keep_output or keeps)
+    more = isinstance(op, (Broadcasting, Delay, Finishing, GradientView, SequenceOp, View))
+    return op.outputs == 1 and not (more or op.keep_output or op.keeps_state)
 
 
 def _is_step(program: Program, instruction: Instruction, result: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...operators.abilities import Follows
 from .base import Pass
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Joining(Pass):
-    """Put one operator in the place of two, where the second knows one (:meth:`~cntk.core.operators.op.Op.after`)."""
+    """Put one operator in the place of two, where the second knows one (:meth:`~cntk.core.operators.abilities.Follows.after`)."""
 
     name = "joined"
 
@@ -36,7 +37,8 @@ def _joined(program: Program, before: Instruction, readers: list[Instruction]) -
             return {}
         position = reader.inputs.index(result)
         inputs = (*reader.inputs[:position], *before.inputs, *reader.inputs[position + 1 :])
-        op = reader.op.after(before, reader, [program.slots[index].spec for index in inputs])
+        specs = [program.slots[index].spec for index in inputs]
+        op = reader.op.after(before, reader, specs) if isinstance(reader.op, Follows) else None
         if op is None:
             return {}
         found[reader] = program.instruction(op, reader.node, inputs, reader.outputs)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...common.shape import size_of
+from ...operators.elementwise import Elementwise
 from ...operators.op import includes
 from ..slots import COMPUTED
 from .base import Pass
@@ -66,7 +67,8 @@ def _place_gradient(slots: Sequence[Slot], instruction: Instruction, time: int) 
     alone = len(wanted) == 1 and not instruction.passed
     for position, target in wanted:
         passes = instruction.keeps_gradient(position, slots)
-        overwrites = alone and instruction.may_overwrite and includes(instruction.op.gradient_in_place, position)
+        own = instruction.op.gradient_in_place if isinstance(instruction.op, Elementwise) else ()
+        overwrites = alone and instruction.may_overwrite and includes(own, position)
         if (passes or overwrites) and _follows(slots, target, source, time):
             _share(slots, target, source)
             if passes:

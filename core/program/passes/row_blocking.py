@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ...common.shape import Shape, broadcast
-from ...operators.op import Elementwise
+from ...operators.elementwise import Elementwise
+from ...operators.view import selects
 from ..chains import Chain, Kernel, kernel_of
 from ..slots import COMPUTED
 from .base import Pass
@@ -121,7 +122,7 @@ class _Finder:
 
 def _parts_of_others(instructions: Sequence[Instruction]) -> set[int]:
     """Slots whose arrays are parts of others: results that are slices, gradients in that of a whole, and what shares memory with them."""
-    found: set[int] = {i.outputs[0] for i in instructions if i.is_view and i.op.selects}
+    found: set[int] = {i.outputs[0] for i in instructions if i.is_view and selects(i.op)}
     for instruction in instructions:
         if instruction.reuses is not None and instruction.reuses in found:
             found.update(instruction.outputs)

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...extension.identity import still_holds
-from ...operators.op import Elementwise
+from ...operators.abilities import CommutesWithMonotone
+from ...operators.elementwise import Elementwise
 from ..slots import COMPUTED
 from .base import Pass
 
@@ -40,6 +41,7 @@ def _are_exchangeable(program: Program, activation: Instruction, maximum: Instru
     inner = activation.outputs[0]
     return (
         plain
+        and isinstance(maximum.op, CommutesWithMonotone)
         and still_holds(type(op), "keeps_order", "forward", "gradient", "backward")
         and still_holds(type(maximum.op), "commutes_with_monotone", "forward", "backward")
         and inner not in program.asked

@@ -12,7 +12,7 @@ import pytest
 
 from cntk.core.common.dtypes import FLOAT_TYPES
 from cntk.core.extension import plugins
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.testing.ops import samples_of
 from cntk.testing.samples import Trial, describe
 

@@ -7,7 +7,7 @@ import pytest
 from cntk.core.common.dtypes import FLOAT_TYPES
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor
-from cntk.core.operators.op import Sample
+from cntk.core.operators.samples import Sample
 from cntk.testing.gradients import check_gradients
 from cntk.testing.kernels import check_kernels
 from cntk.testing.ops import check_documented, check_minibatches, check_on_sequences, check_values, samples_of

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, issparse, random_array
 import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor
-from cntk.core.operators.op import Operand, Sample, sample
+from cntk.core.operators.samples import Operand, Sample, sample
 from cntk.core.types.sparse import RowSparse, SparseRows
 from cntk.testing import assert_close
 from cntk.testing.ops import samples_of

@@ -15,7 +15,9 @@ from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import thresholds
 from cntk.core.extension import plugins
 from cntk.core.extension.identity import identity_of
-from cntk.core.operators.op import Elementwise, operator, sample
+from cntk.core.operators.elementwise import Elementwise
+from cntk.core.operators.op import Traits
+from cntk.core.operators.samples import operator, sample
 from cntk.core.types.sparse import SparseRows
 from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer, kernels
 
@@ -58,7 +60,7 @@ class DependentInTraining(Double):
 
 
 class Varying(DependentInTraining):
-    varies_in_training = True
+    traits = Traits(varies_in_training=True)
 
 
 class Unordered(Double):

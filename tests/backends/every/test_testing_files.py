@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from cntk.core.operators.op import Elementwise, operator, sample
+from cntk.core.operators.elementwise import Elementwise
+from cntk.core.operators.samples import operator, sample
 from cntk.testing import check_op
 
 

@@ -12,7 +12,7 @@ from cntk.core.extension import plugins
 from cntk.core.extension.compiled import is_wanted
 from cntk.core.extension.device import backend_named
 from cntk.core.extension.identity import ByClass, identity_of, still_holds
-from cntk.core.operators.op import Elementwise
+from cntk.core.operators.elementwise import Elementwise
 from cntk.core.program.program import Program
 from cntk.plugins.ops.activation import ReLU, Tanh
 from cntk.plugins.ops.pooling import Pooling

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import cntk as C
-from cntk.core.operators.op import Elementwise
+from cntk.core.operators.elementwise import Elementwise
 
 
 class Square(Elementwise):

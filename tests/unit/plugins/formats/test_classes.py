@@ -13,7 +13,8 @@ import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.extension.hookspecs import hookimpl
 from cntk.core.extension.plugins import PluginRecord
-from cntk.core.operators.op import Elementwise, Op
+from cntk.core.operators.elementwise import Elementwise
+from cntk.core.operators.op import Op
 from cntk.core.types.axis import Axis
 from cntk.plugins.formats import values
 from cntk.plugins.formats.attributes import DOUBLE
@@ -297,7 +298,7 @@ def test_a_later_version_is_refused() -> None:
 
 
 MODULE = """
-from cntk.core.operators.op import Elementwise
+from cntk.core.operators.elementwise import Elementwise
 
 class Doubled(Elementwise):
     op_name = "Doubled"

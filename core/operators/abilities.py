@@ -1,0 +1,77 @@
+"""What some operators can do besides, a method each: an operator that has the method has the ability, and is asked when programs are made.
+
+These protocols say what the methods are given and give.  Nobody needs to derive from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ..types.spec import Spec
+
+if TYPE_CHECKING:
+    from ..program.slots import Instruction
+    from ..types.context import Context
+    from .op import Op
+
+
+@runtime_checkable
+class AssumesShapes(Protocol):
+    """Its type can be inferred where operands depend on the result itself, which is how a recurrence starts its inference of types."""
+
+    def assume(self, *inputs: Spec) -> Sequence[Spec] | None:
+        """The operands with shapes put in for those of unknown shape, as far as they do not matter; None where they do."""
+
+
+@runtime_checkable
+class GivesRowSparse(Protocol):
+    """Some of its gradients concern few rows of an operand."""
+
+    def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
+        """Whether the gradient of operand *index* comes as a :class:`~cntk.core.types.sparse.RowSparse` for *inputs* of this kind."""
+
+
+@runtime_checkable
+class AcceptsStrided(Protocol):
+    """It works on parts of arrays, so that slices before it are views."""
+
+    def accepts_strided(self, *inputs: Spec) -> bool:
+        """Whether arrays of these operands and their gradients need not be contiguous, so that nothing is written through reshaped ones."""
+
+
+@runtime_checkable
+class CommutesWithMonotone(Protocol):
+    """It picks greatest elements, which may be done before an operator that keeps their order."""
+
+    def commutes_with_monotone(self, operand: Spec) -> bool:
+        """Whether each element of the result is the greatest of some elements of this only operand, and the gradient goes there."""
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """It knows an operator that does its work and that of one before it."""
+
+    def after(self, before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
+        """An operator that does the work of two, where that takes less; None where there is none.
+
+        Args:
+            before: what computes one of the operands, which this operator reads once, and others only if they too do without it.
+            own: what this operator is at work in.
+            inputs: types of the new operator's operands: this operator's, with those of *before* in the place of its result.
+        """
+
+
+@runtime_checkable
+class CountsOperations(Protocol):
+    """The profiler is told how much it computes; without this an operator counts as moving data."""
+
+    def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
+        """Floating-point operations of a forward step; of arrays it reads the shapes alone.
+
+        Args:
+            ctx: the context.
+            out: the result, of shape ``(rows, *static)``.
+            inputs: the operands, of shape ``(rows, *static)``.  For a backward step they are gradients, and None for an operand that
+                backward neither reads nor differentiates.
+        """

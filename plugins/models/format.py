@@ -1,0 +1,36 @@
+"""What a format of model files is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ...core.extension.device import DeviceDescriptor
+    from ...core.graph.function import Function
+
+
+class Format(Protocol):
+    """What reads and writes model files of one kind.
+
+    Two more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
+    its operators; and ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*.
+    """
+
+    def recognises(self, data: Any) -> bool:
+        """Whether bytes begin as a file of this format."""
+
+    def write(self, function: Function) -> Iterable[Any]:
+        """The bytes of the file, in pieces."""
+
+    def read(self, data: Any, device: DeviceDescriptor | None, source: str) -> Function:
+        """The function that a file has.
+
+        Args:
+            data: the bytes of the file.
+            device: where its parameters are to live; None for the default device.
+            source: what errors call the file.
+
+        Raises:
+            ValueError: the file is broken.
+        """
