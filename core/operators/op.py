@@ -41,6 +41,8 @@ from ..common.services import services
 from ..common.shape import InferredDimension, Shape, broadcast, size_of
 from ..types.arguments import checked
 from ..types.spec import Spec, merge_axes, merge_dtypes
+from . import evaluation
+from .derivatives import reads
 from .op_names import claim
 
 if TYPE_CHECKING:
@@ -288,8 +290,9 @@ class Op:
 class Elementwise(Op):
     """Base of ops that compute each element of the result from the operands' elements at the same, broadcast, place.
 
-    Subclasses write ``forward`` and ``gradient``; broadcasting, and summing gradients back over it, is done here.  Arrays need not be
-    contiguous, so that nothing may be written through a reshaped one.
+    Subclasses say what they compute by a :mod:`~cntk.core.operators.formula`, from which everything else follows; broadcasting, and
+    summing gradients back over it, is done here.  They write ``forward`` and ``gradient`` as well where that is faster, or where there is
+    no formula.  Arrays need not be contiguous, so that nothing may be written through a reshaped one.
     """
 
     aligned = True
@@ -297,6 +300,23 @@ class Elementwise(Op):
     """Operands whose gradient is the result's gradient unchanged; they need no :meth:`gradient`."""
     keeps_order: ClassVar[bool] = False
     """Whether, of one operand, greater elements give greater results, or equal ones, and these only where the gradient is 0."""
+    formula: ClassVar[Callable[..., Any] | None] = None
+    """The result as a function of the operands; of the operator as well where its first argument is called *self*."""
+    gradient_formula: ClassVar[Callable[..., Any] | None] = None
+    """The gradient of operand i as a function of i, the result's gradient, the result and the operands, where it is not to be the
+    derivative of the formula; it reads what is kept for backward."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = set(vars(cls))
+        if "formula" in own:
+            for name in {"forward", "gradient", "gradient_formula"} - own:  # those of a base are about another formula
+                setattr(cls, name, getattr(Elementwise, name))
+            if not {"gradient", "backward", "keep_inputs", "keep_output"} & own:
+                cls.keep_inputs = property(lambda op: reads(op).inputs)  # type: ignore[assignment]
+                cls.keep_output = property(lambda op: reads(op).output)  # type: ignore[assignment]
+            if not {"forward", "gradient", "backward", "in_place", "gradient_in_place"} & own:
+                cls.in_place = cls.gradient_in_place = ALL  # only the last step of an evaluation writes into the result's array
 
     def infer(self, *inputs: Spec) -> Spec:
         common = self.common(*inputs)
@@ -318,9 +338,12 @@ class Elementwise(Op):
         """Operations, for the profiler: one for each element of the result."""
         return size_of(out.shape)
 
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        evaluation.forward(self, ctx, out, inputs)
+
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         """Write the gradient of operand *i*, at the result's full shape, into *dx*."""
-        raise NotImplementedError(f"{type(self).__name__}.gradient")
+        evaluation.gradient(self, i, ctx, dx, (dy, y, *inputs))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         for i, dx in enumerate(grads):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.operators.formula import power
 from ...core.operators.op import ALL, Elementwise, Operand, operator, sample
 from .tree import tree
 
@@ -22,6 +26,9 @@ class Plus(Elementwise):
     in_place = (0, 1)
     passes_gradient = (0, 1)
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x + y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.add(x, y, out=z)
 
@@ -33,6 +40,9 @@ class Minus(Elementwise):
     in_place = (0, 1)
     gradient_in_place = ALL
     passes_gradient = (0,)
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x - y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.subtract(x, y, out=z)
@@ -48,6 +58,9 @@ class ElementTimes(Elementwise):
     in_place = (0, 1)
     gradient_in_place = ALL
     keep_inputs = ALL
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x * y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.multiply(x, y, out=z)
@@ -65,6 +78,9 @@ class ElementDivide(Elementwise):
     keep_inputs = (1,)
     keep_output = True
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x / y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.divide(x, _divisor(ctx, y), out=z)
 
@@ -81,6 +97,12 @@ class Reciprocal(Elementwise):
     op_name = "Reciprocal"
     in_place = (0,)
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        return 1 / x
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return -(y * y) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.divide(1, _divisor(ctx, x), out=y)
@@ -107,6 +129,9 @@ class Pow(Elementwise):
     op_name = "Pow"
     keep_inputs = ALL
     keep_output = True
+
+    def formula(self, base: Any, exponent: Any) -> Any:
+        return power(base, exponent)
 
     def forward(self, ctx: Context, z: Any, base: Any, exponent: Any) -> None:
         self._power(ctx, z, base, exponent)
@@ -147,6 +172,9 @@ class Negate(Elementwise):
     in_place = (0,)
     gradient_in_place = ALL
 
+    def formula(self, x: Any) -> Any:
+        return -x
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.negative(x, out=y)
 
@@ -161,6 +189,9 @@ class Abs(Elementwise):
     in_place = (0,)
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return builtins.abs(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.absolute(x, out=y)
 
@@ -173,6 +204,9 @@ class Sum(Elementwise):
     """Sum of any number of operands."""
 
     op_name = "Sum"
+
+    def formula(self, *inputs: Any) -> Any:
+        return reduce(add, inputs)
 
     def forward(self, ctx: Context, z: Any, *inputs: Any) -> None:
         ctx.xp.copyto(z, inputs[0])
@@ -187,6 +221,9 @@ class Mean(Sum):
     """Mean of any number of operands."""
 
     op_name = "Mean"
+
+    def formula(self, *inputs: Any) -> Any:
+        return super().formula(*inputs) * (1 / len(inputs))
 
     def forward(self, ctx: Context, z: Any, *inputs: Any) -> None:
         super().forward(ctx, z, *inputs)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.operators.formula import maximum, where
 from ...core.operators.op import Elementwise, Operand, operator, sample
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ class Less(Elementwise):
     op_name = "Less"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x < y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.less(x, y, out=z)
 
@@ -28,6 +32,9 @@ class LessEqual(Elementwise):
 
     op_name = "LessEqual"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x <= y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.less_equal(x, y, out=z)
@@ -39,6 +46,9 @@ class Equal(Elementwise):
     op_name = "Equal"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x == y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.equal(x, y, out=z)
 
@@ -48,6 +58,9 @@ class NotEqual(Elementwise):
 
     op_name = "NotEqual"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x != y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.not_equal(x, y, out=z)
@@ -59,6 +72,9 @@ class Greater(Elementwise):
     op_name = "Greater"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x > y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.greater(x, y, out=z)
 
@@ -69,6 +85,9 @@ class GreaterEqual(Elementwise):
     op_name = "GreaterEqual"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x >= y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.greater_equal(x, y, out=z)
 
@@ -78,6 +97,9 @@ class And(Elementwise):
 
     op_name = "And"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return (x > 0) * (y > 0)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.minimum(x, y, out=z)
@@ -90,6 +112,9 @@ class Or(Elementwise):
     op_name = "Or"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return maximum(x > 0, y > 0)
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.fmax(x, y, out=z)
         ctx.xp.greater(z, 0, out=z)
@@ -100,6 +125,9 @@ class Xor(Elementwise):
 
     op_name = "Xor"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return (x > 0) != (y > 0)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         left = ctx.scratch("left", x.shape, bool)
@@ -115,6 +143,9 @@ class Not(Elementwise):
     op_name = "Not"
     gradient_inputs = ()
 
+    def formula(self, x: Any) -> Any:
+        return x <= 0
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.less_equal(x, 0, out=y)
 
@@ -125,6 +156,9 @@ class Select(Elementwise):
     op_name = "Select"
     keep_inputs = (0,)
     gradient_inputs = (1, 2)
+
+    def formula(self, flag: Any, if_true: Any, if_false: Any) -> Any:
+        return where(flag, if_true, if_false)
 
     def forward(self, ctx: Context, y: Any, flag: Any, if_true: Any, if_false: Any) -> None:
         chosen = ctx.scratch("chosen", flag.shape, bool)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.operators.formula import exp, log1p, maximum, minimum
 from ...core.operators.op import ALL, Elementwise, Operand, operator, sample
 from .tree import tree
 
@@ -20,6 +21,9 @@ class ElementMax(Elementwise):
     op_name = "ElementMax"
     in_place = (0, 1)
     keep_inputs = ALL
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return maximum(x, y)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.maximum(x, y, out=z)
@@ -37,6 +41,9 @@ class ElementMin(Elementwise):
     in_place = (0, 1)
     keep_inputs = ALL
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return minimum(x, y)
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.minimum(x, y, out=z)
 
@@ -51,6 +58,12 @@ class LogPlus(Elementwise):
 
     op_name = "LogPlus"
     keep_inputs = ALL
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return log1p(exp(-abs(x - y))) + maximum(x, y)
+
+    def gradient_formula(self, i: int, dz: Any, z: Any, *inputs: Any) -> Any:
+        return dz / (exp(inputs[1 - i] - inputs[i]) + 1)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         xp = ctx.xp

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.operators import formula as f
 from ...core.operators.op import ALL, Elementwise, Operand, operator, sample
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ class Sin(Elementwise):
     op_name = "Sin"
     in_place = (0,)
     keep_inputs = ALL
+
+    def formula(self, x: Any) -> Any:
+        return f.sin(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.sin(x, out=y)
@@ -35,6 +39,9 @@ class Cos(Elementwise):
     in_place = (0,)
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return f.cos(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.cos(x, out=y)
 
@@ -49,6 +56,9 @@ class Tan(Elementwise):
 
     op_name = "Tan"
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        return f.tan(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.tan(x, out=y)
@@ -65,6 +75,9 @@ class Asin(Elementwise):
     op_name = "Asin"
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return f.arcsin(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.arcsin(x, out=y)
 
@@ -80,6 +93,9 @@ class Acos(Asin):
 
     op_name = "Acos"
 
+    def formula(self, x: Any) -> Any:
+        return f.arccos(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.arccos(x, out=y)
 
@@ -93,6 +109,9 @@ class Atan(Elementwise):
 
     op_name = "Atan"
     keep_inputs = ALL
+
+    def formula(self, x: Any) -> Any:
+        return f.arctan(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.arctan(x, out=y)
@@ -109,6 +128,9 @@ class Sinh(Elementwise):
     op_name = "Sinh"
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return f.sinh(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.sinh(x, out=y)
 
@@ -122,6 +144,9 @@ class Cosh(Elementwise):
 
     op_name = "Cosh"
     keep_inputs = ALL
+
+    def formula(self, x: Any) -> Any:
+        return f.cosh(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.cosh(x, out=y)
@@ -137,6 +162,9 @@ class Asinh(Elementwise):
     op_name = "Asinh"
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return f.arcsinh(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.arcsinh(x, out=y)
 
@@ -150,6 +178,9 @@ class Atanh(Elementwise):
 
     op_name = "Atanh"
     keep_inputs = ALL
+
+    def formula(self, x: Any) -> Any:
+        return f.arctanh(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.arctanh(x, out=y)

@@ -1,0 +1,169 @@
+"""Formulas on arrays, in steps over an array namespace: what operators do that say no more than their formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .derivatives import gradient_of
+from .formula import Primitive, Symbol, Term, operands, remembered, symbols_in, value_of
+
+if TYPE_CHECKING:
+    from ..types.context import Context
+    from .op import Elementwise
+
+Function = Callable[..., None]
+
+SATURATED = {np.dtype(np.float16): 11}
+"""From here on the logistic function is 1, and the exponential not yet infinite; elsewhere from 80 on."""
+
+
+def _function(name: str) -> Function:
+    """The function of this name of the array namespace."""
+
+    def compute(ctx: Context, out: Any, *inputs: Any) -> None:
+        getattr(ctx.xp, name)(*inputs, out=out)
+
+    return compute
+
+
+def _of_positive(name: str) -> Function:
+    """The function of this name, of 0 for what is negative."""
+
+    def compute(ctx: Context, out: Any, x: Any) -> None:
+        ctx.xp.maximum(x, 0, out=out)
+        getattr(ctx.xp, name)(out, out=out)
+
+    return compute
+
+
+def _divide(ctx: Context, out: Any, x: Any, y: Any) -> None:
+    is_zero = ctx.scratch("is_zero", out.shape, bool)
+    divisor = ctx.scratch("divisor", out.shape, out.dtype)
+    ctx.xp.equal(y, 0, out=is_zero)
+    ctx.xp.copyto(divisor, y)
+    ctx.xp.copyto(divisor, np.inf, where=is_zero)
+    ctx.xp.divide(x, divisor, out=out)
+
+
+def _power(ctx: Context, out: Any, base: Any, exponent: Any) -> None:
+    is_zero = ctx.scratch("is_zero", out.shape, bool)
+    divides = ctx.scratch("divides", out.shape, bool)
+    ctx.xp.equal(base, 0, out=is_zero)
+    ctx.xp.less(exponent, 0, out=divides)
+    ctx.xp.logical_and(is_zero, divides, out=divides)
+    ctx.xp.power(base, exponent, out=out)
+    ctx.xp.copyto(out, 0, where=divides)
+
+
+def _where(ctx: Context, out: Any, condition: Any, x: Any, y: Any) -> None:
+    chosen = ctx.scratch("chosen", out.shape, bool)
+    ctx.xp.not_equal(condition, 0, out=chosen)
+    ctx.xp.copyto(out, x, where=chosen)
+    ctx.xp.logical_not(chosen, out=chosen)
+    ctx.xp.copyto(out, y, where=chosen)
+
+
+def _sigmoid(ctx: Context, out: Any, x: Any) -> None:
+    below = ctx.scratch("below", out.shape, out.dtype)
+    ctx.xp.minimum(x, SATURATED.get(out.dtype, 80), out=out)
+    ctx.xp.exp(out, out=out)
+    ctx.xp.add(out, 1, out=below)
+    ctx.xp.divide(out, below, out=out)
+
+
+FUNCTIONS: dict[Primitive, Function] = {
+    **{primitive: _function(primitive.value) for primitive in Primitive},
+    Primitive.DIVIDE: _divide,
+    Primitive.QUOTIENT: _function("divide"),
+    Primitive.POWER: _power,
+    Primitive.WHERE: _where,
+    Primitive.NEGATE: _function("negative"),
+    Primitive.ABS: _function("absolute"),
+    Primitive.LOG: _of_positive("log"),
+    Primitive.SQRT: _of_positive("sqrt"),
+    Primitive.SIGMOID: _sigmoid,
+}
+"""For each primitive what writes it into *out*, which may be the array of an operand; NumPy's function of its name where nothing else is
+said."""
+
+
+class Step(NamedTuple):
+    """A primitive at work.
+
+    Attributes:
+        primitive: the primitive.
+        inputs: what it is of: numbers, or where arrays are, among operands, the result and those on the way.
+        place: where the array is that it is written into.
+    """
+
+    primitive: Primitive
+    inputs: tuple[tuple[bool, Any], ...]
+    place: int
+
+
+class Steps:
+    """What a formula takes on arrays.
+
+    Args:
+        formula: the formula.
+        leaves: symbols whose arrays are at hand, in order.
+    """
+
+    def __init__(self, formula: Term, leaves: Sequence[Symbol]) -> None:
+        places = {id(leaf): place for place, leaf in enumerate(leaves)}
+        self.copied: tuple[bool, Any] = (True, places[id(formula)]) if id(formula) in places else (False, formula)
+        self.names: list[str] = []
+        self.steps: list[Step] = []
+        made = [symbol for symbol in symbols_in(formula) if symbol.primitive is not None]
+        last = {id(x): number for number, symbol in enumerate(made) for x in symbol.operands}
+        free: list[int] = []
+        for number, symbol in enumerate(made):
+            if symbol is formula:
+                place = len(leaves)
+            elif free:
+                place = free.pop()
+            else:
+                self.names.append(f"formula {len(self.names)}")
+                place = len(leaves) + len(self.names)
+            inputs = tuple((True, places[id(x)]) if isinstance(x, Symbol) else (False, x) for x in symbol.operands)
+            assert symbol.primitive is not None
+            self.steps.append(Step(symbol.primitive, inputs, place))
+            places[id(symbol)] = place
+            ended = {id(x): x for x in symbol.operands if isinstance(x, Symbol) and x.primitive is not None}
+            free += [places[key] for key in ended if last[key] == number]
+
+    def run(self, ctx: Context, out: Any, leaves: Sequence[Any]) -> None:
+        """Compute the formula of arrays into *out*."""
+        arrays = [*leaves, out, *[ctx.scratch(name, out.shape, out.dtype) for name in self.names]]
+        if not self.steps:
+            is_array, value = self.copied
+            ctx.xp.copyto(out, arrays[value] if is_array else value)
+        for primitive, inputs, place in self.steps:
+            FUNCTIONS[primitive](ctx, arrays[place], *[arrays[x] if is_array else x for is_array, x in inputs])
+
+
+def forward(op: Elementwise, ctx: Context, out: Any, inputs: Sequence[Any]) -> None:
+    """Compute an operator's formula into *out*.
+
+    Raises:
+        NotImplementedError: it has no formula.
+    """
+
+    def made() -> Steps:
+        leaves = operands(len(inputs))
+        return Steps(value_of(op, leaves), leaves)
+
+    remembered(op, "value", made).run(ctx, out, inputs)
+
+
+def gradient(op: Elementwise, i: int, ctx: Context, dx: Any, given: Sequence[Any]) -> None:
+    """Compute the gradient of operand *i* into *dx*, from the result's gradient, the result and the operands: those that are read."""
+
+    def made() -> Steps:
+        dy, y, *inputs = leaves = operands(len(given))
+        return Steps(gradient_of(op, i, dy, y, tuple(inputs)), leaves)
+
+    remembered(op, i, made).run(ctx, dx, given)
