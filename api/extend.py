@@ -20,6 +20,7 @@ from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.extension.backend import Backend
 from cntk.core.extension.hookspecs import Register, hookimpl
 from cntk.core.extension.plugins import register_plugin, unregister_plugin
+from cntk.core.operators import formula
 from cntk.core.operators.op import Elementwise, Op, Operand, operator, sample
 from cntk.core.program.passes import Pass
 from cntk.core.types.context import Context
@@ -46,6 +47,7 @@ __all__ = [
     "Spec",
     "Strategy",
     "Transport",
+    "formula",
     "hookimpl",
     "operator",
     "register_plugin",
