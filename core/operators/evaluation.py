@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,20 +90,6 @@ FUNCTIONS: dict[Primitive, Function] = {
 said."""
 
 
-class Step(NamedTuple):
-    """A primitive at work.
-
-    Attributes:
-        primitive: the primitive.
-        inputs: what it is of: numbers, or where arrays are, among operands, the result and those on the way.
-        place: where the array is that it is written into.
-    """
-
-    primitive: Primitive
-    inputs: tuple[tuple[bool, Any], ...]
-    place: int
-
-
 class Steps:
     """What a formula takes on arrays.
 
@@ -113,36 +99,39 @@ class Steps:
     """
 
     def __init__(self, formula: Term, leaves: Sequence[Symbol]) -> None:
-        places = {id(leaf): place for place, leaf in enumerate(leaves)}
-        self.copied: tuple[bool, Any] = (True, places[id(formula)]) if id(formula) in places else (False, formula)
-        self.names: list[str] = []
-        self.steps: list[Step] = []
-        made = [symbol for symbol in symbols_in(formula) if symbol.primitive is not None]
-        last = {id(x): number for number, symbol in enumerate(made) for x in symbol.operands}
+        symbols = [symbol for symbol in symbols_in(formula) if symbol.primitive is not None]
+        self._numbers = [x for symbol in symbols for x in symbol.operands if not isinstance(x, Symbol)]
+        self._names: list[str] = []
+        self._steps: list[tuple[Function, list[int]]] = []
+        result = len(leaves) + len(self._numbers)
+        places = {id(x): place for place, x in enumerate([*leaves, *self._numbers])}
+        self._copied = formula if id(formula) not in places else None, places.get(id(formula), 0)
+        last = {id(x): number for number, symbol in enumerate(symbols) for x in symbol.operands}
         free: list[int] = []
-        for number, symbol in enumerate(made):
+        for number, symbol in enumerate(symbols):
             if symbol is formula:
-                place = len(leaves)
+                place = result
             elif free:
                 place = free.pop()
             else:
-                self.names.append(f"formula {len(self.names)}")
-                place = len(leaves) + len(self.names)
-            inputs = tuple((True, places[id(x)]) if isinstance(x, Symbol) else (False, x) for x in symbol.operands)
+                self._names.append(f"formula {len(self._names)}")
+                place = result + len(self._names)
             assert symbol.primitive is not None
-            self.steps.append(Step(symbol.primitive, inputs, place))
+            self._steps.append((FUNCTIONS[symbol.primitive], [place, *[places[id(x)] for x in symbol.operands]]))
             places[id(symbol)] = place
-            ended = {id(x): x for x in symbol.operands if isinstance(x, Symbol) and x.primitive is not None}
+            ended = {id(x) for x in symbol.operands if isinstance(x, Symbol) and x.primitive is not None}
             free += [places[key] for key in ended if last[key] == number]
 
     def run(self, ctx: Context, out: Any, leaves: Sequence[Any]) -> None:
         """Compute the formula of arrays into *out*."""
-        arrays = [*leaves, out, *[ctx.scratch(name, out.shape, out.dtype) for name in self.names]]
-        if not self.steps:
-            is_array, value = self.copied
-            ctx.xp.copyto(out, arrays[value] if is_array else value)
-        for primitive, inputs, place in self.steps:
-            FUNCTIONS[primitive](ctx, arrays[place], *[arrays[x] if is_array else x for is_array, x in inputs])
+        arrays = [*leaves, *self._numbers, out]
+        for name in self._names:
+            arrays.append(ctx.scratch(name, out.shape, out.dtype))
+        if not self._steps:
+            number, place = self._copied
+            ctx.xp.copyto(out, arrays[place] if number is None else number)
+        for function, places in self._steps:
+            function(ctx, *[arrays[place] for place in places])
 
 
 def forward(op: Elementwise, ctx: Context, out: Any, inputs: Sequence[Any]) -> None:
