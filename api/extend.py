@@ -23,6 +23,7 @@ from cntk.core.extension.hookspecs import Register as Register
 from cntk.core.extension.kernel import Kernel
 from cntk.core.extension.plugins import register_plugin as register_plugin
 from cntk.core.extension.plugins import unregister_plugin as unregister_plugin
+from cntk.core.formulas import formula as formula
 from cntk.core.operators.delay import Delay
 from cntk.core.operators.elementwise import Elementwise
 from cntk.core.operators.op import Op

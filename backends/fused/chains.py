@@ -15,8 +15,8 @@ from ...core.program.slots import COMPUTED, HELD, Instruction, Slot
 from ...core.run.sizes import Sizes
 from ...core.types.context import Context
 from . import opcodes as op
-from .expressions import Expressions, Refused, reduces
-from .formulas import FORWARD, GRADIENT
+from .expressions import Expressions, reduces
+from .formulas import Refused, is_known
 from .recipe import Recipe
 from .self_check import are_usable
 
@@ -192,4 +192,4 @@ def _is_known(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) 
         first = next((axis for axis, (dim, left) in enumerate(zip(x, kept, strict=True)) if dim != left), len(x))
         lasts = kept[:first] == x[:first] and all(dim == 1 for dim in kept[first:])
         return of.reduction_keep_dimensions and lasts
-    return type(of) in (GRADIENT if goes_back else FORWARD)
+    return is_known(of, len(instruction.inputs), goes_back)

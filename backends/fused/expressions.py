@@ -18,7 +18,7 @@ from ...core.program.chains import Chain
 from ...core.program.slots import Instruction, Slot
 from ...core.types.spec import Spec
 from . import opcodes as op
-from .formulas import FORWARD, GRADIENT
+from .formulas import Refused, forward, gradient
 
 MEMORY, NUMBER, TOTAL = -1, -2, -3
 """Kinds of values beside operations: the contents of a slot, a number, and what is added up over rows into a slot."""
@@ -27,10 +27,6 @@ MEANS = ByClass({"cntk.plugins.ops.reduction:ReduceSum": False, "cntk.plugins.op
 """The sums that chains take, and whether they are divided by the number of terms."""
 
 Axes = tuple[bool, ...]
-
-
-class Refused(Exception):
-    """A chain that no tape can run: values do not go together in rows."""
 
 
 @dataclass(eq=False, slots=True)
@@ -82,7 +78,7 @@ class Expressions:
         stores: what is written to memory.
 
     Raises:
-        Refused: shapes do not broadcast.
+        Refused: shapes do not broadcast, or no tape computes an operator.
     """
 
     def __init__(self, chain: Chain, slots: Sequence[Slot], specs: Sequence[Spec]) -> None:
@@ -169,7 +165,7 @@ class Expressions:
             total = self._summed(inputs[0], self.along(instruction.inputs[0]), self.along(out))
             self._write(out, self._mean(of, total, instruction))
         else:
-            self._write(out, FORWARD[type(of)](self, of, *inputs))
+            self._write(out, self._value(forward(self, of, inputs)))
 
     def _backward(self, instruction: Instruction) -> None:
         of, (out,), ((grad,)) = instruction.op, instruction.outputs, (instruction.grad or (None,))
@@ -183,7 +179,7 @@ class Expressions:
             if reduces(of):
                 self._write(target, self._mean(of, dz, instruction))
                 continue
-            value = GRADIENT[type(of)](self, of, i, dz, z, *(kept or [None]))
+            value = self._value(gradient(self, of, i, dz, z, kept))
             if self._slots[target].spec.axes:
                 self._write(target, self._summed(value, along, self.along(target)))
             else:

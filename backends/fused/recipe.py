@@ -12,7 +12,8 @@ import numpy as np
 from ...core.common.thresholds import thresholds
 from ...core.program.slots import Slot
 from . import opcodes as op
-from .expressions import MEMORY, NUMBER, TOTAL, Axes, Expressions, Refused, Value, numbers_of
+from .expressions import MEMORY, NUMBER, TOTAL, Axes, Expressions, Value, numbers_of
+from .formulas import Refused
 
 AT_ONCE = 2048
 """Elements of a value that go through operations together: as many as lie in the nearest cache with some others."""

@@ -32,9 +32,14 @@ def identity_of(cls: type) -> Identity:
 
 
 def stand_ins(cls: type) -> Iterator[Identity]:
+    """Identities of the classes that compute what *cls* does."""
+    return map(identity_of, what_computes(cls))
+
+
+def what_computes(cls: type) -> Iterator[type]:
     """The classes that compute what *cls* does, itself first: its bases, up to the first class that does something in its own way."""
     for base in cls.__mro__:
-        yield identity_of(base)
+        yield base
         if any(name not in SAYS_NOTHING and not _is_of_python(name) for name in vars(base)):
             return
 

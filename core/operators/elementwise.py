@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..common.shape import InferredDimension, Shape, broadcast, size_of
+from ..formulas import evaluation
+from ..formulas.derivatives import reads
 from ..types.spec import Spec
-from .op import Op, Which
+from .op import ALL, Op, Which
 
 if TYPE_CHECKING:
     from ..types.context import Context
@@ -20,8 +22,9 @@ class Broadcasting(Op):
 class Elementwise(Broadcasting):
     """Base of ops that compute each element of the result from the operands' elements at the same, broadcast, place.
 
-    Subclasses write ``forward`` and ``gradient``; broadcasting, and summing gradients back over it, is done here.  Arrays need not be
-    contiguous, so that nothing may be written through a reshaped one.
+    Subclasses say what they compute by a :mod:`~cntk.core.formulas.formula`, from which everything else follows; broadcasting, and
+    summing gradients back over it, is done here.  They write ``forward`` and ``gradient`` as well where that is faster, or where there is
+    no formula.  Arrays need not be contiguous, so that nothing may be written through a reshaped one.
     """
 
     passes_gradient: ClassVar[tuple[int, ...]] = ()
@@ -30,6 +33,23 @@ class Elementwise(Broadcasting):
     """Operands whose gradient, where no other is wanted, backward may write over *grad*."""
     keeps_order: ClassVar[bool] = False
     """Whether, of one operand, greater elements give greater results, or equal ones, and these only where the gradient is 0."""
+    formula: ClassVar[Callable[..., Any] | None] = None
+    """The result as a function of the operands; of the operator as well where its first argument is called *self*."""
+    gradient_formula: ClassVar[Callable[..., Any] | None] = None
+    """The gradient of operand i as a function of i, the result's gradient, the result and the operands, where it is not to be the
+    derivative of the formula; it reads what is kept for backward."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = set(vars(cls))
+        if "formula" in own:
+            for name in {"forward", "gradient", "gradient_formula"} - own:  # those of a base are about another formula
+                setattr(cls, name, getattr(Elementwise, name))
+            if not {"gradient", "backward", "keep_inputs", "keep_output"} & own:
+                cls.keep_inputs = property(lambda op: reads(op).inputs)  # type: ignore[assignment]
+                cls.keep_output = property(lambda op: reads(op).output)  # type: ignore[assignment]
+            if not {"forward", "gradient", "backward", "in_place", "gradient_in_place"} & own:
+                cls.in_place = cls.gradient_in_place = ALL  # only the last step of an evaluation writes into the result's array
 
     def infer(self, *inputs: Any) -> Spec:
         common = self.common(*inputs)
@@ -51,6 +71,9 @@ class Elementwise(Broadcasting):
         """Operations, for the profiler: one for each element of the result."""
         return size_of(out.shape)
 
+    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        evaluation.forward(self, ctx, out, inputs)
+
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
         """Write the gradient of one operand, before it is summed back over broadcasting.
 
@@ -62,7 +85,7 @@ class Elementwise(Broadcasting):
             y: the result, ``(rows, *static)``, where ``keep_output`` says so, else None.
             inputs: the operands, lined up with the result; None for those that ``keep_inputs`` leaves out.
         """
-        raise NotImplementedError(f"{type(self).__name__}.gradient")
+        evaluation.gradient(self, i, ctx, dx, (dy, y, *inputs))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         for i, dx in enumerate(grads):

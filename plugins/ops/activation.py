@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.formulas import formula as f
+from ...core.formulas.formula import exp, expm1, log1p, maximum, minimum, where
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -21,6 +23,9 @@ class Sigmoid(Elementwise):
     op_name = "StableSigmoid"
     in_place = (0,)
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        return f.sigmoid(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         xp = ctx.xp
@@ -44,6 +49,9 @@ class Tanh(Elementwise):
     in_place = (0,)
     keep_output = True
 
+    def formula(self, x: Any) -> Any:
+        return f.tanh(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.tanh(x, out=y)
 
@@ -61,6 +69,12 @@ class ReLU(Elementwise):
     in_place = (0,)
     gradient_in_place = (0,)
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        return where(x <= 0, 0, x)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return (y > 0) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.maximum(x, 0, out=y)
@@ -80,13 +94,19 @@ class LeakyReLU(Elementwise):
     alpha: float
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return x * _slope(x, self.alpha)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return _slope(x, self.alpha) * dy
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         outer = ctx.xp.maximum if self.alpha <= 1 else ctx.xp.minimum
         ctx.xp.multiply(x, self.alpha, out=y)
         outer(x, y, out=y)
 
     def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        _slope(ctx, dx, inputs[0], self.alpha)
+        _write_slope(ctx, dx, inputs[0], self.alpha)
         ctx.xp.multiply(dx, dy, out=dx)
 
 
@@ -95,6 +115,12 @@ class PReLU(Elementwise):
 
     op_name = "PReLU"
     keep_inputs = ALL
+
+    def formula(self, alpha: Any, x: Any) -> Any:
+        return alpha * minimum(x, 0) + maximum(x, 0)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, alpha: Any, x: Any) -> Any:
+        return (_slope(x, alpha) if i else minimum(x, 0)) * dy
 
     def forward(self, ctx: Context, y: Any, alpha: Any, x: Any) -> None:
         positive = ctx.scratch("positive", x.shape, x.dtype)
@@ -109,7 +135,7 @@ class PReLU(Elementwise):
         if i == 0:
             ctx.xp.minimum(x, 0, out=dx)
         else:
-            _slope(ctx, dx, x, alpha)
+            _write_slope(ctx, dx, x, alpha)
         ctx.xp.multiply(dx, dy, out=dx)
 
 
@@ -120,6 +146,12 @@ class ELU(Elementwise):
     in_place = (0,)
     alpha: float
     keep_inputs = ALL
+
+    def formula(self, x: Any) -> Any:
+        return expm1(minimum(x, 0)) * self.alpha + maximum(x, 0)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return _slope(x, exp(minimum(x, 0)) * self.alpha) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         positive = ctx.scratch("positive", x.shape, x.dtype)
@@ -133,7 +165,7 @@ class ELU(Elementwise):
         ctx.xp.minimum(inputs[0], 0, out=dx)
         ctx.xp.exp(dx, out=dx)
         ctx.xp.multiply(dx, self.alpha, out=dx)
-        _slope(ctx, dx, inputs[0], dx)
+        _write_slope(ctx, dx, inputs[0], dx)
         ctx.xp.multiply(dx, dy, out=dx)
 
 
@@ -142,6 +174,12 @@ class SELU(ELU):
 
     op_name = "SELU"
     gamma: float
+
+    def formula(self, x: Any) -> Any:
+        return super().formula(x) * self.gamma
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return super().gradient_formula(i, dy, y, x) * self.gamma
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         super().forward(ctx, y, x)
@@ -152,7 +190,12 @@ class SELU(ELU):
         ctx.xp.multiply(dx, self.gamma, out=dx)
 
 
-def _slope(ctx: Context, dx: Any, x: Any, below: Any) -> None:
+def _slope(x: Any, below: Any) -> Any:
+    """*below* where *x* < 0, and 1 elsewhere."""
+    return (x < 0) * below + (x >= 0)
+
+
+def _write_slope(ctx: Context, dx: Any, x: Any, below: Any) -> None:
     """Write *below*, which may be *dx* itself, where *x* < 0 and 1 elsewhere into *dx*."""
     side = ctx.scratch("side", dx.shape, dx.dtype)
     ctx.xp.less(x, 0, out=side)
@@ -168,6 +211,13 @@ class Softplus(Elementwise):
     in_place = (0,)
     steepness: float
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        scaled = x * self.steepness
+        return (log1p(exp(-abs(scaled))) + maximum(scaled, 0)) * (1 / self.steepness)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return -expm1(y * -self.steepness) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         xp = ctx.xp
@@ -196,6 +246,14 @@ class Softsign(Elementwise):
     steepness: float
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        scaled = x * self.steepness
+        return scaled / (abs(scaled) + 1)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        below = 1 / (abs(x * self.steepness) + 1)
+        return below * below * self.steepness * dy
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         scaled = ctx.scratch("scaled", x.shape, x.dtype)
         ctx.xp.multiply(x, self.steepness, out=scaled)
@@ -223,6 +281,12 @@ class HardSigmoid(Elementwise):
     beta: float
     keep_output = True
 
+    def formula(self, x: Any) -> Any:
+        return minimum(maximum(x * self.alpha + self.beta, 0), 1)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return (y > 0) * (y < 1) * self.alpha * dy
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.multiply(x, self.alpha, out=y)
         ctx.xp.add(y, self.beta, out=y)
@@ -243,6 +307,12 @@ class StraightThrough(Elementwise):
     op_name = "StraightThrough"
     in_place = (0,)
     keep_inputs = ALL
+
+    def formula(self, x: Any) -> Any:
+        return (x > 0) * 2 - 1
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return (abs(x) <= 1) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.greater(x, 0, out=y)

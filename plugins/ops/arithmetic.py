@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.formulas.formula import power
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -24,6 +28,9 @@ class Plus(Elementwise):
     in_place = (0, 1)
     passes_gradient = (0, 1)
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x + y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.add(x, y, out=z)
 
@@ -35,6 +42,9 @@ class Minus(Elementwise):
     in_place = (0, 1)
     gradient_in_place = ALL
     passes_gradient = (0,)
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x - y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.subtract(x, y, out=z)
@@ -50,6 +60,9 @@ class ElementTimes(Elementwise):
     in_place = (0, 1)
     gradient_in_place = ALL
     keep_inputs = ALL
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x * y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.multiply(x, y, out=z)
@@ -67,6 +80,9 @@ class ElementDivide(Elementwise):
     keep_inputs = (1,)
     keep_output = True
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x / y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.divide(x, _divisor(ctx, y), out=z)
 
@@ -83,6 +99,12 @@ class Reciprocal(Elementwise):
     op_name = "Reciprocal"
     in_place = (0,)
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        return 1 / x
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return -(y * y) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.divide(1, _divisor(ctx, x), out=y)
@@ -109,6 +131,9 @@ class Pow(Elementwise):
     op_name = "Pow"
     keep_inputs = ALL
     keep_output = True
+
+    def formula(self, base: Any, exponent: Any) -> Any:
+        return power(base, exponent)
 
     def forward(self, ctx: Context, z: Any, base: Any, exponent: Any) -> None:
         self._power(ctx, z, base, exponent)
@@ -149,6 +174,9 @@ class Negate(Elementwise):
     in_place = (0,)
     gradient_in_place = ALL
 
+    def formula(self, x: Any) -> Any:
+        return -x
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.negative(x, out=y)
 
@@ -163,6 +191,9 @@ class Abs(Elementwise):
     in_place = (0,)
     keep_inputs = ALL
 
+    def formula(self, x: Any) -> Any:
+        return builtins.abs(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.absolute(x, out=y)
 
@@ -175,6 +206,9 @@ class Sum(Elementwise):
     """Sum of any number of operands."""
 
     op_name = "Sum"
+
+    def formula(self, *inputs: Any) -> Any:
+        return reduce(add, inputs)
 
     def forward(self, ctx: Context, z: Any, *inputs: Any) -> None:
         ctx.xp.copyto(z, inputs[0])
@@ -189,6 +223,9 @@ class Mean(Sum):
     """Mean of any number of operands."""
 
     op_name = "Mean"
+
+    def formula(self, *inputs: Any) -> Any:
+        return super().formula(*inputs) * (1 / len(inputs))
 
     def forward(self, ctx: Context, z: Any, *inputs: Any) -> None:
         super().forward(ctx, z, *inputs)

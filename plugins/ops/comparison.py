@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.formulas.formula import maximum, where
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.samples import Operand, operator, sample
 
@@ -20,6 +21,9 @@ class Less(Elementwise):
     op_name = "Less"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x < y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.less(x, y, out=z)
 
@@ -29,6 +33,9 @@ class LessEqual(Elementwise):
 
     op_name = "LessEqual"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x <= y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.less_equal(x, y, out=z)
@@ -40,6 +47,9 @@ class Equal(Elementwise):
     op_name = "Equal"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x == y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.equal(x, y, out=z)
 
@@ -49,6 +59,9 @@ class NotEqual(Elementwise):
 
     op_name = "NotEqual"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return x != y
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.not_equal(x, y, out=z)
@@ -60,6 +73,9 @@ class Greater(Elementwise):
     op_name = "Greater"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x > y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.greater(x, y, out=z)
 
@@ -70,6 +86,9 @@ class GreaterEqual(Elementwise):
     op_name = "GreaterEqual"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return x >= y
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.greater_equal(x, y, out=z)
 
@@ -79,6 +98,9 @@ class And(Elementwise):
 
     op_name = "And"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return (x > 0) * (y > 0)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.minimum(x, y, out=z)
@@ -91,6 +113,9 @@ class Or(Elementwise):
     op_name = "Or"
     gradient_inputs = ()
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return maximum(x > 0, y > 0)
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.fmax(x, y, out=z)
         ctx.xp.greater(z, 0, out=z)
@@ -101,6 +126,9 @@ class Xor(Elementwise):
 
     op_name = "Xor"
     gradient_inputs = ()
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return (x > 0) != (y > 0)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         left = ctx.scratch("left", x.shape, bool)
@@ -116,6 +144,9 @@ class Not(Elementwise):
     op_name = "Not"
     gradient_inputs = ()
 
+    def formula(self, x: Any) -> Any:
+        return x <= 0
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.less_equal(x, 0, out=y)
 
@@ -126,6 +157,9 @@ class Select(Elementwise):
     op_name = "Select"
     keep_inputs = (0,)
     gradient_inputs = (1, 2)
+
+    def formula(self, flag: Any, if_true: Any, if_false: Any) -> Any:
+        return where(flag, if_true, if_false)
 
     def forward(self, ctx: Context, y: Any, flag: Any, if_true: Any, if_false: Any) -> None:
         chosen = ctx.scratch("chosen", flag.shape, bool)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.formulas import formula as f
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -24,6 +25,9 @@ class Exp(Elementwise):
     gradient_in_place = ALL
     keep_output = True
 
+    def formula(self, x: Any) -> Any:
+        return f.exp(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.exp(x, out=y)
 
@@ -39,6 +43,12 @@ class Log(Elementwise):
     keep_inputs = ALL
     smallest = -85.1
     """The least value, near the logarithm of the least normal float32."""
+
+    def formula(self, x: Any) -> Any:
+        return f.maximum(f.log(x), self.smallest)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any) -> Any:
+        return dy / f.maximum(x, math.exp(self.smallest))
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.maximum(x, 0, out=y)
@@ -57,6 +67,9 @@ class Sqrt(Elementwise):
     op_name = "Sqrt"
     in_place = (0,)
     keep_output = True
+
+    def formula(self, x: Any) -> Any:
+        return f.sqrt(x)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.maximum(x, 0, out=y)
@@ -77,6 +90,9 @@ class Floor(Elementwise):
     in_place = (0,)
     gradient_inputs = ()
 
+    def formula(self, x: Any) -> Any:
+        return f.floor(x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.floor(x, out=y)
 
@@ -88,6 +104,9 @@ class Ceil(Elementwise):
     in_place = (0,)
     gradient_inputs = ()
 
+    def formula(self, x: Any) -> Any:
+        return -f.floor(-x)
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.ceil(x, out=y)
 
@@ -98,6 +117,9 @@ class Round(Elementwise):
     op_name = "Round"
     in_place = (0,)
     gradient_inputs = ()
+
+    def formula(self, x: Any) -> Any:
+        return f.floor(x + 0.5)
 
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         ctx.xp.add(x, 0.5, out=y)
@@ -111,6 +133,12 @@ class Clip(Elementwise):
     in_place = (0,)
     keep_inputs = ALL
     gradient_inputs = (0,)
+
+    def formula(self, x: Any, low: Any, high: Any) -> Any:
+        return f.minimum(f.maximum(x, low), high)
+
+    def gradient_formula(self, i: int, dy: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+        return (x >= low) * (x <= high) * dy
 
     def forward(self, ctx: Context, y: Any, x: Any, low: Any, high: Any) -> None:
         ctx.xp.maximum(x, low, out=y)

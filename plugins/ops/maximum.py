@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.formulas.formula import exp, log1p, maximum, minimum
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -23,6 +24,9 @@ class ElementMax(Elementwise):
     in_place = (0, 1)
     keep_inputs = ALL
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return maximum(x, y)
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.maximum(x, y, out=z)
 
@@ -39,6 +43,9 @@ class ElementMin(Elementwise):
     in_place = (0, 1)
     keep_inputs = ALL
 
+    def formula(self, x: Any, y: Any) -> Any:
+        return minimum(x, y)
+
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         ctx.xp.minimum(x, y, out=z)
 
@@ -53,6 +60,12 @@ class LogPlus(Elementwise):
 
     op_name = "LogPlus"
     keep_inputs = ALL
+
+    def formula(self, x: Any, y: Any) -> Any:
+        return log1p(exp(-abs(x - y))) + maximum(x, y)
+
+    def gradient_formula(self, i: int, dz: Any, z: Any, *inputs: Any) -> Any:
+        return dz / (exp(inputs[1 - i] - inputs[i]) + 1)
 
     def forward(self, ctx: Context, z: Any, x: Any, y: Any) -> None:
         xp = ctx.xp

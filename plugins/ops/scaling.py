@@ -24,6 +24,9 @@ class PerDimMeanVarianceNormalize(Elementwise):
     in_place = (0,)
     keep_inputs = ALL
 
+    def formula(self, x: Any, mean: Any, inv_stddev: Any) -> Any:
+        return (x - mean) * inv_stddev
+
     def forward(self, ctx: Context, y: Any, x: Any, mean: Any, inv_stddev: Any) -> None:
         ctx.xp.subtract(x, mean, out=y)
         ctx.xp.multiply(y, inv_stddev, out=y)
@@ -58,6 +61,9 @@ class ImageScaler(Elementwise):
         if image.rank != 3 or image.dims[0] not in (biases.dims[0], -1, -3):
             raise ValueError(f"expected an image of shape (channels, height, width) with {biases.dims[0]} channels, one for each bias")
         return super().infer(*inputs)
+
+    def formula(self, x: Any, biases: Any) -> Any:
+        return x * self.scaler + biases
 
     def forward(self, ctx: Context, y: Any, x: Any, biases: Any) -> None:
         ctx.xp.multiply(x, self.scaler, out=y)

@@ -6,160 +6,102 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.formulas import formula as f
 from ...core.operators.elementwise import Elementwise
-from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
 
 if TYPE_CHECKING:
     from ...core.graph.function import Function
-    from ...core.types.context import Context
 
 
 class Sin(Elementwise):
     """Sine."""
 
     op_name = "Sin"
-    in_place = (0,)
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.sin(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.cos(inputs[0], out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.sin(x)
 
 
 class Cos(Elementwise):
     """Cosine."""
 
     op_name = "Cos"
-    in_place = (0,)
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.cos(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.sin(inputs[0], out=dx)
-        ctx.xp.negative(dx, out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.cos(x)
 
 
 class Tan(Elementwise):
     """Tangent; its derivative is 1 + tan²."""
 
     op_name = "Tan"
-    keep_output = True
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.tan(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.multiply(y, y, out=dx)
-        ctx.xp.add(dx, 1, out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.tan(x)
 
 
 class Asin(Elementwise):
     """Inverse sine; its derivative is 1 / √(1 - x²)."""
 
     op_name = "Asin"
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.arcsin(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
-        ctx.xp.subtract(1, dx, out=dx)
-        ctx.xp.sqrt(dx, out=dx)
-        ctx.xp.divide(dy, dx, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.arcsin(x)
 
 
-class Acos(Asin):
+class Acos(Elementwise):
     """Inverse cosine; its derivative is that of the inverse sine, negated."""
 
     op_name = "Acos"
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.arccos(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        super().gradient(i, ctx, dx, dy, y, *inputs)
-        ctx.xp.negative(dx, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.arccos(x)
 
 
 class Atan(Elementwise):
     """Inverse tangent; its derivative is 1 / (1 + x²)."""
 
     op_name = "Atan"
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.arctan(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
-        ctx.xp.add(dx, 1, out=dx)
-        ctx.xp.divide(dy, dx, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.arctan(x)
 
 
 class Sinh(Elementwise):
     """Hyperbolic sine."""
 
     op_name = "Sinh"
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.sinh(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.cosh(inputs[0], out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.sinh(x)
 
 
 class Cosh(Elementwise):
     """Hyperbolic cosine."""
 
     op_name = "Cosh"
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.cosh(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.sinh(inputs[0], out=dx)
-        ctx.xp.multiply(dx, dy, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.cosh(x)
 
 
 class Asinh(Elementwise):
     """Inverse hyperbolic sine; its derivative is 1 / √(1 + x²)."""
 
     op_name = "Asinh"
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.arcsinh(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.hypot(inputs[0], 1, out=dx)  # x² may overflow
-        ctx.xp.divide(dy, dx, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.arcsinh(x)
 
 
 class Atanh(Elementwise):
     """Inverse hyperbolic tangent; its derivative is 1 / (1 - x²)."""
 
     op_name = "Atanh"
-    keep_inputs = ALL
 
-    def forward(self, ctx: Context, y: Any, x: Any) -> None:
-        ctx.xp.arctanh(x, out=y)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        ctx.xp.multiply(inputs[0], inputs[0], out=dx)
-        ctx.xp.subtract(1, dx, out=dx)
-        ctx.xp.divide(dy, dx, out=dx)
+    def formula(self, x: Any) -> Any:
+        return f.arctanh(x)
 
 
 # ---- public operators ----------------------------------------------------------------------------

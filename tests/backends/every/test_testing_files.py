@@ -90,7 +90,10 @@ def test_one_of_a_class_that_cannot_be_imported_passes_without_pickles() -> None
     ("make", "message"),
     [
         (lambda: changed_later(2.0), r"scaled\(\(3, 2\)\), saved and loaded"),
-        (lambda: ByFunction(lambda: 2.0), r"scaled\(\(3, 2\)\) cannot be kept: ScaledInFiles .* cannot be saved: the argument 'by' of ByFunction"),
+        (
+            lambda: ByFunction(lambda: 2.0),
+            r"scaled\(\(3, 2\)\) cannot be kept: ScaledInFiles .* cannot be saved: the argument 'by' of ByFunction",
+        ),
         (lambda: Resumed(by=2.0), r"scaled\(\(3, 2\)\), saved and loaded"),
         (lambda: Forgetful(by=2.0), r"scaled\(\(3, 2\)\), cloned"),
         (lambda: Locked(2.0), r"scaled\(\(3, 2\)\) cannot be kept: cannot pickle '_thread.lock' object"),

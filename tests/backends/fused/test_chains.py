@@ -17,6 +17,8 @@ from cntk.core.common import threads
 from cntk.core.common.thresholds import thresholds
 from cntk.core.extension import plugins
 from cntk.core.extension.device import backend_named
+from cntk.core.formulas import formula as f
+from cntk.core.operators.elementwise import Elementwise
 from cntk.core.program.program import Program
 from cntk.core.run import profiling
 from cntk.core.run.evaluate import feeds_for, program_for
@@ -26,6 +28,7 @@ from cntk.testing.tolerances import VALUES, Tolerance
 
 pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
 chains = pytest.importorskip("cntk.backends.fused.chains")
+formulas = pytest.importorskip("cntk.backends.fused.formulas")
 recipe = pytest.importorskip("cntk.backends.fused.recipe")
 chain_tape = pytest.importorskip("cntk.backends.fused.chain_tape")
 op = pytest.importorskip("cntk.backends.fused.opcodes")
@@ -140,6 +143,43 @@ def test_values_are_the_same_with_and_without_a_backward_pass() -> None:
 def operators_of(taped: list[Any]) -> list[list[str]]:
     """The operators on each tape."""
     return [[instruction.op.op_name for instruction in one.plan.chain.members] for one in taped]
+
+
+class SoftStep(Elementwise):
+    """An operator that is no more than its formula."""
+
+    op_name = "SoftStepOfTests"
+
+    def formula(self, x: Any) -> Any:
+        return f.where(x > 1, f.sqrt(x), x / (self.width + abs(x)))
+
+
+class Wave(Elementwise):
+    """An operator whose formula no tape computes."""
+
+    op_name = "WaveOfTests"
+
+    def formula(self, x: Any) -> Any:
+        return f.sin(x) * self.height if self.height else x
+
+
+@both_types
+def test_an_operator_that_is_a_formula_is_on_tapes(dtype: Any, taped: list[Any]) -> None:
+    both_ways(lambda x: C.tanh(SoftStep(width=2.0)(x * 2)), rows((9,), dtype), dtype)
+    assert operators_of(taped) == [["ElementTimes", "SoftStepOfTests", "Tanh"], ["Tanh", "SoftStepOfTests", "ElementTimes"]]
+
+
+def test_a_formula_that_no_tape_computes_is_on_none(taped: list[Any]) -> None:
+    both_ways(lambda x: C.tanh(Wave(height=3.0)(x) * 2) + 1, rows((9,), np.float32), np.float32)
+    assert not any("WaveOfTests" in members for members in operators_of(taped))
+    flat = Wave(height=0.0)  # another formula than that by which the class was judged
+    both_ways(lambda x: C.tanh(flat(x) * 2) + 1, rows((9,), np.float32), np.float32)
+
+
+def test_a_formula_that_becomes_another_leaves_its_tape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formulas, "_known", {})
+    both_ways(lambda x: C.tanh(Wave(height=0.0)(x) * 2) + 1, rows((9,), np.float32), np.float32)
+    both_ways(lambda x: C.tanh(Wave(height=3.0)(x) * 2) + 1, rows((9,), np.float32), np.float32)
 
 
 def test_layer_normalisation_is_one_call_forward_and_one_back(taped: list[Any]) -> None:

@@ -6,37 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from cntk.extend import Context, Elementwise, Operand, operator, sample
+from cntk.extend import Elementwise, Operand, operator, sample
+from cntk.extend import formula as f
 
 
 class Swish(Elementwise):
     """``x * sigmoid(beta * x)``."""
 
     op_name = "Swish"
-    keep_inputs = (0,)
 
-    def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        (x,) = inputs
-        self._one_over_sigmoid(ctx, out, x)
-        ctx.xp.divide(x, out, out=out)
-
-    def gradient(self, i: int, ctx: Context, dx: Any, dy: Any, y: Any, *inputs: Any) -> None:
-        """With s = sigmoid(beta x): dx = dy * s * (1 + beta * x * (1 - s))."""
-        xp, (x,) = ctx.xp, inputs
-        s = ctx.scratch("sigmoid", x.shape, x.dtype)
-        self._one_over_sigmoid(ctx, s, x)
-        xp.reciprocal(s, out=s)
-        xp.subtract(1, s, out=dx)
-        xp.multiply(dx, x, out=dx)
-        xp.multiply(dx, self.beta, out=dx)
-        xp.add(dx, 1, out=dx)
-        xp.multiply(dx, s, out=dx)
-        xp.multiply(dx, dy, out=dx)
-
-    def _one_over_sigmoid(self, ctx: Context, out: Any, x: Any) -> None:
-        ctx.xp.multiply(x, -self.beta, out=out)
-        ctx.xp.exp(out, out=out)
-        ctx.xp.add(out, 1, out=out)
+    def formula(self, x: Any) -> Any:
+        return x * f.sigmoid(self.beta * x)
 
 
 def _expected(x: np.ndarray, beta: float = 1.0) -> np.ndarray:
