@@ -1,8 +1,8 @@
 """The arguments that a loop's code is made for before it is needed, a letter for each kind.
 
-``R2`` is an array with two axes of the loop's real numbers, which are float32 or float64; ``D`` is an array of float64, ``I`` and ``N`` of
-whole numbers of 64 and 32 bits, ``U`` and ``V`` of unsigned ones, ``B`` of bytes.  ``r`` is one of the loop's real numbers, ``d`` a float64,
-``q`` a whole number, ``?`` a truth value, ``(3)`` a tuple of three whole numbers.
+``R2`` is an array with two axes of the loop's real numbers, which are float32 or float64; ``D`` is an array of float64, ``I`` and ``N``
+of whole numbers of 64 and 32 bits, ``U`` and ``V`` of unsigned ones, ``B`` of bytes.  ``r`` is one of the loop's real numbers, ``d`` a
+float64, ``q`` a whole number, ``?`` a truth value, ``(3)`` a tuple of three whole numbers.
 """
 
 from __future__ import annotations

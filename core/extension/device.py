@@ -36,7 +36,7 @@ def backend_named(name: str, device_id: int = 0) -> Backend:
         ValueError: no such backend or device, or it cannot be used here; the message says why and how to fix it.
     """
     if name not in plugins.backends:
-        raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what is missing")
+        raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what there is")
     make = plugins.backends.get(name)
     instance = _instances.get((make, device_id))
     if instance is None:
@@ -235,4 +235,4 @@ def _gpu_backend() -> Backend:
             backend_named(name)
         except (ValueError, ImportError) as error:
             whys.append(str(error))
-    raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what is missing")
+    raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what there is")

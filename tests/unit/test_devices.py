@@ -115,7 +115,7 @@ def test_a_backend_that_is_taken_back_leaves_no_device(twins: Twins) -> None:
 
 
 def test_gpus_are_the_devices_of_a_backend_for_gpus() -> None:
-    with pytest.raises(ValueError, match=r"gpu\(0\): no GPU backend is installed; `cntk doctor` shows what is missing"):
+    with pytest.raises(ValueError, match=r"gpu\(0\): no GPU backend is installed; `cntk doctor` shows what there is"):
         C.gpu(0)
     plugins.register_plugin(Provider(graphics=Graphics, missing=Missing), "graphics")
     try:
