@@ -20,7 +20,7 @@ import numpy as np
 from machine import description
 
 import cntk as C
-from cntk.core.common.minibatch import Minibatch
+from cntk.core.values.minibatch import Minibatch
 from cntk.plugins.distributed.base import sum_over_workers
 from cntk.plugins.distributed.quantizer import Quantizer
 

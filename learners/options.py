@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from ..core.common.switches import Switch
 from .numerics import norm
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule, learning_parameter_schedule, training_parameter_schedule
 
@@ -16,7 +17,7 @@ Preparation = tuple[float, float, float]
 UNPREPARED: Preparation = (1.0, math.inf, 0.0)
 """What leaves a gradient as it is."""
 
-_default_unit_gain = True
+_default_unit_gain = Switch("default_unit_gain", True)
 
 
 def default_unit_gain_value() -> bool:
@@ -26,7 +27,7 @@ def default_unit_gain_value() -> bool:
         >>> C.default_unit_gain_value()
         True
     """
-    return _default_unit_gain
+    return _default_unit_gain.value
 
 
 def set_default_unit_gain_value(value: bool) -> None:
@@ -35,8 +36,7 @@ def set_default_unit_gain_value(value: bool) -> None:
     Example:
         >>> C.set_default_unit_gain_value(True)
     """
-    global _default_unit_gain
-    _default_unit_gain = bool(value)
+    _default_unit_gain.value = bool(value)
 
 
 class Options(TypedDict, total=False):

@@ -20,6 +20,7 @@ from cntk.core.common.thresholds import TABLE, VARIABLE, thresholds
 from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, all_devices, default_device
+from cntk.testing import isolated
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,19 +41,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every test begin with the same seeds."""
-    monkeypatch.setattr(random, "_fixed", False)
-    monkeypatch.setattr(random, "_next_seed", 1)
+def switches() -> Iterator[None]:
+    """Let every test begin with the same seeds, and leave all switches as it found them."""
+    with isolated():
+        random.reset_random_seed(1)
+        yield
 
 
 @pytest.fixture
-def three_threads() -> Iterator[None]:
+def three_threads(switches: None) -> None:
     """Three threads share the work of a call, whatever the machine has."""
-    before = threads.max_threads()
     threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
 
 
 @pytest.fixture

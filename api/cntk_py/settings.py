@@ -6,19 +6,19 @@ import operator
 from typing import Any
 
 from cntk.core.common import threads
+from cntk.core.common.switches import Switch
 
-_deterministic = False
+_deterministic = Switch("deterministic_algorithms", False)
 
 
 def force_deterministic_algorithms() -> None:
     """Ask for algorithms whose results do not depend on the order of threads; the NumPy backend has no others."""
-    global _deterministic
-    _deterministic = True
+    _deterministic.value = True
 
 
 def should_force_deterministic_algorithms() -> bool:
     """Whether :func:`force_deterministic_algorithms` has been called."""
-    return _deterministic
+    return _deterministic.value
 
 
 def set_max_num_cputhreads(num_cpu_threads: int) -> None:
@@ -66,15 +66,14 @@ def should_use_sparse_gradient_aggregation_in_data_parallel_sgd() -> bool:
     return False
 
 
-_packing_threshold = 2**25
+_packing_threshold = Switch("mpipack_threshold", 2**25)
 
 
 def set_mpipack_threshold(size_in_bytes: int) -> None:
     """Keep a number of bytes below which the engine packs gradients for an exchange; here it has no effect."""
-    global _packing_threshold
-    _packing_threshold = operator.index(size_in_bytes)
+    _packing_threshold.value = operator.index(size_in_bytes)
 
 
 def get_mpipack_threshold() -> int:
     """The number last set."""
-    return _packing_threshold
+    return _packing_threshold.value

@@ -33,11 +33,11 @@ PARTS = (
     Part("numba", "numba", "compiled loops on the CPU", "numba"),
     Part("mpi4py", "mpi4py", "training on several workers", "opencntk[mpi]"),
     Part("tensorboard", "tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
-    Part("mlflow", "mlflow", "logging to MLflow", "opencntk[mlflow]"),
+    Part("mlflow", "mlflow-skinny", "logging to MLflow", "opencntk[mlflow]"),
     Part("PIL", "pillow", "reading images", "opencntk[image]"),
     Part("pyarrow", "pyarrow", "reading Parquet files", "opencntk[parquet]"),
     Part("rich", "rich", "progress bars", "opencntk[rich]"),
-    Part("matplotlib", "matplotlib", "pictures in the examples", "opencntk[demo]"),
+    Part("matplotlib", "matplotlib", "pictures of graphs, layers and profiles", "opencntk[plot]"),
     Part("sklearn", "scikit-learn", "data for the examples", "opencntk[demo]"),
 )
 

@@ -202,7 +202,7 @@ NAMES: dict[str, dict[str, str]] = {
         MODULES: "cntk_py=cntk.cntk_py",
     },
     "cntk.default_options": {
-        "cntk.core.common.options": "_GlobalOptions=_global_options _OptionsContextManager=OptionsScope",
+        "cntk.core.common.options": "_GlobalOptions=global_options _OptionsContextManager=OptionsScope",
     },
     "cntk.device": {
         "cntk.internal.swig_helper": "typemap",

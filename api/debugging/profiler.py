@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cntk.core.common.launch import is_launched, launched_rank
 from cntk.core.common.lock import ForkSafeLock
+from cntk.core.common.switches import Switch
 from cntk.core.graph.function import Function
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.graph.variable import Variable
@@ -42,7 +43,7 @@ class _Profile:
             draw(tallies, self.rates, self.folder / f"{stem}_roofline_{worker}.svg")
 
 
-_profile: _Profile | None = None
+_profile: Switch[_Profile | None] = Switch("profile", None)
 _lock = ForkSafeLock()
 
 
@@ -63,14 +64,13 @@ def start_profiler(
         RuntimeError: a profile is being taken.
         ImportError: *plot*, and matplotlib is missing.
     """
-    global _profile
     if plot:
         check_for_matplotlib()
     rates = machine_rates() if roofline or plot else None
     with _lock:
-        if _profile is not None:
+        if _profile.value is not None:
             raise RuntimeError("start_profiler: the profiler has been started already; stop_profiler ends and writes its profile")
-        _profile = _Profile(Path(dir), reserve_mem // _BYTES_OF_AN_EVENT, rates, plot)
+        _profile.value = _Profile(Path(dir), reserve_mem // _BYTES_OF_AN_EVENT, rates, plot)
 
 
 def stop_profiler() -> None:
@@ -91,9 +91,8 @@ def stop_profiler() -> None:
     >>> sorted(path.name[20:] for path in pathlib.Path(folder).iterdir())
     ['detail_.json', 'summary_.txt']
     """
-    global _profile
     with _lock:
-        finished, _profile = _profile, None
+        finished, _profile.value = _profile.value, None
     if finished is not None:
         profiling.end(finished.recorder)
         finished.write()
@@ -101,17 +100,17 @@ def stop_profiler() -> None:
 
 def enable_profiler() -> None:
     """Measure from now on, where the profiler has been started."""
-    if _profile is not None:
-        profiling.begin(_profile.recorder)
+    if _profile.value is not None:
+        profiling.begin(_profile.value.recorder)
 
 
 def disable_profiler() -> None:
     """Measure no more, until :func:`enable_profiler`."""
-    if _profile is not None:
-        profiling.end(_profile.recorder)
+    if _profile.value is not None:
+        profiling.end(_profile.value.recorder)
 
 
-_timing = Recorder()
+_timing = Switch("node_timing", Recorder())
 
 
 def set_node_timing(enable: bool) -> None:
@@ -119,19 +118,18 @@ def set_node_timing(enable: bool) -> None:
 
     Measuring begins anew each time it is switched on.
     """
-    global _timing
-    profiling.end(_timing)
+    profiling.end(_timing.value)
     if enable:
-        _timing = Recorder()
-        profiling.begin(_timing)
+        _timing.value = Recorder()
+        profiling.begin(_timing.value)
 
 
 def timing_of(function: Function) -> str:
     """What :func:`set_node_timing` has had measured of a function's nodes: a line for each, in the order in which they ran first."""
     uids = {node.uid for node in depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)}
     lines = []
-    for uid in dict.fromkeys(uid for uid, _ in _timing.tallies if uid in uids):
-        forward, backward = (_timing.tallies.get((uid, direction), Tally()) for direction in (FORWARD, BACKWARD))
+    for uid in dict.fromkeys(uid for uid, _ in _timing.value.tallies if uid in uids):
+        forward, backward = (_timing.value.tallies.get((uid, direction), Tally()) for direction in (FORWARD, BACKWARD))
         lines.append(
             f"{uid:<30} forward avg {forward.mean:.6f}s, backward avg {backward.mean:.6f}s (fwd# {forward.count}|bwd# {backward.count})\n"
         )

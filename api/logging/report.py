@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 
 from cntk.core.common.shape import is_concrete, size_of
+from cntk.core.common.switches import Switch
 from cntk.core.graph.function import Function
 
 
@@ -18,7 +19,7 @@ class TraceLevel(IntEnum):
     __str__ = Enum.__str__
 
 
-_level = TraceLevel.Warning
+_level = Switch("trace_level", TraceLevel.Warning)
 
 
 def set_trace_level(value: TraceLevel | int) -> None:
@@ -27,8 +28,7 @@ def set_trace_level(value: TraceLevel | int) -> None:
     Raises:
         ValueError: *value* is no level.
     """
-    global _level
-    _level = TraceLevel(value)
+    _level.value = TraceLevel(value)
 
 
 def get_trace_level() -> int:
@@ -37,7 +37,7 @@ def get_trace_level() -> int:
     >>> C.logging.get_trace_level() == C.logging.TraceLevel.Warning
     True
     """
-    return _level.value
+    return _level.value.value
 
 
 def log_number_of_parameters(model: Function, trace_level: TraceLevel | int = TraceLevel.Error) -> None:

@@ -4,9 +4,10 @@
 >>> check_op(C.tanh)
 
 Each check returns nothing when the part conforms, and raises an AssertionError that says what it was given, what came out and
-what was expected.
+what was expected.  :func:`isolated` lets tests set what holds for the whole process.
 """
 
+from cntk.core.common.switches import isolated
 from cntk.testing.backends import check_backend
 from cntk.testing.deserializers import check_deserializer
 from cntk.testing.learners import check_learner
@@ -15,4 +16,13 @@ from cntk.testing.progress import check_progress_writer
 from cntk.testing.strategies import check_strategy
 from cntk.testing.tolerances import assert_close
 
-__all__ = ["assert_close", "check_backend", "check_deserializer", "check_learner", "check_op", "check_progress_writer", "check_strategy"]
+__all__ = [
+    "assert_close",
+    "check_backend",
+    "check_deserializer",
+    "check_learner",
+    "check_op",
+    "check_progress_writer",
+    "check_strategy",
+    "isolated",
+]

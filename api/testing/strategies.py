@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cntk as C
-from cntk.core.common.minibatch import Minibatch
+from cntk.core.values.minibatch import Minibatch
 from cntk.plugins.distributed.base import Strategy, Transport, sum_over_workers
 
 STEPS = 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.run.workspace import Run
+from cntk.core.values.minibatch import Minibatch
 from cntk.learners import Learner
 from cntk.train.plan import TrainingPlan
 from cntk.train.update_strategy import UpdateStrategy

@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.extension import plugins
 from cntk.core.graph.variable import Parameter
+from cntk.core.values.minibatch import Minibatch
 from cntk.learners import Learner
 from cntk.learners.checkpoint import require_counts
 from cntk.learners.interface import LearnerInterface

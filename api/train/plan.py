@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.extension.device import use_default_device
 from cntk.core.graph.block import as_outputs, combine
 from cntk.core.graph.function import Function
@@ -17,6 +16,7 @@ from cntk.core.program.slots import ROWS
 from cntk.core.run.evaluate import feeds_for, program_for, switches
 from cntk.core.run.workspace import Run, start
 from cntk.core.types.sparse import RowSparse
+from cntk.core.values.minibatch import Minibatch
 from cntk.core.values.unfeed import unfeed
 from cntk.learners.interface import LearnerInterface
 from cntk.train.criterion import Criterion

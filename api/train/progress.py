@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk.core.common.minibatch import Minibatch
+from cntk.core.values.minibatch import Minibatch
 from cntk.plugins.progress.base import ProgressWriter
 from cntk.train.lists import as_list
 from cntk.train.update_strategy import UpdateStrategy

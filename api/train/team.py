@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.graph.block import combine
 from cntk.core.graph.variable import Parameter, Variable
 from cntk.core.run.workspace import Run
+from cntk.core.values.minibatch import Minibatch
 from cntk.plugins.distributed.base import Strategy, hand_out, sum_over_workers
 from cntk.train.agreement import agree, agree_on_values, description
 from cntk.train.checkpoint import from_bytes, to_bytes

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.run.workspace import Run
+from cntk.core.values.minibatch import Minibatch
 from cntk.learners.interface import LearnerInterface
 from cntk.train.plan import TrainingPlan
 

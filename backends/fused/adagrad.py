@@ -9,10 +9,10 @@ from typing import Any
 from ...core.common.sums import BLOCK
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R1 R1 R1 R1 R2 r r r r")
 def gather(w: Any, g: Any, squares: Any, multiplier: Any, lanes: Any, floor: Any, scale: Any, threshold: Any, weight: Any) -> None:
     one = w.dtype.type(1)
     for block in prange(-(-w.size // BLOCK)):
@@ -23,7 +23,7 @@ def gather(w: Any, g: Any, squares: Any, multiplier: Any, lanes: Any, floor: Any
         add_lanes(multiplier, block, lanes)
 
 
-@Loop
+@loop("R1 R1 R1 r r r r r")
 def descend(w: Any, g: Any, squares: Any, floor: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     one = w.dtype.type(1)
     for i in prange(w.size):

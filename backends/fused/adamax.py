@@ -6,10 +6,10 @@ from typing import Any
 
 from .kernel import Elementwise, prepared
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R1 R1 R1 R1 r r r r r r r r r")
 def descend(
     w: Any, g: Any, mean: Any, largest: Any,
     momentum: Any, gain: Any, decay: Any, fresh: Any, epsilon: Any, rate: Any,

@@ -1,95 +1,39 @@
-"""Compiling loops before they are needed, for the arguments that they mostly get."""
+"""Compiling loops before they are needed, for the arguments that they mostly get: those of their signatures."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...core.common.threads import processors
 from . import self_check
 from .processor import choose
 
-LOOPS = {
-    "chain_tape.run": "q q (4) (2) (2) I2 R1",
-    "tape.run": "q I2 I1 q q ? R1",
-    "correlation._multiply": "R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? (11) R1 ?",
-    "correlation._weigh": "R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)",
-    "winograd._weigh": "R2 R2 R1 R1 I2 I2 (11) (11) I1 I1 I2 (3) ?",
-    "winograd._convolve": "R2 R1 R1 R1 I2 (11) (11) I1 I1 I2 (3) ? R1 ?",
-    "products._multiply": "R2 q q q R1 ? (13)",
-    "winograd._transform": "R1 R1 ? (5)",
-    "winograd._transform_back": "R2 R1 (3)",
-    "products._cut_back": "R2 R2 R2 R2",
-    "pools._find": "q R1 R1 R1 R1 B1 U1 B1 I2 I2 q ?",
-    "maxima.find": "q R1 R1 R1 U1 I2 I2 q ?",
-    "pools._send_back": "q R1 R1 B1 I1 I1 q",
-    "tape.pack": "I2 R1",
-    "features.measure": "R3 D3",
-    "features.normalise": "R3 R3 R3 ? r R1 R1 R1 R1 R1 d D3",
-    "features.add_up": "R3 R3 R3 ? R1 D3",
-    "features.differentiate": "R3 R3 R3 ? R1 R1 R1 R1 R1 R3 ? R3 ? D3",
-    "csr._transpose": "R1 N1 N1 q I2 I1 N1 N1 R1 N1 I1",
-    "csr.multiply": "R1 N1 N1 R2 R2",
-    "distributions.softmax": "R2 R2",
-    "distributions.softmax_gradient": "R2 R2 R2",
-    "distributions.log_softmax": "R2 R2",
-    "distributions.log_softmax_gradient": "R2 R2 R2",
-    "distributions.cross_entropy": "R2 R2 R1 R1 R1",
-    "distributions.cross_entropy_gradient": "R2 R2 R1 R1 R1 R2",
-    "distributions.sparse_cross_entropy": "R2 R1 N1 N1 R1 R1 R1",
-    "distributions.sparse_cross_entropy_gradient": "R2 R1 N1 N1 R1 R1 R1 R2",
-    "folds.total": "R2 R1 d",
-    "folds.spread": "R1 r R2",
-    "folds.greatest": "R2 R1",
-    "folds.least": "R2 R1",
-    "folds.spread_to_equal": "R2 R1 R1 R2",
-    "folds.log_total": "R2 R1",
-    "folds.spread_by_powers": "R2 R1 R1 R2",
-    "masks.drop": "R1 R1 U1 V1 U1 q q r",
-    "masks.drop_gradient": "R1 R1 V1 q r",
-    "sgd.descend_rows": "R2 R2 N1 r r r r",
-    "sgd.descend": "R1 R1 r r r r",
-    "momentum_sgd.descend_rows": "R2 R2 R2 N1 r r r r r r",
-    "momentum_sgd.descend": "R1 R1 R1 r r r r r",
-    "nesterov.descend_rows": "R2 R2 R2 N1 r r r r r",
-    "nesterov.descend": "R1 R1 R1 r r r r r",
-    "kernel.move": "R1 R1 R1 r r r r",
-    "adagrad.gather": "R1 R1 R1 R1 R2 r r r r",
-    "adagrad.descend": "R1 R1 R1 r r r r r",
-    "rmsprop.gather": "R1 R1 R1 R1 R1 R1 R2 r r r r r r r r r r r",
-    "rmsprop.descend": "R1 R1 R1 R1 R1 r r r r r r r r r r r r",
-    "adadelta.descend": "R1 R1 R1 R1 r r r r r r r",
-    "fsadagrad.descend": "R1 R1 R1 R1 r r r r r r r r r r",
-    "adam.descend": "R1 R1 R1 R1 r r r r r r r r r",
-    "adamax.descend": "R1 R1 R1 R1 r r r r r r r r r",
-}
-"""Loops, those that take longest first, and their arguments: arrays with their number of axes, of real numbers, of float64, of whole
-numbers of 64 and 32 bits, of unsigned ones of either size and of bytes; numbers, and tuples of so many."""
+if TYPE_CHECKING:
+    from .loops import Loop
 
 CHECK = "self_check.read"
-"""The loop by which it is found out whether others can be used."""
-
-ARRAYS = {"D": "<f8", "I": "<i8", "N": "<i4", "U": "<u8", "V": "<u4", "B": "|u1"}
+"""The function by which it is found out whether loops can be used."""
 
 
 def compile_ahead(is_double: bool = False) -> Iterator[str]:
-    """Compile all of :data:`LOOPS` that are not there yet, on all processors; gives the name of each that is done.
+    """Compile all loops with a signature that are not there yet, on all processors; gives the name of each that is done.
 
     Args:
         is_double: for float64 in place of float32.
     """
     self_check.require()
     with _compilers() as pool:
-        yield from _done({name: pool.submit(_keep, name, kinds_of(arguments, is_double)) for name, arguments in LOOPS.items()})
+        yield from _done({name: pool.submit(_keep, name, is_double) for name in _names(pool)})
 
 
 def compile_to_bring(level: str, folder: Path) -> Iterator[str]:
-    """Compile all of :data:`LOOPS`, for float32 and float64, as what a package brings along.
+    """Compile all loops with a signature, for float32 and float64, as what a package brings along.
 
     Args:
         level: of the processors that it is for, one of :data:`~cntk.backends.fused.processor.LEVELS`.
@@ -97,11 +41,31 @@ def compile_to_bring(level: str, folder: Path) -> Iterator[str]:
     """
     with _compilers(level) as pool:
         loops = {
-            f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_bring, name, kinds_of(arguments, is_double), folder)
-            for name, arguments in LOOPS.items()
+            f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_bring, name, is_double, folder)
+            for name in _names(pool)
             for is_double in (False, True)
         }
-        yield from _done({**loops, CHECK: pool.submit(_bring, CHECK, self_check.READ, folder)})
+        yield from _done({**loops, CHECK: pool.submit(_bring_check, folder)})
+
+
+def loops() -> dict[str, Loop]:
+    """All loops by module and name, those first that take longest to compile."""
+    from .loops import Loop
+
+    here = Path(__file__).parent
+    modules = [import_module(f".{file.stem}", __package__) for file in sorted(here.glob("*.py"))]
+    found = {value for module in modules for value in vars(module).values() if isinstance(value, Loop)}
+    named = {f"{loop.function.__module__.rpartition('.')[2]}.{loop.function.__name__}": loop for loop in found}
+    return dict(sorted(named.items(), key=lambda item: (not item[1].takes_long, item[0])))
+
+
+def _names(pool: Executor) -> list[str]:
+    """The loops with a signature.  One of the compilers finds them, as modules of loops are made for its processor when imported."""
+    return pool.submit(_with_signature).result()
+
+
+def _with_signature() -> list[str]:
+    return [name for name, loop in loops().items() if loop.signature is not None]
 
 
 def _compilers(level: str | None = None) -> ProcessPoolExecutor:
@@ -122,34 +86,27 @@ def _done(jobs: Mapping[str, Future[None]]) -> Iterator[str]:
         yield name
 
 
-def brought_kinds(function: Callable[..., None]) -> Iterator[list[str]]:
-    """The kinds of arguments that a package brings a loop's code along for."""
-    arguments = LOOPS.get(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")
-    if arguments is not None and function.__module__.startswith(f"{__package__}."):
-        yield from (kinds_of(arguments, is_double) for is_double in (False, True))
-
-
-def kinds_of(arguments: str, is_double: bool) -> list[str]:
-    """The kinds that the letters stand for."""
-    real, number = ("<f8", "d") if is_double else ("<f4", "f")
-    arrays: dict[str, Any] = {"R": real, **ARRAYS}
-    return [f"{arrays[a[0]]}:{a[1]}:C" if a[0] in arrays else number if a == "r" else a for a in arguments.split()]
-
-
-def _keep(name: str, kinds: Sequence[str]) -> None:
+def _keep(name: str, is_double: bool) -> None:
     from .machine_code import code_of
 
-    code_of(_function(name), kinds)
+    loop = _loop(name)
+    code_of(loop.function, loop.kinds(is_double))
 
 
-def _bring(name: str, kinds: Sequence[str], folder: Path) -> None:
+def _bring(name: str, is_double: bool, folder: Path) -> None:
     from .machine_code import prebuild
 
-    prebuild(_function(name), kinds, folder)
+    loop = _loop(name)
+    prebuild(loop.function, loop.kinds(is_double), folder)
 
 
-def _function(name: str) -> Callable[..., None]:
+def _bring_check(folder: Path) -> None:
+    from .machine_code import prebuild
+
+    prebuild(self_check.read, self_check.READ, folder)
+
+
+def _loop(name: str) -> Loop:
     module, loop = name.split(".")
-    found = getattr(import_module(f".{module}", __package__), loop)
-    function: Callable[..., None] = getattr(found, "function", found)
-    return function
+    found: Loop = getattr(import_module(f".{module}", __package__), loop)
+    return found

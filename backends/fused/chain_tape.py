@@ -11,10 +11,10 @@ from typing import Any
 from . import opcodes as op
 from .chain_elements import compute_any
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("q q (4) (2) (2) I2 R1", takes_long=True)
 def run(shares: int, parts: int, extents: tuple[int, ...], lines: tuple[int, int], groups: tuple[int, int], tape: Any, like: Any) -> None:
     """Run a tape.
 

@@ -17,7 +17,7 @@ from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
 from ...core.types.context import Context
 from .language import prange
-from .loops import Loop
+from .loops import loop
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile
@@ -26,7 +26,7 @@ LARGEST_FILTERS = 2**21
 """Weights up to which their gradient is summed in parts."""
 
 
-@Loop
+@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? (11) R1 ?", takes_long=True)
 def _multiply(
     work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
     clears: bool, sizes: Any, bias: Any, is_cut: bool,
@@ -78,7 +78,7 @@ def _multiply(
                             copy_lines(out, to, give_stride, result, at, pixel, lines)
 
 
-@Loop
+@loop("R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)", takes_long=True)
 def _weigh(
     work: Any, totals: Any, grad: Any, x: Any, parts: Any, blocks: Any, slabs: Any, fills: Any, grads: Any, rows: Any, columns: Any,
     runs: Any, by_count: bool, clears: bool, sizes: Any,

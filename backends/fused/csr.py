@@ -10,7 +10,7 @@ from ...core.common.sums import FEW, write_in_pieces
 from ...core.common.thresholds import thresholds
 from ...core.types.sparse import Parts
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 
 SHARES = 16
 """Runs of rows, with about as many entries each, that a product is cut into for the threads."""
@@ -19,7 +19,7 @@ DIGIT = 11
 """Bits of a column's number that one pass of the sort looks at."""
 
 
-@Loop
+@loop("R1 N1 N1 R2 R2")
 def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None:
     """Write the product of CSR rows with a matrix ``(columns of the rows, n)`` to *out* ``(rows, n)``."""
     rows = len(out)
@@ -43,7 +43,7 @@ def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None
                     total[j] = (total[j] + value * term[j]) + value2 * term2[j]
 
 
-@Loop
+@loop("R1 N1 N1 q I2 I1 N1 N1 R1 N1 I1")
 def _transpose(
     data: Any, indices: Any, indptr: Any, width: int, work: Any, places: Any, present: Any, starts: Any, values: Any, rows: Any, count: Any
 ) -> None:

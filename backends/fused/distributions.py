@@ -9,10 +9,10 @@ import numpy as np
 from .exponential import exp
 from .lanes import add_up, add_up_powers, highest, inner, write_powers
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R2 R2")
 def softmax(x: Any, y: Any) -> None:
     """Write exponentials that sum to 1 to y."""
     for row in prange(len(x)):
@@ -23,7 +23,7 @@ def softmax(x: Any, y: Any) -> None:
             target[i] *= share
 
 
-@Loop
+@loop("R2 R2 R2")
 def softmax_gradient(y: Any, dy: Any, dx: Any) -> None:
     for row in prange(len(y)):
         of, given, target = y[row], dy[row], dx[row]
@@ -32,7 +32,7 @@ def softmax_gradient(y: Any, dy: Any, dx: Any) -> None:
             target[i] = (given[i] - mean) * of[i]
 
 
-@Loop
+@loop("R2 R2")
 def log_softmax(x: Any, y: Any) -> None:
     """Write the softmax's logarithms to y."""
     for row in prange(len(x)):
@@ -43,7 +43,7 @@ def log_softmax(x: Any, y: Any) -> None:
             target[i] = (of[i] - edge) - level
 
 
-@Loop
+@loop("R2 R2 R2")
 def log_softmax_gradient(y: Any, dy: Any, dx: Any) -> None:
     for row in prange(len(y)):
         of, given, target = y[row], dy[row], dx[row]
@@ -52,7 +52,7 @@ def log_softmax_gradient(y: Any, dy: Any, dx: Any) -> None:
             target[i] = given[i] - exp(of[i]) * total
 
 
-@Loop
+@loop("R2 R2 R1 R1 R1")
 def cross_entropy(z: Any, y: Any, edge: Any, total: Any, out: Any) -> None:
     """Write each row's loss for the target y, the largest logit, and the sum of the exponentials of the distances from it."""
     for row in prange(len(z)):
@@ -62,7 +62,7 @@ def cross_entropy(z: Any, y: Any, edge: Any, total: Any, out: Any) -> None:
         out[row] = (edge[row] - z.dtype.type(inner(of, y[row]))) + np.log(total[row])
 
 
-@Loop
+@loop("R2 R2 R1 R1 R1 R2")
 def cross_entropy_gradient(z: Any, y: Any, edge: Any, total: Any, grad: Any, dz: Any) -> None:
     for row in prange(len(z)):
         of, right, target, level, factor = z[row], y[row], dz[row], edge[row], grad[row]
@@ -71,7 +71,7 @@ def cross_entropy_gradient(z: Any, y: Any, edge: Any, total: Any, grad: Any, dz:
             target[i] = exp(of[i] - level) * share - right[i] * factor
 
 
-@Loop
+@loop("R2 R1 N1 N1 R1 R1 R1")
 def sparse_cross_entropy(z: Any, data: Any, indices: Any, indptr: Any, edge: Any, total: Any, out: Any) -> None:
     """The same for a target in CSR."""
     for row in prange(len(z)):
@@ -83,7 +83,7 @@ def sparse_cross_entropy(z: Any, data: Any, indices: Any, indptr: Any, edge: Any
         out[row] = (edge[row] - picked) + np.log(total[row])
 
 
-@Loop
+@loop("R2 R1 N1 N1 R1 R1 R1 R2")
 def sparse_cross_entropy_gradient(
     z: Any, data: Any, indices: Any, indptr: Any, edge: Any, total: Any, grad: Any, dz: Any
 ) -> None:  # fmt: skip

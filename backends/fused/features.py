@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 
 PARTS = 8
 
@@ -129,7 +129,7 @@ def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
             spread[f] += squares - total * inner + away * away * (places * before / (before + 1))
 
 
-@Loop
+@loop("R3 D3")
 def measure(x: Any, part: Any) -> None:
     """Write mean and sum of squared distances of each feature of x ``(rows, features, places)``, of each part of the rows.
 
@@ -141,7 +141,7 @@ def measure(x: Any, part: Any) -> None:
         _measure(x, rows * p // parts, rows * (p + 1) // parts, part[0, p], part[1, p])
 
 
-@Loop
+@loop("R3 R3 R3 ? r R1 R1 R1 R1 R1 d D3")
 def normalise(
     x: Any, y: Any, addend: Any, adds: bool, least: Any, scale: Any, bias: Any,
     mean: Any, variance: Any, inverse: Any, epsilon: float, part: Any,
@@ -174,7 +174,7 @@ def normalise(
                     _write(y, x, row, f, mean[f], inverse[f] * scale[f], bias[f], least)
 
 
-@Loop
+@loop("R3 R3 R3 ? R1 D3")
 def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
     """Write sums of the gradient's products with distances from the mean, and of the gradient, of each part of the rows.
 
@@ -197,7 +197,7 @@ def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
                 part[1, p, f] += total
 
 
-@Loop
+@loop("R3 R3 R3 ? R1 R1 R1 R1 R1 R3 ? R3 ? D3")
 def differentiate(
     x: Any, dy: Any, y: Any, is_cut: bool, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any,
     dx: Any, sends: bool, da: Any, adds: bool, part: Any,

@@ -8,29 +8,29 @@ import numpy as np
 
 from .lanes import add_up, add_up_powers, has_nan, highest, lowest, write_powers
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R2 R1 d")
 def total(x: Any, y: Any, factor: Any) -> None:
     """Write the sums of rows, times a factor, to y."""
     for row in prange(len(x)):
         y[row] = add_up(x[row]) * factor
 
 
-@Loop
+@loop("R2 R1")
 def greatest(x: Any, y: Any) -> None:
     for row in prange(len(x)):
         y[row] = x.dtype.type(np.nan) if has_nan(x[row]) else highest(x[row])
 
 
-@Loop
+@loop("R2 R1")
 def least(x: Any, y: Any) -> None:
     for row in prange(len(x)):
         y[row] = x.dtype.type(np.nan) if has_nan(x[row]) else lowest(x[row])
 
 
-@Loop
+@loop("R2 R1")
 def log_total(x: Any, y: Any) -> None:
     """Write the logarithms of the sums of exponentials to y; infinite maxima must not give inf - inf."""
     limit = x.dtype.type(np.finfo(x.dtype).max)
@@ -39,7 +39,7 @@ def log_total(x: Any, y: Any) -> None:
         y[row] = np.log(x.dtype.type(add_up_powers(x[row], edge))) + edge
 
 
-@Loop
+@loop("R1 r R2")
 def spread(dy: Any, factor: Any, dx: Any) -> None:
     """Write the gradient of sums, times a factor."""
     for row in prange(len(dx)):
@@ -48,7 +48,7 @@ def spread(dy: Any, factor: Any, dx: Any) -> None:
             target[i] = value
 
 
-@Loop
+@loop("R2 R1 R1 R2")
 def spread_to_equal(x: Any, y: Any, dy: Any, dx: Any) -> None:
     """Write the gradient of extrema, which goes to all elements that equal them."""
     zero = x.dtype.type(0)
@@ -58,7 +58,7 @@ def spread_to_equal(x: Any, y: Any, dy: Any, dx: Any) -> None:
             target[i] = value if of[i] == extremum else zero
 
 
-@Loop
+@loop("R2 R1 R1 R2")
 def spread_by_powers(x: Any, y: Any, dy: Any, dx: Any) -> None:
     """Write the gradient of logarithms of sums of exponentials; these sum to 1 but for the rounding of a large y."""
     for row in prange(len(dx)):

@@ -7,10 +7,10 @@ from typing import Any
 
 from .kernel import Elementwise, prepared
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R1 R1 R1 R1 r r r r r r r r r r")
 def descend(
     w: Any, g: Any, mean_square: Any, velocity: Any,
     momentum: Any, gain: Any, decay: Any, fresh: Any, size: Any, largest_scale: Any, rate: Any,

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.common import sums
 from ...core.common.thresholds import thresholds
 from .language import helper, prange
-from .loops import Loop
+from .loops import Loop, loop
 
 
 class Part(Protocol):
@@ -102,7 +102,7 @@ def add_lanes(array: Any, block: int, lanes: Any) -> None:
                 lanes[block, lane] += array[block * sums.BLOCK + row * sums.LANES + lane]
 
 
-@Loop
+@loop("R1 R1 R1 r r r r")
 def move(w: Any, g: Any, multiplier: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     """Step along gradients, each multiplied by a number of its own."""
     for i in prange(w.size):

@@ -17,6 +17,7 @@ from ...core.extension.compiled import Unusable, compiling
 from . import self_check
 from .converted import Converted, can_convert
 from .language import prange
+from .signatures import kinds_of
 
 self_check.require()  # what follows needs LLVM
 
@@ -36,10 +37,13 @@ class Loop:
 
     Args:
         function: what to compile, written in Python and :mod:`~cntk.backends.fused.language`.
+        signature: the arguments that code is made for before it is needed, in the letters of :mod:`.signatures`; for none where it is left
+            out.
+        takes_long: whether compiling it takes so long that it is begun first.
     """
 
-    def __init__(self, function: Callable[..., None]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., None], signature: str | None = None, takes_long: bool = False) -> None:
+        self.function, self.signature, self.takes_long = function, signature, takes_long
         self._has_turns = any(function.__globals__.get(name) is prange for name in function.__code__.co_names)
         self._compiled: dict[Any, _Compiled | Converted] = {}
 
@@ -79,6 +83,19 @@ class Loop:
 
         return call
 
+    def kinds(self, is_double: bool) -> list[str]:
+        """The kinds of arguments that code is made for before it is needed.
+
+        Args:
+            is_double: for float64 in place of float32.
+
+        Raises:
+            ValueError: it is made for none.
+        """
+        if self.signature is None:
+            raise ValueError(f"loop '{self.function.__qualname__}' has no signature, and is compiled when it is needed only")
+        return kinds_of(self.signature, is_double)
+
     def _threads(self, shared: bool) -> int:
         threads = max_threads() if shared and self._has_turns else 1
         return threads if threads > 1 and are_shared() else 1
@@ -106,12 +123,15 @@ class Loop:
         try:
             return _Compiled(address_of(self.function, kinds), kinds)
         except Unusable:
-            from .ahead import brought_kinds
-
-            for known in brought_kinds(self.function):
+            for known in [] if self.signature is None else map(self.kinds, (False, True)):
                 if can_convert(kinds, known):
                     return Converted(_Compiled(address_of(self.function, known), known), known)
             raise
+
+
+def loop(signature: str, takes_long: bool = False) -> Callable[[Callable[..., None]], Loop]:
+    """A decorator that makes a :class:`Loop` of a function; its arguments are those of the class."""
+    return lambda function: Loop(function, signature, takes_long)
 
 
 def _kind(argument: Any) -> str:

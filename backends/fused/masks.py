@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 from .philox import philox
 from .pieces import address
 
@@ -33,7 +33,7 @@ def _keep(y: Any, x: Any, bits: Any, begin: int, end: int, least: Any, scale: An
             part[i] = source[i] * (scale if numbers[i] >> SPARE >= least else zero)
 
 
-@Loop
+@loop("R1 R1 U1 V1 U1 q q r")
 def drop(x: Any, y: Any, words: Any, bits: Any, key: Any, draw: int, least: int, scale: Any) -> None:
     """Multiply elements by *scale*, or by 0 where their random numbers are less than *least*.
 
@@ -53,7 +53,7 @@ def drop(x: Any, y: Any, words: Any, bits: Any, key: Any, draw: int, least: int,
         _keep(y, x, bits, AT_ONCE * first, min(x.size, AT_ONCE * last), limit, scale)
 
 
-@Loop
+@loop("R1 R1 V1 q r")
 def drop_gradient(dy: Any, dx: Any, bits: Any, least: int, scale: Any) -> None:
     """Multiply the gradient by the same; arrays may be the same too."""
     limit, step = np.uint32(least), AT_ONCE * BLOCK

@@ -12,7 +12,7 @@ from ...core.common.threads import max_threads
 from ...core.common.windows import Windows
 from ...core.types.context import Context
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 from .pieces import copy
 from .pools import are_many, tables_for
 
@@ -35,7 +35,7 @@ def _take_greater(best: Any, met: Any) -> None:
         best[i] = _greater(best[i], met[i])
 
 
-@Loop
+@loop("q R1 R1 R1 U1 I2 I2 q ?")
 def find(threads: int, work: Any, x: Any, out: Any, firsts: Any, axes: Any, lines: Any, size: int, is_cut: bool) -> None:
     """Find the maximum of each window of each plane.
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from .kernel import Elementwise, prepared
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R1 R1 R1 r r r r r")
 def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     for i in prange(w.size):
         v = velocity[i] * momentum + prepared(g[i], w[i], scale, threshold, weight) * rate
@@ -17,7 +17,7 @@ def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any,
         w[i] -= v
 
 
-@Loop
+@loop("R2 R2 R2 N1 r r r r r r")
 def descend_rows(
     w: Any, g: Any, velocity: Any, rows: Any, momentum: Any, gain: Any, rate: Any, scale: Any, threshold: Any, weight: Any
 ) -> None:

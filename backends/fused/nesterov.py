@@ -6,10 +6,10 @@ from typing import Any
 
 from .kernel import Elementwise, prepared
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R1 R1 R1 r r r r r")
 def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     for i in prange(w.size):
         step = prepared(g[i], w[i], scale, threshold, weight) * rate
@@ -18,7 +18,7 @@ def descend(w: Any, g: Any, velocity: Any, momentum: Any, rate: Any, scale: Any,
         w[i] = w[i] - v * momentum - step
 
 
-@Loop
+@loop("R2 R2 R2 N1 r r r r r")
 def descend_rows(w: Any, g: Any, velocity: Any, rows: Any, momentum: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     for i in prange(rows.size):
         w_row, g_row, v_row = w[rows[i]], g[i], velocity[rows[i]]

@@ -17,7 +17,7 @@ from ...core.common.thresholds import thresholds
 from ...core.common.windows import Windows
 from ...core.types.context import Context
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 from .pieces import copy, writable
 
 
@@ -75,7 +75,7 @@ def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
     return at
 
 
-@Loop
+@loop("q R1 R1 R1 R1 B1 U1 B1 I2 I2 q ?")
 def _find(
     threads: int, work: Any, numbers: Any, x: Any, out: Any, taps: Any, firsts: Any, first_taps: Any, axes: Any, lines: Any, size: int,
     is_cut: bool,
@@ -106,7 +106,7 @@ def _find(
                     taps[first + i] = first_taps[i]
 
 
-@Loop
+@loop("q R1 R1 B1 I1 I1 q")
 def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets: Any, size: int) -> None:
     positions, planes = len(starts), len(dx) // size
     for thread in prange(threads):

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.types.context import Context
 from .language import carray, helper, prange
-from .loops import Loop
+from .loops import loop
 from .pieces import address
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, tile, turn
 
@@ -28,7 +28,7 @@ SUMMED = 64
 """Rows of a gradient that are summed one after another."""
 
 
-@Loop
+@loop("R2 q q q R1 ? (13)", takes_long=True)
 def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes: Any) -> None:
     """Write products of matrices.
 
@@ -149,7 +149,7 @@ def _finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, is
         target[i] = source[i]
 
 
-@Loop
+@loop("R2 R2 R2 R2")
 def _cut_back(grad: Any, out: Any, cut: Any, sums: Any) -> None:
     """Write the gradient that a rectifier sends back, and the sum of some of its rows after the other."""
     zero, one = grad.dtype.type(0), grad.dtype.type(1)

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.common.sums import BLOCK
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 from .language import helper, prange
-from .loops import Loop
+from .loops import loop
 
 
 @helper
@@ -41,7 +41,7 @@ def noted(
     return step / math.sqrt(squares[i] + floor)
 
 
-@Loop
+@loop("R1 R1 R1 R1 R1 R1 R2 r r r r r r r r r r r")
 def gather(
     w: Any, g: Any, squares: Any, sign: Any, size: Any, multiplier: Any, lanes: Any,
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any,
@@ -54,7 +54,7 @@ def gather(
         add_lanes(multiplier, block, lanes)
 
 
-@Loop
+@loop("R1 R1 R1 R1 R1 r r r r r r r r r r r r")
 def descend(
     w: Any, g: Any, squares: Any, sign: Any, size: Any,
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any, rate: Any,

@@ -6,16 +6,16 @@ from typing import Any
 
 from .kernel import Elementwise, prepared
 from .language import prange
-from .loops import Loop
+from .loops import loop
 
 
-@Loop
+@loop("R1 R1 r r r r")
 def descend(w: Any, g: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     for i in prange(w.size):
         w[i] -= prepared(g[i], w[i], scale, threshold, weight) * rate
 
 
-@Loop
+@loop("R2 R2 N1 r r r r")
 def descend_rows(w: Any, g: Any, rows: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     for i in prange(rows.size):
         w_row, g_row = w[rows[i]], g[i]

@@ -14,7 +14,7 @@ import numpy as np
 from . import opcodes as op
 from .elements import compute
 from .language import carray, helper, prange
-from .loops import Loop
+from .loops import loop
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, spare, tile
 
 AT_ONCE = 4096
@@ -47,7 +47,7 @@ def blocks_of(matrix: Any, address: int) -> Any:
     return np.array(table, np.intp)
 
 
-@Loop
+@loop("I2 R1")
 def pack(blocks: Any, like: Any) -> None:
     """Copy matrices to where products read them: panel by panel, each with its rows one after another and filled up with zeros."""
     width = PANEL_BYTES // like.itemsize
@@ -67,7 +67,7 @@ def pack(blocks: Any, like: Any) -> None:
                     to[row * width + column] = carray(pointer(start + column * column_stride, like), 1)[0] if column < known else 0
 
 
-@Loop
+@loop("q I2 I1 q q ? R1", takes_long=True)
 def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool, like: Any) -> None:
     """Run a tape for the rows of some steps.
 

@@ -19,7 +19,7 @@ from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation, Windows
 from ...core.types.context import Context
 from .language import carray, helper, prange
-from .loops import Loop
+from .loops import Loop, loop
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
 from .pieces import address, writable
 from .plan import TURNS, parts_of, parts_of_sums
@@ -37,7 +37,7 @@ MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
 
 
-@Loop
+@loop("R1 R1 ? (5)")
 def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
     """Write the sums of filters' weights, (16, depth, filters).
 
@@ -125,7 +125,7 @@ def _memory(work: Any, thread: int, count: int, images: Any, results: Any) -> tu
     return grid, out_grid, sums, out_sums, out_sums + SUMS * out_step * work.itemsize
 
 
-@Loop
+@loop("R2 R1 R1 R1 I2 (11) (11) I1 I1 I2 (3) ? R1 ?", takes_long=True)
 def _convolve(
     work: Any, out: Any, filters: Any, x: Any, blocks: Any, images: Any, results: Any, image_pixels: Any, result_pixels: Any, patches: Any,
     sizes: Any, clears: bool, bias: Any, is_cut: bool,
@@ -185,7 +185,7 @@ def _convolve(
             _copy(out_grid, out, results, result_pixels, block, False)
 
 
-@Loop
+@loop("R2 R2 R1 R1 I2 I2 (11) (11) I1 I1 I2 (3) ?", takes_long=True)
 def _weigh(
     work: Any, totals: Any, grad: Any, x: Any, parts: Any, blocks: Any, images: Any, results: Any, image_pixels: Any, result_pixels: Any,
     patches: Any, sizes: Any, clears: bool,
@@ -230,7 +230,7 @@ def _weigh(
                                 )  # fmt: skip
 
 
-@Loop
+@loop("R2 R1 (3)")
 def _transform_back(totals: Any, filters: Any, sizes: Any) -> None:
     """Write the gradient of filters, (filters, channels, 9), from parts of that of the sums of their weights, (16, filters, channels)."""
     maps, channels, row = sizes
@@ -270,8 +270,8 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
         bias: an array with a number for each filter that is added to its results; None for none.
         is_cut: whether negative results become zero then.
     """
-    for loop, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut):
-        loop.run(*arguments)
+    for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut):
+        step.run(*arguments)
 
 
 def bound_correlation(
@@ -280,7 +280,7 @@ def bound_correlation(
     """A function that correlates these arrays, as :func:`correlate` would."""
     if not all(array.flags.carray for array in (out, filters, operand)):
         return partial(correlate, ctx, out, filters, operand, g, bias, is_cut)
-    transform, convolve = (loop.bound(*arguments) for loop, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut))
+    transform, convolve = (step.bound(*arguments) for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut))
 
     def call() -> None:
         transform()
@@ -292,8 +292,8 @@ def bound_correlation(
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
     """Write the gradients of the filters and of the operand, as the operators' own function does."""
     if operand_grad is not None:
-        for loop, arguments in _steps(ctx, operand_grad, filters, grad, _reverse(g), is_turned=True):
-            loop.run(*arguments)
+        for step, arguments in _steps(ctx, operand_grad, filters, grad, _reverse(g), is_turned=True):
+            step.run(*arguments)
     if filters_grad is not None:
         _sum_up(ctx, filters_grad, grad, operand, g)
 

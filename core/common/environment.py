@@ -1,4 +1,7 @@
-"""Environment variables that steer the package: what they hold is checked, and one that is empty counts as unset."""
+"""What the process was started with: environment variables that steer the package, and processors.
+
+What variables hold is checked, and one that is empty counts as unset, where nothing else is said.
+"""
 
 from __future__ import annotations
 
@@ -45,3 +48,14 @@ def switch_in(name: str, default: bool, environment: Mapping[str, str] = os.envi
     if text not in ("", "0", "1"):
         raise ValueError(f"the environment variable {name} switches by 0 or 1, got {text!r}; correct or unset it")
     return text == "1" if text else default
+
+
+def names_in(name: str, environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
+    """The names in a variable, separated by commas: none where it is empty, None where it is not set."""
+    text = environment.get(name)
+    return None if text is None else tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def processors() -> int:
+    """Number of processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from .switches import global_options
+
 _RESERVED = ("_scope", "_outer")
 _scopes: ContextVar[tuple[OptionsScope, ...]] = ContextVar("default_options", default=())
-_global_options: dict[str, Any] = {}
 
 
 class OptionsScope:
@@ -161,7 +162,7 @@ def set_global_option(key: str, value: Any) -> None:
     >>> C.get_global_option('align_axis', 1)
     0
     """
-    _global_options[key] = value
+    global_options.value = {**global_options.value, key: value}
 
 
 def get_global_option(key: str, default_value: Any) -> Any:
@@ -170,4 +171,4 @@ def get_global_option(key: str, default_value: Any) -> Any:
     >>> C.get_global_option('python_operand_order', True)
     True
     """
-    return _global_options.get(key, default_value)
+    return global_options.value.get(key, default_value)

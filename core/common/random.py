@@ -15,37 +15,34 @@ import numpy as np
 
 from .launch import launched_rank, launched_size
 from .lock import ForkSafeLock
+from .switches import next_seed, seed_is_fixed
 
 AUTO_SEED = 2**64 - 3
 """Seed argument that means: choose one (CNTK's ``SentinelValueForAutoSelectRandomSeed``)."""
 
 _lock = ForkSafeLock()
-_fixed = False
-_next_seed = 0
 
 
 def set_fixed_random_seed(seed: int) -> None:
     """Choose *seed* wherever a seed is chosen from now on: parameters of one shape and initialiser become equal."""
-    global _fixed, _next_seed
     with _lock:
-        _fixed, _next_seed = True, int(seed)
+        seed_is_fixed.value, next_seed.value = True, int(seed)
 
 
 def reset_random_seed(seed: int) -> None:
     """Choose *seed* next and count up from there: what a program draws repeats from run to run."""
-    global _fixed, _next_seed
     with _lock:
-        _fixed, _next_seed = False, int(seed)
+        seed_is_fixed.value, next_seed.value = False, int(seed)
 
 
 def get_random_seed() -> int:
     """The seed that is chosen next."""
-    return _next_seed
+    return next_seed.value
 
 
 def is_random_seed_fixed() -> bool:
     """Whether every choice gives the same seed, as after :func:`set_fixed_random_seed`."""
-    return _fixed
+    return seed_is_fixed.value
 
 
 def generate_random_seed(per_worker: bool = False) -> int:
@@ -54,11 +51,10 @@ def generate_random_seed(per_worker: bool = False) -> int:
     Args:
         per_worker: whether the workers of a distributed training choose different ones, unless the seed is fixed.
     """
-    global _next_seed
     with _lock:
-        seed = _next_seed
-        if not _fixed:
-            _next_seed += 1
+        seed = next_seed.value
+        if not seed_is_fixed.value:
+            next_seed.value += 1
             if per_worker:
                 seed = seed * launched_size() + launched_rank()
         return seed
@@ -66,7 +62,7 @@ def generate_random_seed(per_worker: bool = False) -> int:
 
 def create_checkpoint() -> dict[str, Any]:
     """Which seeds will be chosen."""
-    return {"fixed": _fixed, "next_seed": _next_seed}
+    return {"fixed": seed_is_fixed.value, "next_seed": next_seed.value}
 
 
 def check_checkpoint(checkpoint: Any) -> None:
@@ -86,10 +82,9 @@ def restore_from_checkpoint(checkpoint: dict[str, Any]) -> None:
     Raises:
         ValueError: it is something else.
     """
-    global _fixed, _next_seed
     check_checkpoint(checkpoint)
     with _lock:
-        _fixed, _next_seed = checkpoint["fixed"], checkpoint["next_seed"]
+        seed_is_fixed.value, next_seed.value = checkpoint["fixed"], checkpoint["next_seed"]
 
 
 def _whole(checkpoint: dict[str, Any], name: str) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..storage.cache_folder import user_cache
+from .switches import Switch
 
 VARIABLE = "CNTK_THRESHOLDS"
 """The environment variable that names another file, or is 0 where none is to be read."""
@@ -153,6 +154,19 @@ def _in_force() -> Thresholds:
 
 thresholds = _in_force()
 """The thresholds of this process."""
+
+
+class _Table(Switch[Thresholds]):
+    """All of them as a switch, of which a copy is kept: they are changed one by one, and whoever goes by one holds the table."""
+
+    def get(self) -> Thresholds:
+        return dataclasses.replace(self.value)
+
+    def put_back(self, value: Thresholds) -> None:
+        _set(dataclasses.asdict(value))
+
+
+_Table("thresholds", thresholds)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from enum import Enum, IntEnum
 from typing import Any
 
+from ..common import switches
 from ..common.lock import ForkSafeLock
 from . import plugins
 from .backend import Backend
@@ -35,7 +36,7 @@ def backend_named(name: str, device_id: int = 0) -> Backend:
         ValueError: no such backend or device, or it cannot be used here; the message says why and how to fix it.
     """
     if name not in plugins.backends:
-        raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what is missing")
+        raise ValueError(f"no backend is called '{name}'; there are {plugins.backends.names()}; `cntk doctor` shows what there is")
     make = plugins.backends.get(name)
     instance = _instances.get((make, device_id))
     if instance is None:
@@ -107,10 +108,6 @@ class DeviceDescriptor:
 
 
 _CPU = DeviceDescriptor(DeviceKind.CPU)
-_default = _CPU
-_frozen = False
-_may_always_set = False
-_excluded: list[DeviceDescriptor] = []
 
 
 def device(name: str, id: int = 0) -> DeviceDescriptor:
@@ -163,45 +160,48 @@ def all_devices() -> tuple[DeviceDescriptor, ...]:
 
 def use_default_device() -> DeviceDescriptor:
     """The process-wide default device, which from now on stays what it is."""
-    global _frozen
-    _frozen = True
-    return _default
+    switches.default_device_is_in_use.value = True
+    return _default()
 
 
 def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
     """Make a device the default; False when it is excluded, or the default is in use already and is another one."""
-    global _default
-    if new_default_device in _excluded or (acquire_device_lock and new_default_device.type() == DeviceKind.CPU):
+    if new_default_device in switches.excluded_devices.value or (acquire_device_lock and new_default_device.type() == DeviceKind.CPU):
         return False
-    if new_default_device == _default:
+    if new_default_device == _default():
         return True
-    if _frozen and not _may_always_set:
+    if switches.default_device_is_in_use.value and not switches.default_device_may_change.value:
         return False
-    _default = new_default_device
+    switches.default_device.value = new_default_device
     return True
 
 
 def set_excluded_devices(excluded_devices: Iterable[DeviceDescriptor]) -> None:
     """Name devices that must not become the default; has no effect once a default is in use."""
-    if not _frozen:
-        _excluded[:] = list(excluded_devices)
+    if not switches.default_device_is_in_use.value:
+        switches.excluded_devices.value = tuple(excluded_devices)
 
 
 def always_allow_setting_default_device() -> None:
     """Let ``try_set_default_device`` change the default also when it is in use."""
-    global _may_always_set
-    _may_always_set = True
+    switches.default_device_may_change.value = True
 
 
 @contextmanager
 def default_device(chosen: DeviceDescriptor | None) -> Iterator[None]:
     """Make a device the default for a while, whether one is in use or not; None leaves it as it is."""
-    global _default
-    before, _default = _default, chosen or _default
+    before = switches.default_device.value
+    if chosen is not None:
+        switches.default_device.value = chosen
     try:
         yield
     finally:
-        _default = before
+        switches.default_device.value = before
+
+
+def _default() -> DeviceDescriptor:
+    chosen: DeviceDescriptor | None = switches.default_device.value
+    return _CPU if chosen is None else chosen
 
 
 def get_gpu_properties(device: DeviceDescriptor) -> Any:
@@ -235,4 +235,4 @@ def _gpu_backend() -> Backend:
             backend_named(name)
         except (ValueError, ImportError) as error:
             whys.append(str(error))
-    raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what is missing")
+    raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what there is")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.options import get_global_option
 from ..common.services import services
+from ..common.switches import functions_may_be_renamed
 from ..common.user_frame import warn_user
 from ..storage.model_format import ModelFormat
 from . import graph
@@ -37,13 +38,9 @@ class CloneMethod(Enum):
         raise ValueError(f"clone: {value!r} is no method of cloning; use 'share', 'clone' or 'freeze'")
 
 
-_renaming_allowed = False
-
-
 def allow_renaming_functions() -> None:
     """Let ``function.name = …`` change a name that has been given."""
-    global _renaming_allowed
-    _renaming_allowed = True
+    functions_may_be_renamed.value = True
 
 
 class _FunctionType(type):
@@ -206,7 +203,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @name.setter
     def name(self, name: str) -> None:
-        if self._name and not _renaming_allowed:
+        if self._name and not functions_may_be_renamed.value:
             raise ValueError(f"function '{self._name}' cannot be renamed '{name}': a function is named once")
         self._name = name
 

@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..common.shape import Shape
+from ..common.switches import recorders
 from ..graph.inference import explained
 from ..operators.effects import Finishing
 from ..operators.elementwise import Broadcasting
@@ -357,7 +358,7 @@ class Binding:
     def run(self, steps: Sequence[Step | LoopSchedule], pass_name: str = profiling.FORWARD) -> None:
         """Call the steps; an error names the operator at fault."""
         calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
-        if profiling.recorders:
+        if recorders.value:
             calls = profiling.timed(one_by_one(calls), pass_name)
         step: Any = None
         try:

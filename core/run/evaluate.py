@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..common.switches import checked_mode, passes
 from ..common.user_frame import warn_user
 from ..extension.device import DeviceDescriptor, use_default_device
 from ..graph import clone as cloning
@@ -16,7 +17,6 @@ from ..graph.block import as_outputs
 from ..graph.function import Function
 from ..graph.graph import depth_first_search, leaves_of
 from ..graph.variable import Constant, Input, Parameter, Variable
-from ..program import passes
 from ..program.program import Program
 from ..types import csr
 from ..types.csr import is_csr
@@ -26,8 +26,6 @@ from ..values.unfeed import pack, sparse_value_of, unfeed, unfeed_sparse, value_
 from ..values.value import Lease
 from .workspace import Run, start
 
-_checked = False
-
 _uses = itertools.count()
 
 PROGRAMS_KEPT = 32
@@ -36,13 +34,12 @@ PROGRAMS_KEPT = 32
 
 def set_checked_mode(enable: bool) -> None:
     """Check every result for NaN from now on, and name the operator that made the first one."""
-    global _checked
-    _checked = bool(enable)
+    checked_mode.value = bool(enable)
 
 
 def switches() -> tuple[Any, ...]:
     """What the process has chosen that programs depend on."""
-    return _checked, passes.selected
+    return checked_mode.value, passes.value
 
 
 def program_for(
@@ -66,7 +63,7 @@ def program_for(
     programs = function.__dict__.setdefault("_programs", {})
     entry = programs.get(key)
     if entry is None:
-        entry = programs[key] = [Program(roots, backend, wrt, gradient_roots, training, _checked), 0]
+        entry = programs[key] = [Program(roots, backend, wrt, gradient_roots, training, checked_mode.value), 0]
         if len(programs) > PROGRAMS_KEPT:
             others = [(used, other) for other, (_, used) in list(programs.items()) if other != key]
             programs.pop(min(others, key=operator.itemgetter(0))[1], None)

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..common.lock import ForkSafeLock
+from ..common.switches import recorders
 from ..operators.cost import Cost, cost_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Tally:
 
 
 class Recorder:
-    """What is measured while it is in :data:`recorders`.
+    """What is measured while it is among :data:`~cntk.core.common.switches.recorders`.
 
     Args:
         max_events: how many single events it keeps, beside the statistics.
@@ -102,21 +103,15 @@ class Recorder:
                     self.threads[event.thread] = threading.current_thread().name
 
 
-recorders: tuple[Recorder, ...] = ()
-"""The recorders that are measuring."""
-
-
 def begin(recorder: Recorder) -> None:
     """Let a recorder measure from the next pass on."""
-    global recorders
-    if recorder not in recorders:
-        recorders = (*recorders, recorder)
+    if recorder not in recorders.value:
+        recorders.value = (*recorders.value, recorder)
 
 
 def end(recorder: Recorder) -> None:
     """Let a recorder measure no more."""
-    global recorders
-    recorders = tuple(other for other in recorders if other is not recorder)
+    recorders.value = tuple(other for other in recorders.value if other is not recorder)
 
 
 def note_event(name: str, category: str, begin: float, end: float, **details: Any) -> None:
@@ -127,9 +122,9 @@ def note_event(name: str, category: str, begin: float, end: float, **details: An
         begin, end: when it took place, by :func:`time.perf_counter`.
         details: what else is known of it: numbers and strings.
     """
-    if recorders:
+    if recorders.value:
         event = Event(name, category, threading.get_ident(), begin, end, details)
-        for recorder in recorders:
+        for recorder in recorders.value:
             recorder.keep(event)
 
 
@@ -146,5 +141,5 @@ def _measure(
     call(*arguments)
     stop = perf_counter()
     cost = cost_of(op, works_on, direction == BACKWARD)
-    for recorder in recorders:
+    for recorder in recorders.value:
         recorder.count(uid, direction, start, stop, cost)

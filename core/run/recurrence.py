@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..common.switches import recorders
 from ..extension import plugins
 from ..operators.delay import Delay
 from ..program.slots import COMPUTED, FOLDED, HELD, ROWS
 from ..types.context import Context, StepContext
 from ..types.layout import Index, Layout
-from . import profiling
 from .memory import padded_rows
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class LoopSchedule:
         """The calls of each step, one step after another."""
         for fused in self._fused:
             yield _begin, (fused,), fused.instruction.node, None, ()
-        if self._fused and profiling.recorders:
+        if self._fused and recorders.value:
             yield from self._single_steps()
         elif len(self._fused) == len(self._parts):
             yield from (self._fused_step(fused, 0, len(self.bound_loop.alive)) for fused in self._fused)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.common.minibatch import Minibatch
+from ...core.values.minibatch import Minibatch
 
 
 class Pending:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.minibatch import Minibatch
+from ...core.values.minibatch import Minibatch
 from .base import Strategy, Transport
 from .states import require_arrays
 

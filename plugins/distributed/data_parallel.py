@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.minibatch import Minibatch
 from ...core.types.sparse import RowSparse
+from ...core.values.minibatch import Minibatch
 from .base import Strategy, Transport
 from .buckets import Bucket, divide
 from .rows import sum_rows

@@ -7,10 +7,10 @@ any pass; :func:`set_passes` chooses some, to compare.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ...common import switches
 from ...extension import plugins
 from ...extension.registry import said
 from .accumulation import Accumulation
@@ -32,10 +32,6 @@ _ARRANGING = (Accumulation(), InPlace(), Blocks())
 
 BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
 """In the order in which they run; those of plugins follow, by name."""
-
-_environment = os.environ.get("CNTK_PASSES")
-selected: tuple[str, ...] | None = None if _environment is None else tuple(name.strip() for name in _environment.split(",") if name.strip())
-"""Names of the passes that run, None for all; programs are kept apart by it."""
 
 
 def available() -> dict[str, Pass]:
@@ -73,14 +69,14 @@ def set_passes(names: Iterable[str] | None = None) -> None:
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """
-    global selected
     wanted = None if names is None else tuple(names)
     _check(wanted or ())
-    selected = wanted
+    switches.passes.value = wanted
 
 
 def chosen() -> list[Pass]:
     """The passes that run, in order."""
+    selected = switches.passes.value
     _check(selected or ())
     return [made for name, made in available().items() if selected is None or name in selected]
 
@@ -108,4 +104,4 @@ def _check(names: Iterable[str]) -> None:
             raise ValueError(f"no pass is called {name!r}; there are {', '.join(known)}")
 
 
-__all__ = ["BUILT_IN", "Pass", "available", "chosen", "run", "selected", "set_passes"]
+__all__ = ["BUILT_IN", "Pass", "available", "chosen", "run", "set_passes"]

@@ -73,7 +73,7 @@ def test_products_are_numpys_whatever_the_threads(sizes: Any, ways: Any, dtype: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "PANELS_BYTES", panels)
         for number in (1, 2, 3):
-            patch.setattr(threads, "_max_threads", number)
+            threads.set_max_threads(number)
             out = numbers((count, m, n), ways[2], dtype, 3)
             products.multiply(context(), left, right, out)
             found.append(out)

@@ -136,18 +136,17 @@ def test_a_loop_that_fails_says_so(run: Any) -> None:
 NETWORKS = """
 import numpy as np, cntk as C
 from cntk.backends.fused import loops
-from cntk.backends.fused.ahead import LOOPS, kinds_of
 from cntk.core.common.thresholds import thresholds
 
 for name in ("batch_normalization", "convolution", "cross_entropy", "dropout", "pooling", "recurrence", "reduction", "softmax"):
     setattr(thresholds, f"{name}_compiled", 1)
-used, address_of = {}, loops.address_of
+used, made_for = {}, loops.Loop._made_for
 
-def noted(function, kinds):
-    used[f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"] = kinds
-    return address_of(function, kinds)
+def noted(loop, kinds):
+    used[loop] = kinds
+    return made_for(loop, kinds)
 
-loops.address_of = noted
+loops.Loop._made_for = noted
 
 def train(z, x, data):
     z = C.reduce_sum(z * z)
@@ -164,9 +163,9 @@ parts = [C.softmax(z), C.log_softmax(z), C.reduce_max(z), C.reduce_min(z), C.red
 losses = [C.cross_entropy_with_softmax(z, target) for target in (row, right)]
 loss = sum(map(C.reduce_sum, parts + losses))
 loss.grad({row: np.ones((2, 3), np.float32), right: C.Value.one_hot([[0], [2]], 3)}, wrt=z.parameters)
-for name, kinds in used.items():
-    if kinds != kinds_of(LOOPS.get(name, ""), False):
-        print(name, kinds)
+for loop, kinds in used.items():
+    if kinds != loop.kinds(False):
+        print(loop.function.__module__, loop.function.__name__, kinds)
 print(len(used))
 """
 
@@ -182,6 +181,6 @@ def test_loops_compiled_ahead_are_kept(tmp_path: Path, monkeypatch: pytest.Monke
     from cntk.backends.fused import ahead
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(ahead, "LOOPS", {"sgd.descend": ahead.LOOPS["sgd.descend"]})
+    monkeypatch.setattr(ahead, "_names", lambda pool: ["sgd.descend"])
     assert list(ahead.compile_ahead()) == ["sgd.descend"]
     assert sorted(file.name.split("-")[0] for file in tmp_path.iterdir()) == ["loop.descend", "loop.read"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from cntk.core.storage import trusted
 
 V3, V4 = "x86-64-v3", "x86-64-v4"
 PREBUILT, KEPT, COMPILED = (Code(code, ["sqrtf"]) for code in (b"prebuilt", b"kept", b"compiled"))
-KINDS = ahead.kinds_of(ahead.LOOPS["sgd.descend"], False)
+KINDS = sgd.descend.kinds(False)
 DESCEND = sgd.descend.function
 
 Place = Callable[[str], Any]
@@ -75,7 +75,7 @@ def test_code_that_is_brought_along_comes_first(folder: Path) -> None:
 
 
 def test_code_for_other_arguments_is_compiled_and_kept(folder: Path) -> None:
-    double = ahead.kinds_of(ahead.LOOPS["sgd.descend"], True)
+    double = sgd.descend.kinds(True)
     assert machine_code.code_of(DESCEND, double) == COMPILED
     assert len(list((folder / "kept").iterdir())) == 1
 
@@ -189,10 +189,21 @@ def test_no_code_is_brought_along_that_would_import_numba(folder: Path, monkeypa
         machine_code.prebuild(DESCEND, KINDS, folder)
 
 
-def test_all_loops_are_listed() -> None:
-    modules = [import_module(f"cntk.backends.fused.{file.stem}") for file in code_files.HERE.glob("*.py")]
-    loops = {value.function for module in modules for value in vars(module).values() if type(value) is Loop}
-    assert {f"{loop.__module__.rpartition('.')[2]}.{loop.__name__}" for loop in loops} == set(ahead.LOOPS)
+def test_all_loops_have_a_signature() -> None:
+    found = {
+        f"{file.stem}.{node.name}"
+        for file in code_files.HERE.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and any("loop" in ast.unparse(decorator).lower() for decorator in node.decorator_list)
+    }
+    listed = ahead.loops()
+    assert set(listed) == found
+    assert [name for name, loop in listed.items() if len(loop.kinds(False)) != loop.function.__code__.co_argcount] == []
+
+
+def test_a_loop_without_a_signature_is_compiled_when_it_is_needed() -> None:
+    with pytest.raises(ValueError, match=r"loop 'descend' has no signature"):
+        Loop(DESCEND).kinds(False)
 
 
 def test_code_does_not_depend_on_what_was_compiled_before() -> None:
@@ -219,7 +230,7 @@ print(np.array_equal(w, np.arange(1000) - 1), "numba" in sys.modules)
 
 @pytest.mark.skipif(processor.level() is None, reason="this processor has no level of x86-64")
 def test_code_for_levels_is_made_anywhere_and_runs_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "LOOPS", {"sgd.descend": ahead.LOOPS["sgd.descend"]})
+    monkeypatch.setattr(ahead, "_names", lambda pool: ["sgd.descend"])
     for level in processor.LEVELS:
         made = ["sgd.descend, float32", "sgd.descend, float64", "self_check.read"]
         assert list(ahead.compile_to_bring(level, tmp_path)) == made
@@ -239,7 +250,7 @@ def test_code_that_cannot_be_kept_is_told_once(tmp_path: Path, monkeypatch: pyte
 
     warn_unkept.cache_clear()
     monkeypatch.setattr(machine_code, "keep", full)
-    double = ahead.kinds_of(ahead.LOOPS["sgd.descend"], True)
+    double = sgd.descend.kinds(True)
     with pytest.warns(RuntimeWarning, match=f"made anew by each process: {tmp_path}/kept: {os.strerror(errno.ENOSPC)}"):
         assert machine_code.code_of(DESCEND, double) == COMPILED
     assert machine_code.code_of(DESCEND, double) == COMPILED
@@ -249,5 +260,5 @@ def test_code_that_cannot_be_kept_is_told_once(tmp_path: Path, monkeypatch: pyte
 def test_code_is_kept_in_the_next_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path / "file", tmp_path / "kept"])
-    assert machine_code.code_of(DESCEND, ahead.kinds_of(ahead.LOOPS["sgd.descend"], True)) == COMPILED
+    assert machine_code.code_of(DESCEND, sgd.descend.kinds(True)) == COMPILED
     assert len(list((tmp_path / "kept").iterdir())) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,8 @@ NEVER = 2**62
 
 
 @pytest.fixture(autouse=True)
-def three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(thresholds, "elements_shared", 1)
-    before = threads.max_threads()
-    threads.set_max_threads(3)
-    yield
-    threads.set_max_threads(before)
+def shared_by_three_threads(three_threads: None) -> None:
+    thresholds.elements_shared = 1
 
 
 def results(kind: str, dtype: Any, lengths: tuple[int, ...], **attributes: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -84,10 +85,19 @@ def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[st
     assert not any(name in said for name in ("cupy", "onnx", "fastapi"))  # there is nothing here yet that would use them
 
 
-def test_doctor_offers_extras_that_there_are(root: Path) -> None:
+def test_doctor_offers_the_extras_that_there_are(root: Path) -> None:
     extras = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     offered = {part.install for part in PARTS}
-    assert offered <= {"scipy", "numba", *(f"opencntk[{extra}]" for extra in extras)}
+    assert offered == {"scipy", "numba", *(f"opencntk[{extra}]" for extra in extras if extra != "dev")}
+
+
+def test_doctor_offers_what_is_used(root: Path) -> None:
+    """Each part is imported somewhere, or what is written for it is."""
+    parts = ("api", "backends", "core", "examples", "learners", "plugins", "readers")
+    source = "\n".join(file.read_text("utf-8") for part in parts for file in sorted((root / part).rglob("*.py")))
+    used = {part.module for part in PARTS if re.search(rf"^ *(import|from) {part.module}\b", source, re.MULTILINE)}
+    assert used | {"tensorboard"} == {part.module for part in PARTS}
+    assert "cntk.plugins.progress:tensorboard_plugin" in (root / "pyproject.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,8 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The plugin, for small images in place of large ones; on one thread, as several wait long for one another where others compute."""
     plugins.register_plugin(cntk_onednn, PLUGIN)
     monkeypatch.setattr(convolution, "is_fast", lambda g, rows: rows > 0)
-    before = threads.max_threads()
     threads.set_max_threads(1)
     yield
-    threads.set_max_threads(before)
     plugins.unregister_plugin(PLUGIN)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.types.sparse import RowSparse
+from cntk.core.values.minibatch import Minibatch
 from cntk.extend import Strategy, Transport
 
 

@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cntk as C
+from cntk.core.common.switches import recorders
 from cntk.core.extension import plugins
 from cntk.core.operators.cost import Cost
 from cntk.core.run import profiling
@@ -33,7 +34,7 @@ Figures = dict[str, tuple[int, int]]
 @pytest.fixture(autouse=True)
 def _nobody_measures_afterwards() -> Any:
     yield
-    assert profiling.recorders == ()
+    assert recorders.value == ()
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 import cntk as C
 from cntk.core.common.environment import number_in, switch_in, whole_in
 from cntk.core.common.launch import is_launched, launched_rank, launched_size
-from cntk.core.common.minibatch import Minibatch
 from cntk.core.run import profiling
 from cntk.core.types.sparse import RowSparse
+from cntk.core.values.minibatch import Minibatch
 from cntk.plugins.distributed.base import Strategy, sum_over_workers
 from cntk.plugins.distributed.bits import column_size, pack, unpack
 from cntk.plugins.distributed.block_momentum import BlockMomentum

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ import cntk as C
 from cntk.core.run.evaluate import program_for
 
 ROW = np.array([[1, 2]], np.float32)
-
-
-@pytest.fixture(autouse=True)
-def all_passes_afterwards() -> Iterator[None]:
-    yield
-    C.debugging.set_passes()
 
 
 def names(f: Any) -> list[str]:

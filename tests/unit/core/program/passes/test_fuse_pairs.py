@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,6 @@ from cntk.testing import assert_close
 
 WORDS, EMBEDDING = 20, 6
 JOINED = ["EmbeddedTimes"]
-
-
-@pytest.fixture(autouse=True)
-def all_passes_afterwards() -> Iterator[None]:
-    yield
-    C.debugging.set_passes()
 
 
 def parameter(rows: int, columns: int, dtype: Any = np.float32) -> Any:

@@ -23,12 +23,6 @@ from cntk.core.types.layout import Layout
 NUMPY = backend_named("numpy")
 
 
-@pytest.fixture(autouse=True)
-def all_passes_afterwards() -> Iterator[None]:
-    yield
-    C.debugging.set_passes()
-
-
 def training_program(loss: Any, names: list[str] | None = None) -> Program:
     C.debugging.set_passes(names)
     return Program(loss.outputs, NUMPY, wrt=loss.parameters, gradient_roots=loss.outputs, training=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +16,6 @@ from cntk.core.extension import plugins
 from cntk.core.extension.hookspecs import hookimpl
 from cntk.core.program import passes
 from cntk.core.run.evaluate import program_for
-
-
-@pytest.fixture(autouse=True)
-def all_passes_afterwards() -> Iterator[None]:
-    yield
-    C.debugging.set_passes()
 
 
 def test_all_passes_run_unless_some_are_chosen() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,6 @@ from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
 
 NUMPY = backend_named("numpy")
-
-
-@pytest.fixture(autouse=True)
-def all_passes_afterwards() -> Iterator[None]:
-    yield
-    C.debugging.set_passes()
 
 
 def pooled(x: Any, **options: Any) -> Any:
