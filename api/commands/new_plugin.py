@@ -50,6 +50,7 @@ KINDS = {
 FILES = {
     "package/pyproject.toml.in": "pyproject.toml",
     "package/README.md.in": "README.md",
+    "package/gitignore.in": ".gitignore",
     "package/test.yml.in": ".github/workflows/test.yml",
     "$kind/__init__.py.in": "src/$package/__init__.py",
     "$kind/plugin.py.in": "src/$package/$name.py",
