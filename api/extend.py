@@ -13,55 +13,50 @@
 array([[2., 4.]], dtype=float32)
 
 The rest of ``cntk.core``, ``cntk.plugins``, ``cntk.backends``, ``cntk.readers`` and ``cntk.learners`` may change from one version to the
-next; these names, what they take and what they give do not.
+next; what ``__all__`` lists does not, nor do the types beside it, which go with these names.
 """
 
 from cntk.backends.numpy.backend import NumpyBackend
-from cntk.core.common.minibatch import Minibatch
+from cntk.core.common.minibatch import Minibatch as Minibatch
 from cntk.core.extension.backend import Backend
-from cntk.core.extension.hookspecs import Register, RegisterKernel, hookimpl
+from cntk.core.extension.hookspecs import Register, hookimpl
+from cntk.core.extension.hookspecs import RegisterKernel as RegisterKernel
 from cntk.core.extension.plugins import register_plugin, unregister_plugin
 from cntk.core.operators.op import Elementwise, Op, Operand, operator, sample
 from cntk.core.program.passes import Pass
-from cntk.core.program.program import Program
+from cntk.core.program.program import Program as Program
 from cntk.core.types.context import Context
 from cntk.core.types.layout import Layout
-from cntk.core.types.sparse import RowSparse
+from cntk.core.types.sparse import RowSparse as RowSparse
 from cntk.core.types.spec import Spec
-from cntk.learners import IGNORE, Learner
-from cntk.learners.options import LearnerOptions
+from cntk.learners import IGNORE as IGNORE
+from cntk.learners import Learner
+from cntk.learners.options import LearnerOptions as LearnerOptions
 from cntk.plugins.distributed.base import Strategy, Transport
 from cntk.plugins.progress.base import ProgressWriter
-from cntk.readers.deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
-from cntk.readers.streams import StreamInformation
+from cntk.readers.deserializer import Chunk as Chunk
+from cntk.readers.deserializer import ChunkInfo as ChunkInfo
+from cntk.readers.deserializer import Deserializer
+from cntk.readers.deserializer import Errors as Errors
+from cntk.readers.deserializer import SequenceInfos as SequenceInfos
+from cntk.readers.deserializer import StreamData as StreamData
+from cntk.readers.streams import StreamInformation as StreamInformation
 
 __all__ = [
-    "IGNORE",
     "Backend",
-    "Chunk",
-    "ChunkInfo",
     "Context",
     "Deserializer",
     "Elementwise",
-    "Errors",
     "Layout",
     "Learner",
-    "LearnerOptions",
-    "Minibatch",
     "NumpyBackend",
     "Op",
     "Operand",
     "Pass",
-    "Program",
     "ProgressWriter",
     "Register",
-    "RegisterKernel",
-    "RowSparse",
-    "SequenceInfos",
     "Spec",
     "Strategy",
-    "StreamData",
-    "StreamInformation",
     "Transport",
     "hookimpl",
     "operator",
