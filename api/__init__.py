@@ -22,26 +22,38 @@ from cntk import wiring  # noqa: E402, I001
 
 from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402
 from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, variables  # noqa: E402
-from cntk.axis import Axis  # noqa: E402
+from cntk.axis import Axis as Axis  # noqa: E402
 from cntk.compatibility import complete_modules as _complete_modules  # noqa: E402
 from cntk.compatibility.members import complete_classes as _complete_classes  # noqa: E402
-from cntk.core import NDArrayView, Value, asarray, asvalue  # noqa: E402
-from cntk.plugins.user_functions import user_function  # noqa: E402
+from cntk.core import NDArrayView as NDArrayView  # noqa: E402
+from cntk.core import Value as Value  # noqa: E402
+from cntk.core import asarray as asarray  # noqa: E402
+from cntk.core import asvalue as asvalue  # noqa: E402
+from cntk.plugins.user_functions import user_function as user_function  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as auto_select  # noqa: E402
-from cntk.core.common.shape import FreeDimension, InferredDimension  # noqa: E402
+from cntk.core.common.shape import FreeDimension as FreeDimension  # noqa: E402
+from cntk.core.common.shape import InferredDimension as InferredDimension  # noqa: E402
 from cntk.default_options import *  # noqa: E402, F403
 from cntk.device import *  # noqa: E402, F403
-from cntk.eval import Evaluator  # noqa: E402
+from cntk.eval import Evaluator as Evaluator  # noqa: E402
 from cntk.initializer import *  # noqa: E402, F403
 from cntk.internal.namespaces import open_to_plugins as _open_to_plugins  # noqa: E402
 from cntk.internal.utils import _to_cntk_dict_value  # noqa: E402
-from cntk.io import INFINITELY_REPEAT  # noqa: E402
-from cntk.learners import IGNORE, UnitType  # noqa: E402
-from cntk.ops.functions import BlockFunction, CloneMethod, Function, ModelFormat, load_model  # noqa: E402
+from cntk.io import INFINITELY_REPEAT as INFINITELY_REPEAT  # noqa: E402
+from cntk.learners import IGNORE as IGNORE  # noqa: E402
+from cntk.learners import UnitType as UnitType  # noqa: E402
+from cntk.ops.functions import BlockFunction as BlockFunction  # noqa: E402
+from cntk.ops.functions import CloneMethod as CloneMethod  # noqa: E402
+from cntk.ops.functions import Function as Function  # noqa: E402
+from cntk.ops.functions import ModelFormat as ModelFormat  # noqa: E402
+from cntk.ops.functions import load_model as load_model  # noqa: E402
 from cntk.train import *  # noqa: E402, F403
 from cntk.train import distributed  # noqa: E402
-from cntk.variables import Constant, Parameter, Record, Variable  # noqa: E402
+from cntk.variables import Constant as Constant  # noqa: E402
+from cntk.variables import Parameter as Parameter  # noqa: E402
+from cntk.variables import Record as Record  # noqa: E402
+from cntk.variables import Variable as Variable  # noqa: E402
 
 __version__ = "2.7"
 """Version of CNTK whose programming interface this is; the distribution ``opencntk`` has a version of its own."""

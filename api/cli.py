@@ -20,6 +20,7 @@ def cntk_register_commands(register: Register) -> None:
     register("ctf2bin", "cntk.commands.ctf2bin:run")
     register("doctor", "cntk.commands.doctor:run")
     register("launch", "cntk.commands.launch:run")
+    register("new-plugin", "cntk.commands.new_plugin:run")
     register("tune", "cntk.commands.tune:run")
 
 

@@ -17,9 +17,11 @@ next; what ``__all__`` lists does not, nor do the types beside it, which go with
 """
 
 from cntk.backends.numpy.backend import NumpyBackend as NumpyBackend
+from cntk.core.common.minibatch import Minibatch as Minibatch
 from cntk.core.extension.backend import Backend
 from cntk.core.extension.hookspecs import Command, hookimpl
 from cntk.core.extension.hookspecs import Register as Register
+from cntk.core.extension.hookspecs import RegisterKernel as RegisterKernel
 from cntk.core.extension.kernel import Kernel
 from cntk.core.extension.plugins import register_plugin as register_plugin
 from cntk.core.extension.plugins import unregister_plugin as unregister_plugin
@@ -33,15 +35,25 @@ from cntk.core.operators.samples import operator, sample
 from cntk.core.operators.sequence_op import SequenceOp
 from cntk.core.operators.view import View
 from cntk.core.program.passes import Pass
+from cntk.core.program.program import Program as Program
 from cntk.core.types.context import Context as Context
 from cntk.core.types.layout import Layout
+from cntk.core.types.sparse import RowSparse as RowSparse
 from cntk.core.types.spec import Spec
+from cntk.learners import IGNORE as IGNORE
 from cntk.learners import Learner
+from cntk.learners.options import LearnerOptions as LearnerOptions
 from cntk.plugins.distributed.base import Strategy
 from cntk.plugins.distributed.base import Transport as Transport
 from cntk.plugins.models.format import Format
 from cntk.plugins.progress.base import ProgressWriter
+from cntk.readers.deserializer import Chunk as Chunk
+from cntk.readers.deserializer import ChunkInfo as ChunkInfo
 from cntk.readers.deserializer import Deserializer
+from cntk.readers.deserializer import Errors as Errors
+from cntk.readers.deserializer import SequenceInfos as SequenceInfos
+from cntk.readers.deserializer import StreamData as StreamData
+from cntk.readers.streams import StreamInformation as StreamInformation
 
 __all__ = [
     "Backend",

@@ -6,14 +6,20 @@ from typing import Any
 
 from cntk.core.extension import plugins
 from cntk.io import transforms
-from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
-from cntk.io.minibatch_source import MinibatchSource
-from cntk.io.minibatch_source_from_data import MinibatchSourceFromData
-from cntk.io.stream_def import StreamDef, StreamDefs
-from cntk.io.text_format import _is_tensor, sequence_to_cntk_text_format
-from cntk.io.user_minibatch_source import UserMinibatchSource
-from cntk.readers.streams import MinibatchData, StreamConfiguration, StreamInformation
-from cntk.readers.user import UserDeserializer
+from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS as DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS
+from cntk.io.constants import FULL_DATA_SWEEP as FULL_DATA_SWEEP
+from cntk.io.constants import INFINITELY_REPEAT as INFINITELY_REPEAT
+from cntk.io.minibatch_source import MinibatchSource as MinibatchSource
+from cntk.io.minibatch_source_from_data import MinibatchSourceFromData as MinibatchSourceFromData
+from cntk.io.stream_def import StreamDef as StreamDef
+from cntk.io.stream_def import StreamDefs as StreamDefs
+from cntk.io.text_format import _is_tensor
+from cntk.io.text_format import sequence_to_cntk_text_format as sequence_to_cntk_text_format
+from cntk.io.user_minibatch_source import UserMinibatchSource as UserMinibatchSource
+from cntk.readers.streams import MinibatchData as MinibatchData
+from cntk.readers.streams import StreamConfiguration as StreamConfiguration
+from cntk.readers.streams import StreamInformation as StreamInformation
+from cntk.readers.user import UserDeserializer as UserDeserializer
 
 _OWN_NAMES = [
     "DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS",

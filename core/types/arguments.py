@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ def checked(function: F) -> F:
     ValueError: repeated: count must be a whole number, got 2.5
     """
     named, by_position = _arguments(function)
-    annotations = function.__annotations__
+    annotations = {name: _text_of(annotation) for name, annotation in function.__annotations__.items()}
     wanted = [
         (place if place < by_position else _BY_NAME_ONLY, name, kind)
         for place, name in enumerate(named)
@@ -86,6 +87,11 @@ def _arguments(function: Callable[..., Any]) -> tuple[Sequence[str], int]:
         return tuple(signature.parameters), len(signature.parameters)
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], code.co_argcount
+
+
+def _text_of(annotation: Any) -> str:
+    """An annotation as the program has it, where it imports ``annotations`` from ``__future__`` and where it does not."""
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation).replace("collections.abc.", "")
 
 
 def _name(error: Exception, who: str) -> None:

@@ -35,6 +35,12 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert (files("cntk") / "py.typed").is_file()
 
 
+def test_the_wheel_has_every_template(project: dict[str, Any], root: Path) -> None:
+    folder = root / "api" / "commands"
+    (pattern,) = project["tool"]["setuptools"]["package-data"]["cntk.commands"]
+    assert set(folder.glob(pattern)) == {path for path in (folder / "templates").rglob("*") if path.is_file()} != set()
+
+
 def test_installed_entry_points_are_those_of_the_project(project: dict[str, Any]) -> None:
     installed = {point.name: point for point in entry_points(group="cntk") if point.dist is not None and point.dist.name == "opencntk"}
     assert {name: point.value for name, point in installed.items()} == project["project"]["entry-points"]["cntk"]

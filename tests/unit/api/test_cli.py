@@ -27,7 +27,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_command_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docter"]) == 2
-    assert "no command 'docter'; there are compile, ctf2bin, doctor, launch, plugins, tune" in capsys.readouterr().err
+    assert "no command 'docter'; there are compile, ctf2bin, doctor, launch, new-plugin, plugins, tune" in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -88,3 +89,18 @@ def test_errors_behind_a_function_get_its_name() -> None:
         C.random.uniform(C.placeholder())
     with pytest.raises(ValueError, match=r"^Plus\("):
         C.plus(C.input_variable(2), C.input_variable(3))
+
+
+def test_annotations_may_be_types() -> None:
+    """Modules of plugins need not import annotations from __future__."""
+
+    def scaled(x: Any, factor: Any, axes: Any = None) -> Any:
+        return x
+
+    scaled.__annotations__ |= {"x": Any, "factor": int | None, "axes": Sequence[int], "return": Any}
+    made = checked(scaled)
+    assert made("anything", None) == "anything"
+    with pytest.raises(ValueError, match=r"scaled: factor must be a whole number or None, got 2.5"):
+        made("anything", 2.5)
+    with pytest.raises(TypeError, match=r"scaled: axes must be a sequence of these: a whole number, got"):
+        made("anything", 1, ["first"])
