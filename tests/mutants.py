@@ -39,7 +39,7 @@ TESTS = {
         "tests/backend/test_random_graphs.py",
         "tests/backend/test_recurrence.py",
     ),
-    "core/program/ordering.py": ("tests/backend/test_recurrence.py"),
+    "core/program/ordering.py": ("tests/unit/test_ordering.py", "tests/backend/test_recurrence.py"),
     "core/run/memory.py": ("tests/unit/test_memory_plan.py",),
     "core/run/sizes.py": (
         "tests/backend/test_recurrence.py",

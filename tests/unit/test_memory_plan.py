@@ -119,7 +119,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_arrays_are_placed_once_where_nothing_can_be_better(plans: list[int]) -> None:
-    arrays = [(ALIGNMENT, 0, 1), (3 * ALIGNMENT, 1, 1), (2 * ALIGNMENT, 2, 5)]
+    arrays = [(2 * ALIGNMENT, 0, 1), (3 * ALIGNMENT, 1, 1), (2 * ALIGNMENT, 2, 5)]
     assert placed(arrays)[1] == 5 * ALIGNMENT == peak(arrays)
     assert plans == [5 * ALIGNMENT]
 
