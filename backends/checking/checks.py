@@ -14,9 +14,11 @@ from ...core.operators.effects import Assignment
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import Op, Which, includes
 from ...core.program.passes import Pass
+from ...core.program.slots import COMPUTED
 
 if TYPE_CHECKING:
     from ...core.program.program import Program
+    from ...core.program.slots import Instruction, Slot
     from ...core.types.context import Context
 
 
@@ -26,9 +28,14 @@ class Checks(Pass):
     name = "checks"
 
     def arrange(self, program: Program) -> None:
-        for instruction in program.instructions:
-            instruction.forward = partial(_forward, instruction.op, instruction.forward)
-            instruction.backward = partial(_backward, instruction.op, instruction.backward)
+        count, start = len(program.instructions), 0
+        for part in program.parts():
+            for instruction in part:
+                instruction.forward = partial(_forward, instruction.op, instruction.forward)
+                instruction.backward = partial(_backward, instruction.op, instruction.backward)
+                if instruction.loop is None:
+                    _forget_operands(program.slots, instruction, start, 2 * count - start)
+            start += len(part)
 
 
 def poison(array: Any) -> None:
@@ -57,6 +64,30 @@ def _backward(op: Op, method: Callable[..., None], ctx: Context, grad: Any, grad
     with _unchanged(op, "backward", [x for x in (*arriving, *_arrays(out), *inputs) if not _is_shared(x, results)]):
         method(ctx, grad, grads, out, *inputs)
     _forget(ctx)
+
+
+def _forget_operands(slots: Sequence[Slot], instruction: Instruction, forward: int, backward: int) -> None:
+    """Let operands and arriving gradients be NaN after their last use, at these moments; parts of chains use them once each."""
+
+    def last(read: Sequence[int | None], written: Iterable[int | None], moment: int) -> list[int]:
+        kept = {slots[index].base for index in written if index is not None}
+        bases = [None if index is None else slots[index].base for index in read]
+        dying = [base is not None and base not in kept and slots[base].kind == COMPUTED and slots[base].death == moment for base in bases]
+        return [i for i, dies in enumerate(dying) if dies]
+
+    if instruction.chain is None:
+        places = [1 + i for i in last(instruction.inputs, instruction.outputs, forward)]
+        instruction.forward = partial(_then_forget, instruction.forward, places)
+    if instruction.backward_chain is None and instruction.grad is not None and len(instruction.outputs) == 1:
+        read = (*instruction.grad, None, *instruction.outputs, *instruction.inputs)
+        written = (*instruction.grads, *(slot for pair in instruction.sums for slot in pair), *(slot for _, slot in instruction.passed))
+        instruction.backward = partial(_then_forget, instruction.backward, last(read, written, backward))
+
+
+def _then_forget(method: Callable[..., None], places: Sequence[int], ctx: Context, *arguments: Any) -> None:
+    method(ctx, *arguments)
+    for array in _arrays([arguments[i] for i in places]):
+        poison(array)
 
 
 def _arrays(value: Any) -> Iterator[Any]:

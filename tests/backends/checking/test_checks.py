@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cntk as C
 from cntk.backends.checking.backend import CheckingBackend
 from cntk.backends.checking.checks import _backward, _forward
+from cntk.core.graph.inference import apply
+from cntk.core.program.program import Program
+from cntk.core.run.evaluate import feeds_for
+from cntk.core.run.workspace import start
 from cntk.core.types.context import Context
 from cntk.plugins.ops.activation import Tanh
 from cntk.testing import check_backend
@@ -101,3 +106,34 @@ def test_results_lie_over_operands_where_the_operator_says_so() -> None:
         _backward(careful, careful.backward, context(), dy, [dy], y, None)
     with pytest.raises(RuntimeError, match="Tanh: the gradient of operand 0 lies in the memory of operand 0"):
         _backward(careful, careful.backward, context(), dy, [y], y, None)
+
+
+class Undeclared(Tanh):
+    """Reads its operand on the way back, and does not say so."""
+
+    def forward(self, ctx: Any, y: Any, x: Any) -> None:
+        super().forward(ctx, y, x)
+        self.read = x
+
+    def gradient(self, i: int, ctx: Any, dx: Any, dy: Any, y: Any, x: Any) -> None:
+        dx[...] = dy * (1 - np.tanh(self.read) ** 2)
+
+
+class Declared(Undeclared):
+    keep_inputs = (0,)
+
+
+@pytest.mark.parametrize(("kind", "is_read"), [(Undeclared, False), (Declared, True)])
+def test_operands_are_nan_after_their_last_use(kind: type[Tanh], is_read: bool) -> None:
+    x = C.input_variable(2, needs_gradient=True)
+    inner = C.sin(x)
+    outer = apply(kind(), [inner])
+    program = Program(outer.outputs, CheckingBackend(), wrt=[x], gradient_roots=outer.outputs, training=True, passes=())
+    data = np.array([[0.5, -1]], np.float32)
+    run = start(program, feeds_for(program, {x: data}))
+    run.forward()
+    read = program.instructions[-1].op.read  # type: ignore[attr-defined]
+    np.testing.assert_allclose(read, np.sin(data) if is_read else np.full_like(data, np.nan), rtol=1e-6)
+    run.backward()
+    found = run.binding.arrays[program.gradient_slots[x]]
+    assert np.allclose(found, (1 - np.tanh(np.sin(data)) ** 2) * np.cos(data)) == is_read
