@@ -36,14 +36,14 @@ OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-W", "ignore
 
 TESTS = {
     "core/program/differentiation.py": (
-        "tests/backend/test_random_graphs.py",
-        "tests/backend/test_recurrence.py",
+        "tests/backends/every/test_random_graphs.py",
+        "tests/backends/every/test_recurrence.py",
     ),
-    "core/program/ordering.py": ("tests/unit/test_ordering.py", "tests/backend/test_recurrence.py"),
-    "core/run/memory.py": ("tests/unit/test_memory_plan.py",),
+    "core/program/ordering.py": ("tests/unit/core/program/test_ordering_laws.py", "tests/backends/every/test_recurrence.py"),
+    "core/run/memory.py": ("tests/unit/core/run/test_memory.py",),
     "core/run/sizes.py": (
-        "tests/backend/test_recurrence.py",
-        "tests/backend/test_sequence_ops.py",
+        "tests/backends/every/test_recurrence.py",
+        "tests/backends/every/test_sequence_ops.py",
     ),
 }
 """By module the tests that hold it, the quickest first."""
