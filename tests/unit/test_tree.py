@@ -21,7 +21,6 @@ ELSEWHERE = {
     "core/graph/initial_values.py": ("unit/plugins/test_initializers.py", "the protocol: what initialisers fill in"),
     "core/graph/nodes.py": ("unit/core/graph/test_function.py", "primitives and composites as functions"),
     "core/graph/numpy_calls.py": ("unit/core/graph/test_conditions.py", "NumPy's functions on variables and functions"),
-    "core/graph/operator_states.py": ("programs/test_checkpoints.py", "training goes on from a checkpoint as if it had not stopped"),
     "core/graph/python_function.py": ("unit/core/graph/test_function.py", "Python functions as functions"),
     "core/graph/tensor.py": ("unit/core/graph/test_conditions.py", "Python's operators on variables and functions"),
     "core/operators/op_names.py": ("unit/core/extension/test_identity.py", "names that another package has"),

@@ -70,7 +70,7 @@ def test_a_later_stage_knows_what_operators_have_decided_and_the_one_before_stay
     (root,) = program.root_slots.values()
     assert later.shapes[root] == (3, 2)
     assert later.layouts[root] == Layout(2, lengths=[2, 1])
-    assert first.layouts[root] is None
+    assert first.layouts_of([root]) == [None]
 
 
 def test_sequences_on_one_axis_have_the_same_lengths() -> None:
