@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cntk.cli import main
 from cntk.commands.new_plugin import KINDS, names_of, rendered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +39,12 @@ def test_the_page_shows_a_package_as_a_whole() -> None:
     for path, text in rendered(NAMES["operator"], "operator").items():
         if path.endswith((".toml", ".py")):
             assert f"\n{text}```\n" in PAGE, path
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-plugin", NAMES["operator"]]) == 0
+    assert f"$ cntk new-plugin {NAMES['operator']}\n{capsys.readouterr().out}```\n" in PAGE
 
 
 class Site:
