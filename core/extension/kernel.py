@@ -1,6 +1,7 @@
 """What computes in the place of an operator on one backend.
 
-A kernel is a class with static methods, which are given the operator first and then what the operator's own are given.
+A kernel is a class with static methods, which are given the operator first and then what the operator's own are given.  What it can do
+besides is asked by ``issubclass`` when programs are made, the answer to which is known for a class that has been asked about before.
 """
 
 from __future__ import annotations

@@ -261,7 +261,7 @@ def assume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], assuming: Assum
 def _from_known(op: Op, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     assumed: Sequence[Spec] | None = specs
     if any(spec.shape is None for spec in specs):
-        assumed = op.assume(*specs) if isinstance(op, AssumesShapes) else None
+        assumed = op.assume(*specs) if issubclass(type(op), AssumesShapes) else None
     if assumed is None:
         return (Spec(),) * op.outputs
     widest = next((spec.axes for spec in specs if spec.axes is not None and len(spec.axes) > 1), None)

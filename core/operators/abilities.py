@@ -1,6 +1,7 @@
-"""What some operators can do besides, a method each: an operator that has the method has the ability, and is asked when programs are made.
+"""What some operators can do besides, a method each: an operator whose class has the method has the ability.
 
-These protocols say what the methods are given and give.  Nobody needs to derive from them.
+These protocols say what the methods are given and give.  Nobody needs to derive from them.  Ask by ``issubclass(type(op), ...)``, the
+answer to which is known for a class that has been asked about before.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def cost_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Cost:
     An operator without a method ``flop`` counts as moving data only, as do copies and sums of gradients that are no operator's.  A backward
     step takes the operations of the forward step for each of its gradients.
     """
-    if not isinstance(op, CountsOperations) or not isinstance(arguments[0], Context):
+    if op is None or not issubclass(type(op), CountsOperations) or not isinstance(arguments[0], Context):
         return Cost(0, _nbytes(arguments))
     context, result, *operands = arguments
     if not backward:

@@ -105,11 +105,11 @@ class WithEpilogue(Op):
         return [*self._op.resolve(*inputs[: self._count]), *(spec.dims for spec in inputs[self._count :])]
 
     def row_sparse(self, index: int, inputs: Sequence[Spec]) -> bool:
-        return index < self._count and isinstance(self._op, GivesRowSparse) and self._op.row_sparse(index, inputs[: self._count])
+        return index < self._count and issubclass(type(self._op), GivesRowSparse) and self._op.row_sparse(index, inputs[: self._count])
 
     def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
         """The operator's, and one for each element and step."""
-        own = self._op.flop(ctx, out, *inputs[: self._count]) if isinstance(self._op, CountsOperations) else 0
+        own = self._op.flop(ctx, out, *inputs[: self._count]) if issubclass(type(self._op), CountsOperations) else 0
         return own + len(self._steps) * size_of(out.shape)
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

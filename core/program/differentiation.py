@@ -208,7 +208,7 @@ class Differentiator:
 
     def _is_row_sparse(self, instruction: Instruction, i: int) -> bool:
         op, specs = instruction.op, [self.slots[slot].spec for slot in instruction.inputs]
-        return isinstance(op, GivesRowSparse) and op.row_sparse(i, specs)
+        return issubclass(type(op), GivesRowSparse) and op.row_sparse(i, specs)
 
     def _passes(self, instruction: Instruction, i: int) -> bool:
         """Whether the gradient of operand *i* is that of the result, in the same memory."""

@@ -15,7 +15,7 @@ from ..extension import plugins
 from ..extension.backend import Backend
 from ..extension.device import device_of
 from ..extension.identity import still_holds
-from ..extension.kernel import Binds, Declines, Kernel
+from ..extension.kernel import Binds, Declines
 from ..graph.block import Block, Combine
 from ..graph.inference import explained
 from ..graph.nodes import Primitive
@@ -217,9 +217,9 @@ class Program:
         place = plugins.kernel_place(type(op), self.backend.name)
         if place is None:
             return Instruction(op, node, None, op.forward, op.backward, inputs, outputs)
-        kernel: Kernel = plugins.kernels.get(place)
-        bind = partial(kernel.bind, op) if isinstance(kernel, Binds) else None
-        declines = partial(kernel.declines, op) if isinstance(kernel, Declines) else None
+        kernel: Any = plugins.kernels.get(place)
+        bind = partial(kernel.bind, op) if issubclass(kernel, Binds) else None
+        declines = partial(kernel.declines, op) if issubclass(kernel, Declines) else None
         forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
         return Instruction(op, node, kernel, forward, backward, inputs, outputs, bind=bind, declines=declines)
 
@@ -258,7 +258,7 @@ class Program:
         selected: set[int] = {i.outputs[0] for i in self.instructions if selects(i.op) and not self.slots[i.inputs[0]].spec.sparse}
         for instruction in self.instructions:
             specs = [self.slots[index].spec for index in instruction.inputs]
-            if not (isinstance(instruction.op, AcceptsStrided) and instruction.op.accepts_strided(*specs)):
+            if not (issubclass(type(instruction.op), AcceptsStrided) and instruction.op.accepts_strided(*specs)):
                 selected.difference_update(instruction.inputs)
         for instruction in self.instructions:
             target = instruction.outputs[0]

@@ -41,7 +41,8 @@ class Epilogues(Pass):
         place = 0
         while place < len(program.instructions):
             instruction = program.instructions[place]
-            followers = _taken(program, place, readers) if isinstance(instruction.kernel, TakesSteps) else []
+            takes = instruction.kernel is not None and issubclass(instruction.kernel, TakesSteps)
+            followers = _taken(program, place, readers) if takes else []
             kept.append(_merged(program, instruction, followers) if followers else instruction)
             place += 1 + len(followers)
         program.instructions = kept

@@ -38,7 +38,7 @@ def _joined(program: Program, before: Instruction, readers: list[Instruction]) -
         position = reader.inputs.index(result)
         inputs = (*reader.inputs[:position], *before.inputs, *reader.inputs[position + 1 :])
         specs = [program.slots[index].spec for index in inputs]
-        op = reader.op.after(before, reader, specs) if isinstance(reader.op, Follows) else None
+        op = reader.op.after(before, reader, specs) if issubclass(type(reader.op), Follows) else None
         if op is None:
             return {}
         found[reader] = program.instruction(op, reader.node, inputs, reader.outputs)

@@ -41,7 +41,7 @@ def _are_exchangeable(program: Program, activation: Instruction, maximum: Instru
     inner = activation.outputs[0]
     return (
         plain
-        and isinstance(maximum.op, CommutesWithMonotone)
+        and issubclass(type(maximum.op), CommutesWithMonotone)
         and still_holds(type(op), "keeps_order", "forward", "gradient", "backward")
         and still_holds(type(maximum.op), "commutes_with_monotone", "forward", "backward")
         and inner not in program.asked

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cntk as C
+from cntk import extend
 from cntk.core.extension.device import backend_named
+from cntk.core.extension.hookspecs import RegisterKernel
 from cntk.core.extension.identity import still_holds
 from cntk.core.operators.effects import Assignment, Effect, Finishing
 from cntk.core.operators.op import Op, Traits
@@ -138,3 +141,55 @@ def test_traits_are_said_together() -> None:
     with pytest.raises(TypeError, match=r"Wrong: compares is one of the traits; say traits = Traits\(compares=\.\.\.\)"):
         type("Wrong", (Op,), {"compares": True})
     assert type("Right", (Op,), {"traits": Traits(compares=True)}).traits.compares
+
+
+def test_what_authors_import_is_at_most_twenty_names_and_all_are_there() -> None:
+    assert len(extend.__all__) <= 20
+    assert all(hasattr(extend, name) for name in extend.__all__)
+    kinds = {kind for kind in (extend.Elementwise, extend.View, extend.Delay, extend.SequenceOp) if issubclass(kind, extend.Op)}
+    assert len(kinds) == 4
+
+
+class Whole:
+    """A kernel that can do all."""
+
+    @staticmethod
+    def forward(op: Any, ctx: Any, out: Any, x: Any) -> None:
+        op.forward(ctx, out, x)
+
+    @staticmethod
+    def backward(op: Any, ctx: Any, grad: Any, grads: Any, out: Any, x: Any) -> None:
+        op.backward(ctx, grad, grads, out, x)
+
+    @staticmethod
+    def bind(op: Any, ctx: Any, out: Any, x: Any) -> Callable[[], None] | None:
+        return None
+
+    @staticmethod
+    def declines(op: Any, ctx: Any, out: Any, x: Any) -> bool:
+        return False
+
+
+class Plain:
+    forward, backward = Whole.forward, Whole.backward
+
+
+class Kernels:
+    def __init__(self, kernel: extend.Kernel) -> None:
+        self.kernel = kernel
+
+    @extend.hookimpl
+    def cntk_register_kernels(self, register: RegisterKernel) -> None:
+        register(Borrowed, "numpy", self.kernel)
+
+
+@pytest.mark.parametrize(("kernel", "is_asked"), [(Whole, True), (Plain, False)])
+def test_what_a_kernel_can_do_besides_is_told_by_its_methods(kernel: Any, is_asked: bool) -> None:
+    extend.register_plugin(Kernels(kernel), "kinds")
+    try:
+        (instruction,) = Program(Borrowed()(C.input_variable(1)).outputs, backend_named("numpy")).instructions
+        assert instruction.kernel is kernel
+        assert (instruction.bind is not None, instruction.declines is not None) == (is_asked, is_asked)
+        assert Borrowed()(C.input_variable(1)).eval([[5]]).tolist() == [[5]]
+    finally:
+        extend.unregister_plugin("kinds")
