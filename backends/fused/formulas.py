@@ -10,7 +10,7 @@ from math import copysign
 from typing import Any, NamedTuple
 
 from ...core.operators.derivatives import gradient_of
-from ...core.operators.formula import Primitive, Symbol, Term, operands, states_formula, symbols_in, value_of, where
+from ...core.operators.formula import Primitive, Symbol, Term, operands, remembered, states_formula, symbols_in, value_of, where
 from ...core.operators.op import Elementwise, Op, includes
 from . import opcodes as op
 
@@ -117,6 +117,43 @@ def gradient(w: Any, of: Any, i: int, dy: Any, y: Any, inputs: Sequence[Any]) ->
     """
     dy_symbol, y_symbol, *others = symbols = operands(2 + len(inputs))
     return _Writer(w, symbols, (dy, y, *inputs)).value(gradient_of(of, i, dy_symbol, y_symbol, tuple(others)))
+
+
+class Operation(NamedTuple):
+    """A single operation that is all of a formula.
+
+    Attributes:
+        kind: the operation.
+        places: where its operands are among what the formula is given.
+    """
+
+    kind: int
+    places: tuple[int, ...]
+
+
+def _noted(kind: int, *places: Any) -> Operation:
+    return Operation(kind, places)
+
+
+def value_operation(of: Op, count: int) -> Operation | None:
+    """The operation of all tapes that makes an operator's result of so many operands; None where it takes more than one."""
+    return _operation(of, count, None, lambda: forward(_noted, of, range(count)))
+
+
+def gradient_operation(of: Op, count: int, i: int) -> Operation | None:
+    """The operation of all tapes that makes the gradient of operand *i* of the result's gradient, the result and the operands."""
+    return _operation(of, count, i, lambda: gradient(_noted, of, i, 0, 1, range(2, 2 + count)))
+
+
+def _operation(of: Op, count: int, i: int | None, make: Callable[[], Any]) -> Operation | None:
+    def found() -> Operation | None:
+        made = make()
+        made = Operation(op.COPY, (made,)) if isinstance(made, int) else made
+        is_one = isinstance(made, Operation) and made.kind < op.PRODUCT and all(isinstance(place, int) for place in made.places)
+        return made if is_one else None
+
+    known = is_known(of, count, i is not None)
+    return remembered(of, ("operation", count, i), found) if known and isinstance(of, Elementwise) else None
 
 
 class _Writer:

@@ -12,23 +12,8 @@ from ...core.operators.op import Op
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy
 from . import opcodes as op
+from .formulas import Operation, gradient_operation, value_operation
 
-ACTIVATIONS = ByClass(
-    {
-        "cntk.plugins.ops.activation:Sigmoid": op.SIGMOID,
-        "cntk.plugins.ops.activation:Tanh": op.TANH,
-        "cntk.plugins.ops.activation:ReLU": op.RELU,
-    }
-)
-"""Operators whose gradient is the operation after their own, of the result's gradient and the result."""
-
-ARITHMETIC = ByClass(
-    {
-        "cntk.plugins.ops.arithmetic:Plus": op.ADD,
-        "cntk.plugins.ops.arithmetic:Minus": op.SUBTRACT,
-        "cntk.plugins.ops.arithmetic:ElementTimes": op.MULTIPLY,
-    }
-)
 IS_TRANSPOSED = ByClass({"cntk.plugins.ops.product:Times": False, "cntk.plugins.ops.product:TransposeTimes": True})
 """Products, and whether the rows of the right operand belong to columns of the result."""
 
@@ -121,10 +106,9 @@ class Writer:
     def forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
         """What an operator's forward does."""
         kind = type(of)
-        if kind in ARITHMETIC:
-            yield self.arithmetic(ARITHMETIC[kind], out, *inputs)
-        elif kind in ACTIVATIONS:
-            yield self.line(ACTIVATIONS[kind], out, inputs[0])
+        operation = value_operation(of, len(inputs))
+        if operation is not None:
+            yield self.operation(operation, out, inputs)
         elif kind in IS_TRANSPOSED:
             yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))
         elif kind in JOINS:
@@ -138,15 +122,9 @@ class Writer:
         """What an operator's backward does."""
         wanted = [i for i, x in enumerate(grads) if x is not None]
         kind = type(of)
-        arithmetic = ARITHMETIC.get(kind)
-        if arithmetic == op.MULTIPLY:
-            for i in wanted:
-                yield self.arithmetic(op.MULTIPLY, grads[i], grad, kept[1 - i])
-        elif arithmetic is not None:
-            for i in wanted:
-                yield self.copy(grads[i], grad, op.NEGATE if i == 1 and arithmetic == op.SUBTRACT else op.COPY)
-        elif kind in ACTIVATIONS:
-            yield self.line(ACTIVATIONS[kind] + 1, grads[0], grad, out)
+        operations = [(i, gradient_operation(of, len(kept), i)) for i in wanted]
+        if operations and all(operation is not None for _, operation in operations):
+            yield from (self.operation(operation, grads[i], (grad, out, *kept)) for i, operation in operations if operation is not None)
         elif kind in IS_TRANSPOSED and wanted == [0]:
             yield self.product(grads[0], grad, self.matrix(of, grad, grads[0], kept[1]).T)
         elif kind in JOINS:
@@ -155,6 +133,11 @@ class Writer:
             raise Unknown
 
     # ---- lines ----
+
+    def operation(self, operation: Operation, z: Any, arrays: Sequence[Any]) -> Line:
+        """An operation on some of the arrays."""
+        x, *y = (arrays[place] for place in operation.places)
+        return self.arithmetic(operation.kind, z, x, *y) if operation.kind in WITH_NUMBER else self.line(operation.kind, z, x, *y)
 
     def line(self, kind: int, z: Any, x: Any, y: Any = None) -> Line:
         """An operation on arrays whose rows have as many elements as the result's."""
