@@ -12,7 +12,7 @@ from ...core.operators.op import Op
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy
 from . import opcodes as op
-from .formulas import Operation, gradient_operation, value_operation
+from .formulas import only_operation
 
 IS_TRANSPOSED = ByClass({"cntk.plugins.ops.product:Times": False, "cntk.plugins.ops.product:TransposeTimes": True})
 """Products, and whether the rows of the right operand belong to columns of the result."""
@@ -106,7 +106,7 @@ class Writer:
     def forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
         """What an operator's forward does."""
         kind = type(of)
-        operation = value_operation(of, len(inputs))
+        operation = only_operation(of, len(inputs))
         if operation is not None:
             yield self.operation(operation, out, inputs)
         elif kind in IS_TRANSPOSED:
@@ -122,7 +122,7 @@ class Writer:
         """What an operator's backward does."""
         wanted = [i for i, x in enumerate(grads) if x is not None]
         kind = type(of)
-        operations = [(i, gradient_operation(of, len(kept), i)) for i in wanted]
+        operations = [(i, only_operation(of, len(kept), i)) for i in wanted]
         if operations and all(operation is not None for _, operation in operations):
             yield from (self.operation(operation, grads[i], (grad, out, *kept)) for i, operation in operations if operation is not None)
         elif kind in IS_TRANSPOSED and wanted == [0]:
@@ -134,10 +134,11 @@ class Writer:
 
     # ---- lines ----
 
-    def operation(self, operation: Operation, z: Any, arrays: Sequence[Any]) -> Line:
-        """An operation on some of the arrays."""
-        x, *y = (arrays[place] for place in operation.places)
-        return self.arithmetic(operation.kind, z, x, *y) if operation.kind in WITH_NUMBER else self.line(operation.kind, z, x, *y)
+    def operation(self, operation: tuple[int, tuple[int, ...]], z: Any, arrays: Sequence[Any]) -> Line:
+        """An operation on those of the arrays that lie at its places."""
+        kind, places = operation
+        x, *y = (arrays[place] for place in places)
+        return self.arithmetic(kind, z, x, *y) if kind in WITH_NUMBER else self.line(kind, z, x, *y)
 
     def line(self, kind: int, z: Any, x: Any, y: Any = None) -> Line:
         """An operation on arrays whose rows have as many elements as the result's."""
