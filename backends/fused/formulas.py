@@ -106,8 +106,7 @@ def forward(w: Any, of: Any, inputs: Sequence[Any]) -> Any:
     Raises:
         Refused: a primitive is no operation.
     """
-    symbols = operands(len(inputs))
-    return _Writer(w, symbols, inputs).value(value_of(of, symbols))
+    return _written(of, len(inputs), None).of(w, inputs)
 
 
 def gradient(w: Any, of: Any, i: int, dy: Any, y: Any, inputs: Sequence[Any]) -> Any:
@@ -116,36 +115,115 @@ def gradient(w: Any, of: Any, i: int, dy: Any, y: Any, inputs: Sequence[Any]) ->
     Raises:
         Refused: a primitive is no operation.
     """
-    dy_symbol, y_symbol, *others = symbols = operands(2 + len(inputs))
-    return _Writer(w, symbols, (dy, y, *inputs)).value(gradient_of(of, i, dy_symbol, y_symbol, tuple(others)))
+    return _written(of, len(inputs), i).of(w, (dy, y, *inputs))
+
+
+class Operation(NamedTuple):
+    """An operation of a formula.
+
+    Attributes:
+        kind: the operation.
+        operands: places among what the formula is given, or after these of operations before it; or numbers.
+    """
+
+    kind: int
+    operands: tuple[int | float, ...]
+
+
+class Written(NamedTuple):
+    """A formula in operations.
+
+    Attributes:
+        operations: the operations in order.
+        result: the place of its value, or a number.
+    """
+
+    operations: list[Operation]
+    result: int | float
+
+    def of(self, w: Any, values: Sequence[Any]) -> Any:
+        """The value of the formula, made by *w*."""
+        known = list(values)
+        for kind, places in self.operations:
+            known.append(w(kind, *[known[x] if isinstance(x, int) else x for x in places]))
+        return known[self.result] if isinstance(self.result, int) else self.result
+
+
+_all_written: dict[Any, Written] = {}
+
+
+def _written(of: Elementwise, count: int, i: int | None) -> Written:
+    """The formula of an operator, or of its gradient *i*, in operations: written once for all operators of a class in the same state."""
+    state = {name: value for name, value in vars(of).items() if name not in ("_given", "_derived", "_attribute_names")}
+    if any(type(value) not in (int, float, bool) for value in state.values()):
+        return _newly_written(of, count, i)
+    key = type(of), repr(state), count, i
+    if key not in _all_written:
+        _all_written[key] = _newly_written(of, count, i)
+    return _all_written[key]
+
+
+def _newly_written(of: Elementwise, count: int, i: int | None) -> Written:
+    if i is None:
+        symbols = operands(count)
+        return _Writer(symbols).written(value_of(of, symbols))
+    dy, y, *inputs = symbols = operands(2 + count)
+    return _Writer(symbols).written(gradient_of(of, i, dy, y, tuple(inputs)))
+
+
+def only_operation(of: Op, count: int, i: int | None = None) -> tuple[int, tuple[int, ...]] | None:
+    """The one operation of all tapes that an operator of so many operands is, or its gradient *i*, and places of the operands.
+
+    Those of gradients are places among the result's gradient, the result and the operands.  None where it takes more than one.
+    """
+    if not is_known(of, count, i is not None) or not isinstance(of, Elementwise):
+        return None
+    try:
+        steps, result = _written(of, count, i)
+    except Refused:
+        return None
+    if not steps and isinstance(result, int):
+        return op.COPY, (result,)
+    places = tuple(x for x in steps[0].operands if isinstance(x, int)) if steps else ()
+    is_one = len(steps) == 1 and steps[0].kind < op.PRODUCT and len(places) == len(steps[0].operands)
+    return (steps[0].kind, places) if is_one else None
 
 
 class _Writer:
-    """Writes a formula down as operations, those of symbols once."""
+    """Writes a formula of these symbols down as operations, those of other symbols once."""
 
-    def __init__(self, w: Any, symbols: Sequence[Symbol], values: Sequence[Any]) -> None:
-        self._w = w
-        self._values = {id(symbol): value for symbol, value in zip(symbols, values, strict=True)}
+    def __init__(self, symbols: Sequence[Symbol]) -> None:
+        self._count = len(symbols)
+        self._places: dict[int, int] = {id(symbol): place for place, symbol in enumerate(symbols)}
+        self._operations: list[Operation] = []
 
-    def value(self, term: Term) -> Any:
-        """The value of a symbol, or the number."""
+    def written(self, term: Term) -> Written:
+        """All operations, and where the term's value is."""
+        result = self._place(term)
+        return Written(self._operations, result)
+
+    def _place(self, term: Term) -> int | float:
         if not isinstance(term, Symbol):
             return term
-        if id(term) not in self._values:
-            self._values[id(term)] = self._made(term)
-        return self._values[id(term)]
+        if id(term) not in self._places:
+            self._places[id(term)] = self._made(term)
+        return self._places[id(term)]
 
-    def _made(self, symbol: Symbol) -> Any:
-        for kind, places, formula in COMBINATIONS:
+    def _add(self, kind: int, *places: int | float) -> int:
+        self._operations.append(Operation(kind, places))
+        return self._count + len(self._operations) - 1
+
+    def _made(self, symbol: Symbol) -> int:
+        for kind, symbols, formula in COMBINATIONS:
             found: dict[int, Term] = {}
             if _matches(formula, symbol, found):
-                return self._w(kind, *[self.value(found[id(place)]) for place in places])
+                return self._add(kind, *[self._place(found[id(one)]) for one in symbols])
         if symbol.primitive is Primitive.WHERE:
-            condition, x, y = map(self.value, symbol.operands)
-            return self._w(op.ADD, self._w(op.WHERE, x, condition), self._w(op.WHERE_NOT, y, condition))
+            condition, x, y = map(self._place, symbol.operands)
+            return self._add(op.ADD, self._add(op.WHERE, x, condition), self._add(op.WHERE_NOT, y, condition))
         if symbol.primitive not in OPERATIONS:
             raise Refused
-        return self._w(OPERATIONS[symbol.primitive], *map(self.value, symbol.operands))
+        return self._add(OPERATIONS[symbol.primitive], *map(self._place, symbol.operands))
 
 
 def _matches(formula: Term, term: Term, found: dict[int, Term]) -> bool:

@@ -13,23 +13,8 @@ from ...core.operators.view import View
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy
 from . import opcodes as op
+from .formulas import only_operation
 
-ACTIVATIONS = ByClass(
-    {
-        "cntk.plugins.ops.activation:Sigmoid": op.SIGMOID,
-        "cntk.plugins.ops.activation:Tanh": op.TANH,
-        "cntk.plugins.ops.activation:ReLU": op.RELU,
-    }
-)
-"""Operators whose gradient is the operation after their own, of the result's gradient and the result."""
-
-ARITHMETIC = ByClass(
-    {
-        "cntk.plugins.ops.arithmetic:Plus": op.ADD,
-        "cntk.plugins.ops.arithmetic:Minus": op.SUBTRACT,
-        "cntk.plugins.ops.arithmetic:ElementTimes": op.MULTIPLY,
-    }
-)
 IS_TRANSPOSED = ByClass({"cntk.plugins.ops.product:Times": False, "cntk.plugins.ops.product:TransposeTimes": True})
 """Products, and whether the rows of the right operand belong to columns of the result."""
 
@@ -122,10 +107,9 @@ class Writer:
     def forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
         """What an operator's forward does."""
         kind = type(of)
-        if kind in ARITHMETIC:
-            yield self.arithmetic(ARITHMETIC[kind], out, *inputs)
-        elif kind in ACTIVATIONS:
-            yield self.line(ACTIVATIONS[kind], out, inputs[0])
+        operation = only_operation(of, len(inputs))
+        if operation is not None:
+            yield self.operation(operation, out, inputs)
         elif kind in IS_TRANSPOSED:
             yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))
         elif kind in JOINS:
@@ -139,15 +123,9 @@ class Writer:
         """What an operator's backward does."""
         wanted = [i for i, x in enumerate(grads) if x is not None]
         kind = type(of)
-        arithmetic = ARITHMETIC.get(kind)
-        if arithmetic == op.MULTIPLY:
-            for i in wanted:
-                yield self.arithmetic(op.MULTIPLY, grads[i], grad, kept[1 - i])
-        elif arithmetic is not None:
-            for i in wanted:
-                yield self.copy(grads[i], grad, op.NEGATE if i == 1 and arithmetic == op.SUBTRACT else op.COPY)
-        elif kind in ACTIVATIONS:
-            yield self.line(ACTIVATIONS[kind] + 1, grads[0], grad, out)
+        operations = [(i, only_operation(of, len(kept), i)) for i in wanted]
+        if operations and all(operation is not None for _, operation in operations):
+            yield from (self.operation(operation, grads[i], (grad, out, *kept)) for i, operation in operations if operation is not None)
         elif kind in IS_TRANSPOSED and wanted == [0]:
             yield self.product(grads[0], grad, self.matrix(of, grad, grads[0], kept[1]).T)
         elif kind in JOINS:
@@ -156,6 +134,12 @@ class Writer:
             raise Unknown
 
     # ---- lines ----
+
+    def operation(self, operation: tuple[int, tuple[int, ...]], z: Any, arrays: Sequence[Any]) -> Line:
+        """An operation on those of the arrays that lie at its places."""
+        kind, places = operation
+        x, *y = (arrays[place] for place in places)
+        return self.arithmetic(kind, z, x, *y) if kind in WITH_NUMBER else self.line(kind, z, x, *y)
 
     def line(self, kind: int, z: Any, x: Any, y: Any = None) -> Line:
         """An operation on arrays whose rows have as many elements as the result's."""

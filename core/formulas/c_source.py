@@ -75,7 +75,7 @@ def to_c(formula: Term, names: Mapping[Symbol, str], result: str, real: str = "f
         raise ValueError(f"expected 'float' or 'double' for the element type in C, got {real!r}")
     f = "f" if real == "float" else ""
     known = {id(symbol): name for symbol, name in names.items()}
-    statements = []
+    statements: list[str] = []
 
     def text(term: Term) -> str:
         return known[id(term)] if isinstance(term, Symbol) else _number(term, f)
