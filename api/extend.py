@@ -17,7 +17,6 @@ next; what ``__all__`` lists does not, nor do the types beside it, which go with
 """
 
 from cntk.backends.numpy.backend import NumpyBackend as NumpyBackend
-from cntk.core.common.minibatch import Minibatch as Minibatch
 from cntk.core.extension.backend import Backend
 from cntk.core.extension.hookspecs import Command, hookimpl
 from cntk.core.extension.hookspecs import Register as Register
@@ -40,6 +39,7 @@ from cntk.core.types.context import Context as Context
 from cntk.core.types.layout import Layout
 from cntk.core.types.sparse import RowSparse as RowSparse
 from cntk.core.types.spec import Spec
+from cntk.core.values.minibatch import Minibatch as Minibatch
 from cntk.learners import IGNORE as IGNORE
 from cntk.learners import Learner
 from cntk.learners.options import LearnerOptions as LearnerOptions
