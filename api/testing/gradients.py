@@ -69,7 +69,8 @@ def check_gradient_sums(
     if not np.isclose(projection.sum_of(), alone, rtol=1e-9, atol=1e-12):
         raise AssertionError(
             f"{describe(function, sample)}: results in training depend on what else is in a minibatch: their weighted sum is "
-            f"{projection.sum_of()}, that of each sample alone {alone}; an operator that means it sets varies_in_training"
+            f"{projection.sum_of()}, that of each sample alone {alone}; an operator that means it "
+            "says traits = Traits(varies_in_training=True)"
         )
     by_itself = [projection.gradients(wanted, [number]) for number in range(trial.rows)]
     for samples in minibatches:

@@ -28,6 +28,9 @@ for scratch space.  Operands on a subset of the result's dynamic axes arrive exp
 
 **What backward gets.** Only what the class says it keeps; every other operand and the output arrive as None, for their memory
 has been used again.  ``grads[i]`` is None where operand *i* needs no gradient; else it is overwritten, never added to.
+
+**What is rare** is said by kinds, base classes in files beside this one (``elementwise``, ``view``, ``sequence_op``, ``delay`` and
+``effects``), by :class:`Traits`, and by methods that :mod:`~cntk.core.operators.abilities` has protocols of.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from cntk.cntk_py import ProgressWriter
+from cntk.extend import ProgressWriter
 
 
 class CSVWriter(ProgressWriter):
