@@ -123,7 +123,14 @@ def test_every_primitive_has_a_place_in_every_table() -> None:
 
 # ---- derivatives ---------------------------------------------------------------------------------
 
-WHERE_IT_IS_SMOOTH = {"power": (0.5, 2), "log": (0.5, 2), "sqrt": (0.5, 2), "log1p": (-0.5, 2), "arcsin": (-0.8, 0.8), "arccos": (-0.8, 0.8)}
+WHERE_IT_IS_SMOOTH = {
+    "power": (0.5, 2),
+    "log": (0.5, 2),
+    "sqrt": (0.5, 2),
+    "log1p": (-0.5, 2),
+    "arcsin": (-0.8, 0.8),
+    "arccos": (-0.8, 0.8),
+}
 PRIMITIVES: dict[str, Callable[..., Any]] = {
     primitive.value: getattr(formula, primitive.value) for primitive in Primitive if hasattr(formula, primitive.value)
 } | {
@@ -167,7 +174,8 @@ def test_derivatives_of_primitives_are_differences(name: str) -> None:
 
 def test_a_primitive_of_nothing_that_is_asked_for_has_no_gradient() -> None:
     x, z, dy, y = operands(4)
-    assert differentiated(formula.exp(z), x, dy, y) == 0.0 and differentiated(2.0, x, dy, y) == 0.0
+    assert differentiated(formula.exp(z), x, dy, y) == 0.0
+    assert differentiated(2.0, x, dy, y) == 0.0
     assert differentiated(x, x, dy, y) is dy
 
 
@@ -208,7 +216,7 @@ def test_c_says_what_it_cannot_write() -> None:
     x, y = operands(2)
     with pytest.raises(ValueError, match="expected 'float' or 'double' for the element type in C, got 'half'"):
         to_c(x, {x: "x"}, "y", "half")
-    with pytest.raises(KeyError, match="the operand x1 of add.x0, x1. has no name; there are names of .x0."):
+    with pytest.raises(KeyError, match=r"the operand x1 of add.x0, x1. has no name; there are names of .x0."):
         to_c(x + y, {x: "x"}, "y")
     assert to_c(formula.minimum(x, -np.inf), {x: "x"}, "y") == "y = x <= (-INFINITY) || x != x ? x : (-INFINITY);"
     assert to_c(2.0, {}, "y", "double") == "y = 2.0;"
@@ -225,7 +233,7 @@ def test_a_symbol_is_neither_true_nor_false() -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     (x,) = operands(1)
-    assert repr(np.float32(2) * x ** 2 + x**0.5) == "add(multiply(2.0, multiply(x0, x0)), power(x0, 0.5))"
+    assert repr(np.float32(2) * x**2 + x**0.5) == "add(multiply(2.0, multiply(x0, x0)), power(x0, 0.5))"
 
 
 class Strange(Elementwise):
@@ -241,7 +249,7 @@ class Silent(Elementwise):
 
 def test_errors_name_the_operator() -> None:
     (x,) = operands(1)
-    with pytest.raises(TypeError, match="a formula of Strange gives 'x'; expected what arithmetic and the functions of cntk.extend.formula"):
+    with pytest.raises(TypeError, match="a formula of Strange gives 'x'; expected what arithmetic and the functions of"):
         value_of(Strange(), (x,))
     with pytest.raises(NotImplementedError, match="Silent has no formula; write one, or the methods forward and gradient"):
         value_of(Silent(), (x,))
@@ -268,7 +276,10 @@ class Renamed(Tanh):
 
 
 def test_a_formula_holds_for_the_class_that_states_it() -> None:
-    assert states_formula(Louder) and states_formula(Renamed) and not states_formula(Doubled) and not states_formula(Elementwise)
+    assert states_formula(Louder)
+    assert states_formula(Renamed)
+    assert not states_formula(Doubled)
+    assert not states_formula(Elementwise)
     data = np.float32([-1, 0, 2])
     out, dx = np.empty_like(data), np.empty_like(data)
     Louder().forward(context(), out, data)
@@ -284,7 +295,7 @@ def test_an_operator_keeps_what_its_derivative_reads() -> None:
         formula = lambda x, y: formula.exp(x + 1) + y  # noqa: E731
 
     class Growth(Elementwise):
-        formula = lambda x: formula.exp(x)  # noqa: E731, PLW0108
+        formula = lambda x: formula.exp(x)  # noqa: E731
 
     assert (Powers().keep_inputs, Powers().keep_output) == ((0,), False)
     assert (Growth().keep_inputs, Growth().keep_output) == ((), True)
