@@ -102,7 +102,7 @@ class Steps:
         symbols = [symbol for symbol in symbols_in(formula) if symbol.primitive is not None]
         self._numbers = [x for symbol in symbols for x in symbol.operands if not isinstance(x, Symbol)]
         self._names: list[str] = []
-        self._steps: list[tuple[Function, list[int]]] = []
+        self._steps: list[tuple[Primitive, list[int]]] = []  # no functions: operators are pickled
         result = len(leaves) + len(self._numbers)
         places = {id(x): place for place, x in enumerate([*leaves, *self._numbers])}
         self._copied = formula if id(formula) not in places else None, places.get(id(formula), 0)
@@ -117,7 +117,7 @@ class Steps:
                 self._names.append(f"formula {len(self._names)}")
                 place = result + len(self._names)
             assert symbol.primitive is not None
-            self._steps.append((FUNCTIONS[symbol.primitive], [place, *[places[id(x)] for x in symbol.operands]]))
+            self._steps.append((symbol.primitive, [place, *[places[id(x)] for x in symbol.operands]]))
             places[id(symbol)] = place
             ended = {id(x) for x in symbol.operands if isinstance(x, Symbol) and x.primitive is not None}
             free += [places[key] for key in ended if last[key] == number]
@@ -130,8 +130,8 @@ class Steps:
         if not self._steps:
             number, place = self._copied
             ctx.xp.copyto(out, arrays[place] if number is None else number)
-        for function, places in self._steps:
-            function(ctx, *[arrays[place] for place in places])
+        for primitive, places in self._steps:
+            FUNCTIONS[primitive](ctx, *[arrays[place] for place in places])
 
 
 def forward(op: Elementwise, ctx: Context, out: Any, inputs: Sequence[Any]) -> None:
