@@ -19,14 +19,14 @@ from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403
 from setuptools.command.build_py import build_py
 
-PREBUILT = "cntk/backends/fused/prebuilt"
+PREBUILT = "cntk/core/machine/prebuilt"
 """Where the package looks for machine code."""
 
 COMPILES = sys.platform == "linux" and platform.machine() == "x86_64" and os.environ.get("CNTK_BUILD_MACHINE_CODE") != "0"
 
 
 COMPILER = "numba>=0.62,<0.69; python_version < '3.15'"
-"""The versions of Numba that are known to compile loops, as backends/fused/numba_version.py has them.  Users may have any other."""
+"""The versions of Numba that are known to compile loops, as core/machine/numba_version.py has them.  Users may have any other."""
 
 
 def get_requires_for_build_wheel(config_settings: Mapping[str, Any] | None = None) -> list[str]:

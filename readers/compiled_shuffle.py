@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import compiled
+from ..core.machine.loops import loop
 
 
-@compiled()
+@loop("I1 q I1")
 def swap(order: Any, start: int, others: Any) -> None:
     """Exchange each element from *start* on with another."""
     for i in range(len(others)):
@@ -20,4 +20,4 @@ def swap(order: Any, start: int, others: Any) -> None:
 
 def try_out() -> None:
     """Shuffle two elements."""
-    swap(np.arange(2), 0, np.arange(2)[::-1].copy())
+    swap.run(False, np.arange(2), 0, np.arange(2)[::-1].copy())

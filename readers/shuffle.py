@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..core.common.thresholds import thresholds
@@ -16,7 +17,7 @@ def shuffle(order: Any, seed: int) -> None:
     """Shuffle an array: each element, one after another, changes places with any of all."""
     count, random = len(order), Twister(seed)
     compiled = loops("compiled_shuffle") if count >= thresholds.shuffle_compiled else None
-    swap = _swap if compiled is None else compiled.swap
+    swap = _swap if compiled is None else partial(compiled.swap.run, False)
     for start in range(0, count, BLOCK):
         swap(order, start, random.whole(min(BLOCK, count - start), count))
 

@@ -64,7 +64,7 @@ def is_fast(network: str) -> bool:
 
 def main() -> int:
     """Check all networks; 1 if the first step of one takes too long."""
-    from cntk.backends.fused import processor
+    from cntk.core.machine import processor
 
     if processor.level() is None:
         print("no machine code is brought along for this processor")

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cntk.backends.fused.numba_version import COMPILER, why_not
+from cntk.core.machine.numba_version import COMPILER, why_not
+
+PACKAGES = ("cntk.backends.fused", "cntk.readers", "cntk.readers.ctf", "cntk.readers.image")
+"""Where loops are."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -33,15 +36,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _compiled(with_double: bool) -> Iterator[str]:
-    from cntk.backends.fused.ahead import compile_ahead
+    from cntk.core.machine.ahead import compile_ahead
 
     for is_double in (False, True) if with_double else (False,):
-        yield from compile_ahead(is_double)
+        yield from compile_ahead(PACKAGES, is_double)
 
 
 def _compiled_for_wheel(folder: Path) -> Iterator[str]:
-    from cntk.backends.fused.ahead import compile_to_bring
-    from cntk.backends.fused.processor import LEVELS
+    from cntk.core.machine.ahead import compile_to_bring
+    from cntk.core.machine.processor import LEVELS
 
     for level in LEVELS:
-        yield from compile_to_bring(level, folder)
+        yield from compile_to_bring(PACKAGES, level, folder)

@@ -27,7 +27,7 @@ Make = Callable[[int], Call]
 def why_not() -> str:
     """Why there are no compiled loops to compare with; empty if there are."""
     try:
-        from cntk.backends.fused.self_check import why_not as why
+        from cntk.core.machine.self_check import why_not as why
     except ImportError as error:
         return f"compiled loops are not there ({error})"
     return why()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from cntk.backends.fused import numba_version, self_check
 from cntk.core.common.threads import max_threads
 from cntk.core.extension import compiled, plugins
+from cntk.core.machine import numba_version, self_check
 from cntk.readers.compiled import loops as loops_of_readers
 
 READERS = {"ctf.compiled": "large text files", "image.kernel": "resizing images", "compiled_shuffle": "shuffling"}
@@ -33,7 +33,7 @@ def lines() -> Iterator[str]:
 
 
 def _of_operators() -> Iterator[str]:
-    from cntk.backends.fused import machine_code, openmp
+    from cntk.core.machine import machine_code, openmp
 
     brings = machine_code.brings_code()
     none = numba_version.why_not()

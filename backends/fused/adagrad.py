@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.common.sums import BLOCK
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
-from .language import prange
-from .loops import loop
 
 
 @loop("R1 R1 R1 R1 R2 r r r r")

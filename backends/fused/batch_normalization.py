@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from .followers import Follower, followers
-from .self_check import are_usable
 
 
 class BatchNormalizationKernel:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import carray, helper
 from . import opcodes as op
 from .elements import compute, each
 from .exponential import exp
-from .language import carray, helper
 from .logarithms import expm1, log, log1p
 from .tile import pointer
 

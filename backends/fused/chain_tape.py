@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import loop
 from . import opcodes as op
 from .chain_elements import compute_any
-from .language import helper, prange
-from .loops import loop
 
 
 @loop("q q (4) (2) (2) I2 R1", takes_long=True)

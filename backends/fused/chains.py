@@ -10,6 +10,7 @@ import numpy as np
 from ...core.common import threads
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.program.chains import Chain
 from ...core.program.slots import COMPUTED, HELD, Instruction, Slot
 from ...core.run.sizes import Sizes
@@ -18,7 +19,6 @@ from . import opcodes as op
 from .expressions import Expressions, reduces
 from .formulas import Refused, is_known
 from .recipe import Recipe
-from .self_check import are_usable
 
 LARGEST_SUM = 4096
 """Elements of a sum over rows, which each part has."""

@@ -13,11 +13,11 @@ import numpy as np
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
+from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .followers import Follower, followers, is_cut
-from .self_check import are_usable
 
 
 class ConvolutionKernel:

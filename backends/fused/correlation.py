@@ -15,9 +15,9 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
 from ...core.types.context import Context
-from .language import prange
-from .loops import loop
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
-from .self_check import are_usable
 
 
 class CrossEntropyKernel:

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...core.common.sums import FEW, write_in_pieces
 from ...core.common.thresholds import thresholds
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import loop
 from ...core.types.sparse import Parts
-from .language import helper, prange
-from .loops import loop
 
 SHARES = 16
 """Runs of rows, with about as many entries each, that a product is cut into for the threads."""

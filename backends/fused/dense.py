@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from .followers import Follower, followers
-from .self_check import are_usable
 
 WIDTH, MOST_WASTED = 32, 0.1
 """Columns that panels are rounded to, and the part of these that may be empty."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
 from .exponential import exp
 from .lanes import add_up, add_up_powers, highest, inner, write_powers
-from .language import prange
-from .loops import loop
 
 
 @loop("R2 R2")

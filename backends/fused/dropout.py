@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.types.context import Context
-from .self_check import are_usable
 
 
 class DropoutKernel:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import means
 from .exponential import exp
-from .language import means
 
 SATURATED = 80
 """From here on both functions are 1, and the exponential not yet infinite."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.machine.language import carray, helper
 from . import opcodes as op
 from .elementary import sigmoid, tanh
-from .language import carray, helper
 from .tile import pointer
 
 

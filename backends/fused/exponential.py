@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .language import helper, means
+from ...core.machine.language import helper, means
 
 Function = Callable[[Any], Any]
 

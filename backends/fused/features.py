@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .language import helper, prange
-from .loops import loop
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import loop
 
 PARTS = 8
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
 from .lanes import add_up, add_up_powers, has_nan, highest, lowest, write_powers
-from .language import prange
-from .loops import loop
 
 
 @loop("R2 R1 d")

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...core.common import sums
 from ...core.common.thresholds import thresholds
-from .language import helper, prange
-from .loops import Loop, loop
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import Loop, loop
 
 
 class Part(Protocol):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import helper, means
 from .exponential import exp
-from .language import helper, means
 
 SUM = {"reassoc", "contract"}
 """What lets the compiler sum in lanes."""

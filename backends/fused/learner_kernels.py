@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from . import self_check
+from ...core.machine import self_check
 
 FILES = {
     "SGD": "sgd",

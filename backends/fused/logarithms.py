@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import helper, means
 from .exponential import EVEN, HIGH, LOW, ODD, TO_TWO
-from .language import helper, means
 
 Function = Callable[[Any], Any]
 

@@ -10,9 +10,9 @@ import numpy as np
 from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.windows import Windows
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import loop
 from ...core.types.context import Context
-from .language import helper, prange
-from .loops import loop
 from .pieces import copy
 from .pools import are_many, tables_for
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .language import lowered_in
+from ...core.machine.language import lowered_in
 
 SIZE = 3
 """Weights of a filter along each axis."""

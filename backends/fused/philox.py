@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .language import helper
+from ...core.machine.language import helper
 
 M0, M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 K0, K1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import copy_bytes, helper
 from ...core.types.context import Context
-from .language import copy_bytes, helper
 from .tile import put_alternate, take_alternate
 
 

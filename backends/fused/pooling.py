@@ -13,10 +13,10 @@ import numpy as np
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Windows
+from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from .followers import Follower, followers
-from .self_check import are_usable
 
 LARGEST_WINDOW = 256
 """Elements of a window that numbers of eight bits tell apart."""

@@ -15,9 +15,9 @@ from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Windows
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import loop
 from ...core.types.context import Context
-from .language import helper, prange
-from .loops import loop
 from .pieces import copy, writable
 
 

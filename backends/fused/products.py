@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...core.common.threads import max_threads
+from ...core.machine.language import carray, helper, prange
+from ...core.machine.loops import loop
 from ...core.types.context import Context
-from .language import carray, helper, prange
-from .loops import loop
 from .pieces import address
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, tile, turn
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from ...core.common import threads
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.run.memory import padded_rows
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from .lines import Line, Rows, lines_of
-from .self_check import are_usable
 
 FEWEST = 4
 """Sequences that are worth a thread of their own, which reads all matrices."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
+from ...core.machine.self_check import are_usable
 from ...core.types.context import Context
-from .self_check import are_usable
 
 
 class ReductionKernel:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...core.common.sums import BLOCK
+from ...core.machine.language import helper, prange
+from ...core.machine.loops import loop
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
-from .language import helper, prange
-from .loops import loop
 
 
 @helper

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
 from .kernel import Elementwise, prepared
-from .language import prange
-from .loops import loop
 
 
 @loop("R1 R1 r r r r")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.machine.language import carray, helper, prange
+from ...core.machine.loops import loop
 from . import opcodes as op
 from .elements import compute
-from .language import carray, helper, prange
-from .loops import loop
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, spare, tile
 
 AT_ONCE = 4096

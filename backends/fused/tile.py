@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .language import helper, lowered_in
-from .processor import level
+from ...core.machine.language import helper, lowered_in
+from ...core.machine.processor import level
 
 _IS_WIDE = level() == "x86-64-v4"
 

@@ -17,9 +17,9 @@ from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation, Windows
+from ...core.machine.language import carray, helper, prange
+from ...core.machine.loops import Loop, loop
 from ...core.types.context import Context
-from .language import carray, helper, prange
-from .loops import Loop, loop
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
 from .pieces import address, writable
 from .plan import TURNS, parts_of, parts_of_sums

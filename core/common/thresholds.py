@@ -60,7 +60,7 @@ class Thresholds:
     convolution_compiled: int = _from(2**17, "multiplications", "convolutions run in compiled loops")
     convolution_shared: int = _from(2**22, "multiplications", "threads share a convolution")
     cross_entropy_compiled: int = _from(2**14, "logits", "cross entropy with softmax runs in compiled loops")
-    ctf_compiled: int = _from(32 << 20, "bytes of text", "text is read by a compiled loop, which Numba compiles once on a machine")
+    ctf_compiled: int = _from(32 << 20, "bytes of text", "text is read by a compiled loop")
     ctf_index_kept: int = _from(16 << 20, "bytes of text", "the index of a text is kept in a file")
     dropout_bits_shared: int = _from(2**16, "elements", "threads share the drawing of a mask")
     dropout_compiled: int = _from(2**14, "elements", "dropout in training runs in compiled loops")

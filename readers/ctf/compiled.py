@@ -1,4 +1,4 @@
-"""Reads text with the compiled :mod:`kernel`, which needs Numba."""
+"""Reads text with the compiled :mod:`kernel`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _wanted(streams: Sequence[StreamConfiguration]) -> Streams:
     names = [stream.stream_alias.encode() for stream in streams]
     return Streams(
         np.frombuffer(b"".join(names), np.uint8),
-        np.cumsum([len(name) for name in names]),
+        np.cumsum([len(name) for name in names], dtype=np.int64),
         np.array([stream.dim for stream in streams], np.int64),
         np.array([stream.is_sparse for stream in streams]),
     )

@@ -62,7 +62,7 @@ class Document:
 
         Args:
             errors: told of sequences that cannot be read, and have no samples then.
-            is_compiled: whether to read with Numba.
+            is_compiled: whether to read in a compiled loop.
 
         Returns:
             Sequences one after another, each time what there is of each stream.

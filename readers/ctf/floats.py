@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compiled
-
-COMPILED: dict[str, Any] = {"_nrt": False}
-"""How functions are compiled: without counting references, which would be most of the work."""
-INLINED: dict[str, Any] = {**COMPILED, "inline": "always"}
+from ...core.machine.language import helper
 
 SMALLEST, LARGEST = -342, 308
 """Powers of ten by which a whole number of 19 digits becomes neither 0 nor infinite."""
@@ -43,7 +39,7 @@ def _powers_of_ten() -> Any:
 POWERS = _powers_of_ten()
 
 
-@compiled(**INLINED)
+@helper
 def _multiply(left: Any, right: Any) -> Any:
     """The 128 bits of a product, the higher ones first."""
     shift = np.uint64(32)
@@ -53,7 +49,7 @@ def _multiply(left: Any, right: Any) -> Any:
     return a * c + (middle >> shift) + (other >> shift) + (carried >> shift), (carried << shift) | (low & HALF)
 
 
-@compiled(**COMPILED)
+@helper
 def _leading_zeros(number: Any) -> Any:
     zeros = 0
     for width in (32, 16, 8, 4, 2, 1):
@@ -63,7 +59,7 @@ def _leading_zeros(number: Any) -> Any:
     return zeros
 
 
-@compiled(**COMPILED)
+@helper
 def nearest_bits(whole: Any, power: int, explicit: int, bias: int, even_from: int, even_to: int) -> Any:
     """The bits, without sign, of the floating-point number that is nearest to *whole* times ten to the *power*.
 

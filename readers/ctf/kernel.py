@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compiled
-from .floats import COMPILED, INLINED, ONE, UNDECIDED, nearest_bits
+from ...core.machine.language import helper
+from ...core.machine.loops import loop
+from .floats import ONE, UNDECIDED, nearest_bits
 from .tables import DONE, FAULT, FULL, Buffers, Kind, Streams
 
 TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, DOT, ZERO, COLON, PIPE = (ord(char) for char in "\t\n\r #+-.0:|")
@@ -26,17 +27,17 @@ STOPPED = -1
 """In place of the position to go on at, when a field cannot be read."""
 
 
-@compiled(**INLINED)
+@helper
 def _is_blank(text: Any, at: int) -> bool:
     return text[at] in (SPACE, TAB) or (text[at] == RETURN and text[at + 1] == NEWLINE)
 
 
-@compiled(**INLINED)
+@helper
 def _is_end(text: Any, at: int) -> bool:
     return text[at] == NEWLINE or text[at] == PIPE
 
 
-@compiled(**INLINED)
+@helper
 def _digits(text: Any, at: int, whole: Any) -> Any:
     """Where the digits from *at* on end, and a whole number with these appended, which overflows where they are too many."""
     digit = np.uint64(text[at]) - np.uint64(ZERO)
@@ -47,7 +48,7 @@ def _digits(text: Any, at: int, whole: Any) -> Any:
     return at, whole
 
 
-@compiled(**COMPILED)
+@helper
 def _leading_digits(text: Any, at: int, end: int) -> Any:
     """The first 19 digits that count of a long number, its power of ten, and whether anything but zeros was cut off."""
     whole: Any = np.uint64(0)
@@ -67,7 +68,7 @@ def _leading_digits(text: Any, at: int, end: int) -> Any:
     return whole, power, is_cut
 
 
-@compiled(**COMPILED)
+@helper
 def _exponent(text: Any, at: int) -> Any:
     """Where an exponent ends, or STOPPED, and what it says."""
     at += 1
@@ -81,7 +82,7 @@ def _exponent(text: Any, at: int) -> Any:
     return STOPPED if at == first else at, -exponent if is_small else exponent
 
 
-@compiled(**COMPILED)
+@helper
 def _any_number(text: Any, first: int, at: int, whole: Any, power: int, kind: Kind) -> Any:
     """Where a number ends of which the digits from *first* to *at* are known, or STOPPED, and the bits of it without sign."""
     is_cut = False
@@ -99,7 +100,7 @@ def _any_number(text: Any, first: int, at: int, whole: Any, power: int, kind: Ki
     return STOPPED if is_infinite or bits == UNDECIDED else at, bits
 
 
-@compiled(**INLINED)
+@helper
 def _number(text: Any, at: int, values: Any, bits: Any, place: int, kind: Kind) -> int:
     """Read a number into a place of *values*, which are *bits*; where it ends, or STOPPED."""
     is_negative = text[at] == MINUS
@@ -126,7 +127,7 @@ def _number(text: Any, at: int, values: Any, bits: Any, place: int, kind: Kind) 
     return at
 
 
-@compiled(**INLINED)
+@helper
 def _sample(text: Any, at: int, is_sparse: bool, dim: int, values: Any, bits: Any, indices: Any, place: int, full: int, kind: Kind) -> Any:
     """Read a sample: where it ends, or STOPPED, the place behind its numbers, and whether the indices ascend."""
     last: Any = -1
@@ -157,7 +158,7 @@ def _sample(text: Any, at: int, is_sparse: bool, dim: int, values: Any, bits: An
     return at, place, ascend
 
 
-@compiled(**INLINED)
+@helper
 def _stream_named(text: Any, at: int, names: Any, name_ends: Any) -> Any:
     """Where the name that begins at *at* ends, and its stream, -1 for none."""
     end = at
@@ -175,7 +176,7 @@ def _stream_named(text: Any, at: int, names: Any, name_ends: Any) -> Any:
     return end, found
 
 
-@compiled(**INLINED)
+@helper
 def _line(text: Any, at: int, line: int, sequence: int, streams: Streams, buffers: Buffers, kind: Kind) -> int:
     """Read a line; where its end is, or STOPPED."""
     names, name_ends, dims, is_sparse = streams
@@ -222,19 +223,9 @@ def _line(text: Any, at: int, line: int, sequence: int, streams: Streams, buffer
     return at if found and text[at] == NEWLINE else STOPPED
 
 
-@compiled(**COMPILED)
-def read(text: Any, starts: Any, lines: Any, first: int, streams: Streams, buffers: Buffers, kind: Kind) -> Any:
-    """Read sequences until one cannot be read or does not fit.
-
-    Args:
-        text: whole lines, the last with its end.
-        starts: where in it each sequence starts, and where the last one ends.
-        lines: number of each sequence's first line, and of the line after the last one.
-        first: the sequence to begin with.
-
-    Returns:
-        The sequence at which it stopped, and why: FAULT, FULL or, at the end, DONE.
-    """
+@helper
+def _sequences(text: Any, starts: Any, lines: Any, first: int, streams: Streams, buffers: Buffers, kind: Kind) -> Any:
+    """Read sequences: the one at which it stopped, and why."""
     counts, work, lengths = buffers.counts, buffers.work, buffers.lengths
     for sequence in range(first, len(starts) - 1):
         for stream in range(len(counts)):
@@ -257,3 +248,51 @@ def read(text: Any, starts: Any, lines: Any, first: int, streams: Streams, buffe
             for column in range(counts.shape[1]):
                 counts[stream, column] = work[stream, column]
     return len(starts) - 1, DONE
+
+
+@loop("B1 I1 I1 q B1 I1 I1 T1 R1 W1 N1 N1 I1 I1 I2 I2 T1 T1 I2 (5) I1", takes_long=True)
+def _read(
+    text: Any, starts: Any, lines: Any, first: int,
+    names: Any, name_ends: Any, dims: Any, is_sparse: Any,
+    values: Any, bits: Any, indices: Any, ends: Any, first_value: Any, first_row: Any,
+    counts: Any, work: Any, unordered: Any, full: Any, lengths: Any,
+    kind: Any, stopped: Any,
+) -> None:  # fmt: skip
+    """Read with indices of 32 bits; see :func:`read`, whose arguments lie one after another."""
+    streams = Streams(names, name_ends, dims, is_sparse)
+    buffers = Buffers(values, bits, indices, ends, first_value, first_row, counts, work, unordered, full, lengths)
+    described = Kind(kind[0], kind[1], kind[2], kind[3], kind[4])
+    stopped[0], stopped[1] = _sequences(text, starts, lines, first, streams, buffers, described)
+
+
+@loop("B1 I1 I1 q B1 I1 I1 T1 R1 W1 I1 I1 I1 I1 I2 I2 T1 T1 I2 (5) I1", takes_long=True)
+def _read_large(
+    text: Any, starts: Any, lines: Any, first: int,
+    names: Any, name_ends: Any, dims: Any, is_sparse: Any,
+    values: Any, bits: Any, indices: Any, ends: Any, first_value: Any, first_row: Any,
+    counts: Any, work: Any, unordered: Any, full: Any, lengths: Any,
+    kind: Any, stopped: Any,
+) -> None:  # fmt: skip
+    """The same with indices of 64 bits."""
+    streams = Streams(names, name_ends, dims, is_sparse)
+    buffers = Buffers(values, bits, indices, ends, first_value, first_row, counts, work, unordered, full, lengths)
+    described = Kind(kind[0], kind[1], kind[2], kind[3], kind[4])
+    stopped[0], stopped[1] = _sequences(text, starts, lines, first, streams, buffers, described)
+
+
+def read(text: Any, starts: Any, lines: Any, first: int, streams: Streams, buffers: Buffers, kind: Kind) -> tuple[int, int]:
+    """Read sequences until one cannot be read or does not fit.
+
+    Args:
+        text: whole lines, the last with its end.
+        starts: where in it each sequence starts, and where the last one ends.
+        lines: number of each sequence's first line, and of the line after the last one.
+        first: the sequence to begin with.
+
+    Returns:
+        The sequence at which it stopped, and why: FAULT, FULL or, at the end, DONE.
+    """
+    stopped = np.empty(2, np.int64)
+    by = _read if buffers.indices.itemsize == 4 else _read_large
+    by.run(False, text, starts, lines, first, *streams, *buffers, tuple(kind), stopped)
+    return int(stopped[0]), int(stopped[1])

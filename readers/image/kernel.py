@@ -10,14 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compiled
+from ...core.machine.language import helper
+from ...core.machine.loops import loop
 from .resize import BITS
 
 
-@compiled()
 def fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
     """Between two rows and two columns."""
-    lines, held = _no_lines(out, 2)
+    _fixed_linear.run(False, image, down, down_weights, across, across_weights, *_no_lines(out, 2), out)
+
+
+def fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    """Between more of them, with weights below 0 among theirs."""
+    total = np.empty(out.shape[2], np.int32)
+    _fixed.run(False, image, down, down_weights, across, across_weights, *_no_lines(out, len(down)), total, out)
+
+
+def real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
+    """Of an image of float32."""
+    line = np.empty((image.shape[2], image.shape[1]), np.float32)
+    _real.run(False, image, down, down_weights, across, across_weights, line, out)
+
+
+def _no_lines(out: Any, taps: int) -> tuple[Any, Any]:
+    """Room for rows of the new width, and which old row is in each."""
+    return np.empty((taps, out.shape[0], out.shape[2]), np.int32), np.full(taps, -1)
+
+
+@loop("B3 I2 N2 I2 N2 N3 I1 B3")
+def _fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, lines: Any, held: Any, out: Any) -> None:
     for y in range(out.shape[1]):
         for tap in range(2):
             row = down[tap, y]
@@ -32,12 +53,9 @@ def fixed_linear(image: Any, down: Any, down_weights: Any, across: Any, across_w
                 out[c, y, x] = (parts[0] + parts[1] + 2) >> 2
 
 
-@compiled()
-def fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
-    """Between more of them, with weights below 0 among theirs."""
+@loop("B3 I2 N2 I2 N2 N3 I1 N1 B3")
+def _fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, lines: Any, held: Any, total: Any, out: Any) -> None:
     taps = len(down)
-    lines, held = _no_lines(out, taps)
-    total = np.empty(out.shape[2], np.int32)
     for y in range(out.shape[1]):
         for tap in range(taps):
             row = down[tap, y]
@@ -54,38 +72,27 @@ def fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights:
                 out[c, y, x] = min(max(total[x] >> 2 * BITS, 0), 255)
 
 
-@compiled()
-def _no_lines(out: Any, taps: int) -> tuple[Any, Any]:
-    """Room for rows of the new width, and which old row is in each."""
-    return np.empty((taps, out.shape[0], out.shape[2]), np.int32), np.full(taps, -1)
-
-
-@compiled()
+@helper
 def _between(row: Any, across: Any, weights: Any, line: Any) -> None:
     """Make an old row of the new width, of two columns each."""
-    for x in range(line.shape[1]):
-        left, right = row[across[0, x]], row[across[1, x]]
-        first, second = weights[0, x], weights[1, x]
-        for c in range(line.shape[0]):
-            line[c, x] = left[c] * first + right[c] * second
+    for c in range(line.shape[0]):
+        for x in range(line.shape[1]):
+            line[c, x] = np.int32(row[across[0, x], c] * weights[0, x] + row[across[1, x], c] * weights[1, x])
 
 
-@compiled()
+@helper
 def _among(row: Any, across: Any, weights: Any, line: Any) -> None:
     """Make an old row of the new width, of more columns."""
     line[:] = 0
     for tap in range(len(across)):
-        for x in range(line.shape[1]):
-            pixel, weight = row[across[tap, x]], weights[tap, x]
-            for c in range(line.shape[0]):
-                line[c, x] += pixel[c] * weight
+        for c in range(line.shape[0]):
+            for x in range(line.shape[1]):
+                line[c, x] += np.int32(row[across[tap, x], c] * weights[tap, x])
 
 
-@compiled()
-def real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, out: Any) -> None:
-    """Of an image of float32."""
-    columns, channels = image.shape[1:]
-    line = np.empty((channels, columns), np.float32)
+@loop("R3 I2 R2 I2 R2 R2 R3")
+def _real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: Any, line: Any, out: Any) -> None:
+    channels, columns = line.shape
     for y in range(out.shape[1]):
         line[:] = 0
         for tap in range(len(down)):
@@ -94,11 +101,10 @@ def real(image: Any, down: Any, down_weights: Any, across: Any, across_weights: 
                 for x in range(columns):
                     line[c, x] += row[x, c] * weight
         for c in range(channels):
-            for x in range(out.shape[2]):
-                value = np.float32(0)
-                for tap in range(len(across)):
-                    value += line[c, across[tap, x]] * across_weights[tap, x]
-                out[c, y, x] = value
+            out[c, y] = 0
+            for tap in range(len(across)):
+                for x in range(out.shape[2]):
+                    out[c, y, x] += line[c, across[tap, x]] * across_weights[tap, x]
 
 
 def try_out() -> None:

@@ -42,7 +42,7 @@ def resize(image: Any, width: int, height: int, interpolation: str) -> Any:
     planes = np.empty((channels, height, width), image.dtype)
     ways = loops("image.kernel") or _PLAIN
     interpolate = ways.real if not is_fixed else ways.fixed_linear if interpolation == "linear" else ways.fixed
-    interpolate(image, *taps, planes)
+    interpolate(np.ascontiguousarray(image), *taps, planes)
     return planes.transpose(1, 2, 0)
 
 

@@ -100,7 +100,7 @@ def child(seed: int, source: Any, what: str) -> Callable[[], None]:
 def blas_finder() -> Any:
     """What tells how many threads the BLAS has."""
     try:
-        from cntk.backends.fused.blas import find
+        from cntk.core.machine.blas import find
     except ImportError:
         return None
     return find()

@@ -15,7 +15,7 @@ from cntk.core.common import threads
 from cntk.core.common.thresholds import thresholds
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 pytestmark = pytest.mark.usefixtures("three_threads")
 
 SHAPES = [(5, 3, 4, 7), (33, 4, 40, 40), (1, 2, 16)]

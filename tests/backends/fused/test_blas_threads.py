@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
-blas = pytest.importorskip("cntk.backends.fused.blas")
-blas_threads = pytest.importorskip("cntk.backends.fused.blas_threads")
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+blas = pytest.importorskip("cntk.core.machine.blas")
+blas_threads = pytest.importorskip("cntk.core.machine.blas_threads")
 
 PREPARE = """
 import ctypes, os, sys
 import numpy as np
 from concurrent.futures import ThreadPoolExecutor
-from cntk.backends.fused import blas, blas_threads, openmp
+from cntk.core.machine import blas, blas_threads, openmp
 
 def results(number=0):
     random = np.random.default_rng(number)

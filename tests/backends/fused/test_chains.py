@@ -26,7 +26,7 @@ from cntk.core.run.workspace import start
 from cntk.testing import assert_close
 from cntk.testing.tolerances import VALUES, Tolerance
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 chains = pytest.importorskip("cntk.backends.fused.chains")
 formulas = pytest.importorskip("cntk.backends.fused.formulas")
 recipe = pytest.importorskip("cntk.backends.fused.recipe")

@@ -18,7 +18,7 @@ from cntk.core.common import threads
 from cntk.core.common.thresholds import NEVER, thresholds
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 correlation = pytest.importorskip("cntk.backends.fused.correlation")
 
 pytestmark = pytest.mark.usefixtures("three_threads")

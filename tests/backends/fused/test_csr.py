@@ -16,7 +16,7 @@ import cntk as C
 from cntk.core.common.thresholds import thresholds
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 fused = pytest.importorskip("cntk.backends.fused.csr")
 pytestmark = pytest.mark.usefixtures("three_threads")
 

@@ -20,7 +20,7 @@ from cntk.core.run.evaluate import program_for
 from cntk.core.types.context import Context
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 products = pytest.importorskip("cntk.backends.fused.products")
 pytestmark = pytest.mark.usefixtures("three_threads")
 

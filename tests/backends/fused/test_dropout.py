@@ -16,11 +16,11 @@ from cntk.backends.fused import dropout
 from cntk.core.common import threads
 from cntk.core.common.random import philox_uniform
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
-from cntk.backends.fused.loops import Loop
 from cntk.backends.fused.philox import philox
 from cntk.core.common.thresholds import thresholds
+from cntk.core.machine.loops import Loop
 
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
 from cntk.backends.fused.exponential import exp
-from cntk.backends.fused.loops import Loop
+from cntk.core.machine.loops import Loop
 
 BOUND = 2
 """Units in the last place."""

@@ -20,8 +20,8 @@ from cntk.core.extension.identity import identity_of
 from cntk.core.types.sparse import RowSparse
 from cntk.learners import IGNORE
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
-loops = pytest.importorskip("cntk.backends.fused.loops")
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+loops = pytest.importorskip("cntk.core.machine.loops")
 pytestmark = pytest.mark.usefixtures("three_threads")
 
 RULES: dict[str, Callable[..., Any]] = {
@@ -188,7 +188,7 @@ p = C.parameter(init=np.linspace(-1, 1, 2**20, dtype=np.float32))
 learner = C.adam([p], 0.1, 0.9)
 for count in (3, 4):
     learner.update({p: np.linspace(1, 2, 2**20, dtype=np.float32)}, count)
-print('cntk.backends.fused.loops' in sys.modules, hashlib.sha256(p.value.tobytes()).hexdigest())
+print('cntk.core.machine.loops' in sys.modules, hashlib.sha256(p.value.tobytes()).hexdigest())
 """
     compiled, plain = (in_a_process(program, first).split() for first in ("", "os.environ['CNTK_FUSED'] = '0'"))
     assert (compiled[0], plain[0]) == ("True", "False")

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
 LOOP = """
 import sys
 import numpy as np
-from cntk.backends.fused import machine_code, openmp
-from cntk.backends.fused.intrinsics import _thread
-from cntk.backends.fused.language import prange
-from cntk.backends.fused.loops import Loop
+from cntk.core.machine import machine_code, openmp
+from cntk.core.machine.intrinsics import _thread
+from cntk.core.machine.language import prange
+from cntk.core.machine.loops import Loop
 from cntk.core.common import threads
 
 @Loop
@@ -37,8 +37,8 @@ print(alone, len(set(out)) if openmp.are_shared() else 2)
 TWICE = """
 import sys
 import numpy as np
-from cntk.backends.fused.language import prange
-from cntk.backends.fused.loops import Loop
+from cntk.core.machine.language import prange
+from cntk.core.machine.loops import Loop
 
 @Loop
 def multiply(x, factor):
@@ -135,7 +135,7 @@ def test_a_loop_that_fails_says_so(run: Any) -> None:
 
 NETWORKS = """
 import numpy as np, cntk as C
-from cntk.backends.fused import loops
+from cntk.core.machine import loops
 from cntk.core.common.thresholds import thresholds
 
 for name in ("batch_normalization", "convolution", "cross_entropy", "dropout", "pooling", "recurrence", "reduction", "softmax"):
@@ -178,9 +178,9 @@ def test_loops_are_compiled_ahead_for_the_arguments_that_they_get() -> None:
 
 
 def test_loops_compiled_ahead_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cntk.backends.fused import ahead
+    from cntk.core.machine import ahead
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(ahead, "_names", lambda pool: ["sgd.descend"])
-    assert list(ahead.compile_ahead()) == ["sgd.descend"]
+    monkeypatch.setattr(ahead, "_names", lambda *_: {"cntk.backends.fused.sgd:descend": [False, True]})
+    assert list(ahead.compile_ahead([])) == ["cntk.backends.fused.sgd:descend"]
     assert sorted(file.name.split("-")[0] for file in tmp_path.iterdir()) == ["loop.descend", "loop.read"]

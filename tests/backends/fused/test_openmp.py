@@ -15,10 +15,10 @@ import pytest
 from cntk.core.common import threads
 from cntk.core.common.thresholds import thresholds
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
-prange = pytest.importorskip("cntk.backends.fused.language").prange
-loops = pytest.importorskip("cntk.backends.fused.loops")
-openmp = pytest.importorskip("cntk.backends.fused.openmp")
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+prange = pytest.importorskip("cntk.core.machine.language").prange
+loops = pytest.importorskip("cntk.core.machine.loops")
+openmp = pytest.importorskip("cntk.core.machine.openmp")
 pytestmark = pytest.mark.usefixtures("three_threads")
 
 
@@ -74,7 +74,7 @@ def spins_of(environment: dict[str, str]) -> list[str]:
     """What is said to OpenMP while it is loaded, and what is left in the environment afterwards."""
     program = """
 import os
-from cntk.backends.fused import openmp
+from cntk.core.machine import openmp
 told = []
 openmp._is_loaded = lambda: False
 openmp.library = lambda: told.append(os.environ.get("GOMP_SPINCOUNT"))
@@ -101,7 +101,7 @@ try:
 except OSError:
     print("no OpenMP")
     sys.exit()
-from cntk.backends.fused import loops
+from cntk.core.machine import loops
 print(loops.are_shared())
 """
     answers = []

@@ -9,17 +9,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
-from cntk.backends.fused import ahead, code_files, machine_code, processor, sgd
-from cntk.backends.fused.code_files import Code
-from cntk.backends.fused.loops import Loop
+from cntk.backends.fused import sgd
+from cntk.commands.compile import PACKAGES
 from cntk.core.extension.compiled import warn_unkept
+from cntk.core.machine import ahead, code_files, machine_code, processor
+from cntk.core.machine.code_files import Code
+from cntk.core.machine.loops import Loop
 from cntk.core.storage import trusted
 
 V3, V4 = "x86-64-v3", "x86-64-v4"
@@ -93,7 +96,7 @@ def test_code_for_another_level_is_passed_over(folder: Path, monkeypatch: pytest
 def test_code_for_something_else_is_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     keep(folder)
     if change == "source":
-        monkeypatch.setattr(code_files, "_source", lambda: "another")
+        monkeypatch.setattr(code_files, "_source", lambda *_: "another")
     elif change == "system":
         monkeypatch.setattr(machine_code.sys, "platform", "win32")
     elif change == "objects":
@@ -191,12 +194,13 @@ def test_no_code_is_brought_along_that_would_import_numba(folder: Path, monkeypa
 
 def test_all_loops_have_a_signature() -> None:
     found = {
-        f"{file.stem}.{node.name}"
-        for file in code_files.HERE.glob("*.py")
+        f"{package}.{file.stem}:{node.name}"
+        for package in PACKAGES
+        for file in Path(import_module(package).__path__[0]).glob("*.py")
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef) and any("loop" in ast.unparse(decorator).lower() for decorator in node.decorator_list)
     }
-    listed = ahead.loops()
+    listed = ahead.loops(PACKAGES)
     assert set(listed) == found
     assert [name for name, loop in listed.items() if len(loop.kinds(False)) != loop.function.__code__.co_argcount] == []
 
@@ -207,7 +211,7 @@ def test_a_loop_without_a_signature_is_compiled_when_it_is_needed() -> None:
 
 
 def test_code_does_not_depend_on_what_was_compiled_before() -> None:
-    from cntk.backends.fused.compiler import compiled
+    from cntk.core.machine.compiler import compiled
 
     assert compiled(DESCEND, KINDS, V4) == compiled(DESCEND, KINDS, V4)
 
@@ -216,7 +220,7 @@ DESCENT = """
 import sys
 from pathlib import Path
 import numpy as np
-from cntk.backends.fused import machine_code, processor
+from cntk.core.machine import machine_code, processor
 
 processor.choose(sys.argv[1])
 machine_code.PREBUILT = Path(sys.argv[2])
@@ -230,10 +234,10 @@ print(np.array_equal(w, np.arange(1000) - 1), "numba" in sys.modules)
 
 @pytest.mark.skipif(processor.level() is None, reason="this processor has no level of x86-64")
 def test_code_for_levels_is_made_anywhere_and_runs_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_names", lambda pool: ["sgd.descend"])
+    monkeypatch.setattr(ahead, "_names", lambda *_: {"cntk.backends.fused.sgd:descend": [False, True]})
     for level in processor.LEVELS:
-        made = ["sgd.descend, float32", "sgd.descend, float64", "self_check.read"]
-        assert list(ahead.compile_to_bring(level, tmp_path)) == made
+        made = [f"cntk.backends.fused.sgd:descend, {dtype}" for dtype in ("float32", "float64")] + [ahead.CHECK]
+        assert list(ahead.compile_to_bring(PACKAGES, level, tmp_path)) == made
         assert len(list((tmp_path / level).iterdir())) == len(made)
     program = tmp_path / "program.py"
     program.write_text(DESCENT)

@@ -18,7 +18,7 @@ from cntk.core.run.evaluate import set_checked_mode
 from cntk.layers import GRU, LSTM, Recurrence, RNNStep
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 recurrence = pytest.importorskip("cntk.backends.fused.recurrence")
 pytestmark = pytest.mark.usefixtures("three_threads")
 

@@ -23,7 +23,7 @@ from cntk.plugins.ops.extremum import ArgMax, ReduceMax, ReduceMin
 from cntk.plugins.ops.reduction import ReduceLogSum, ReduceMean, ReduceProd, ReduceSum
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 
 REDUCTIONS = [ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceLogSum]

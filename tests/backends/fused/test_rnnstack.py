@@ -12,7 +12,7 @@ from cntk.core.common import threads
 from cntk.core.common.thresholds import thresholds
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 recurrence = pytest.importorskip("cntk.backends.fused.recurrence")
 
 HIDDEN = 20

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk.backends.fused import array_layout, numba_version, self_check
 from cntk.core.extension import compiled
+from cntk.core.machine import array_layout, numba_version, self_check
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 
 TRAINING = """
 import warnings
 import numpy as np
 import cntk as C
-from cntk.backends.fused import {module}
+from cntk.core.machine import {module}
 
 {fault}
 x, y = C.input_variable((3, 16, 16)), C.input_variable(10)
@@ -100,7 +100,7 @@ def test_threads_that_do_not_share_work_switch_threads_off(loss: str) -> None:
 
 
 def test_a_region_of_threads_is_understood() -> None:
-    from cntk.backends.fused import openmp
+    from cntk.core.machine import openmp
 
     if not openmp.are_shared():
         pytest.skip("there is no OpenMP of ours in this process")
@@ -109,7 +109,7 @@ def test_a_region_of_threads_is_understood() -> None:
 
 def test_a_blas_that_multiplies_wrongly_keeps_its_threads(loss: str) -> None:
     fault = """
-from cntk.backends.fused import openmp
+from cntk.core.machine import openmp
 from cntk.core.common.threads import set_max_threads
 set_max_threads(2)
 numbers = iter(range(9))
@@ -122,13 +122,13 @@ blas_threads._product = lambda: np.array(next(numbers))
 
 
 def blas_threads_may_be_lent() -> bool:
-    program = "from cntk.backends.fused import openmp; print(openmp.are_shared() and openmp.lend(openmp.LIBRARY))"
+    program = "from cntk.core.machine import openmp; print(openmp.are_shared() and openmp.lend(openmp.LIBRARY))"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "True"
 
 
 @pytest.mark.parametrize("version", ["0.61.2", "9.0", "1.0rc1", "of an unknown version"])
 def test_an_unknown_numba_compiles_nothing(monkeypatch: pytest.MonkeyPatch, unchecked: None, tmp_path: Path, version: str) -> None:
-    from cntk.backends.fused import machine_code
+    from cntk.core.machine import machine_code
 
     monkeypatch.setattr(numba_version, "version", lambda name: version)
     numba_version.why_not.cache_clear()

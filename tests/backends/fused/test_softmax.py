@@ -24,7 +24,7 @@ from cntk.plugins.ops.loss import CrossEntropyWithSoftmax
 from cntk.plugins.ops.softmax import LogSoftmax, Softmax
 from cntk.testing import assert_close
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 
 KERNELS = {Softmax: softmax.SoftmaxKernel, LogSoftmax: softmax.LogSoftmaxKernel, CrossEntropyWithSoftmax: cross_entropy.CrossEntropyKernel}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 elementary = pytest.importorskip("cntk.backends.fused.elementary")
 op = pytest.importorskip("cntk.backends.fused.opcodes")
 tape = pytest.importorskip("cntk.backends.fused.tape")

@@ -18,7 +18,7 @@ from cntk.core.extension.device import backend_named
 from cntk.core.types.context import Context
 from cntk.plugins.ops import correlation as by_definition
 
-pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 winograd = pytest.importorskip("cntk.backends.fused.winograd")
 tiling = pytest.importorskip("cntk.backends.fused.tiling")
 patches = pytest.importorskip("cntk.backends.fused.patches")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk.backends.fused.self_check import are_usable
 from cntk.core.extension import plugins
+from cntk.core.machine.self_check import are_usable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "hostile"))
 from cases import generator

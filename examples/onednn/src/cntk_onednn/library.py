@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
-from cntk.backends.fused.self_check import are_usable
+from cntk.core.machine.self_check import are_usable
 
 VARIABLE = "CNTK_ONEDNN"
 """Environment variable that names the library: a path, or a name that the system's loader finds."""
@@ -140,7 +140,7 @@ def load() -> Any:
 def _load_openmp_for_loops() -> None:
     """Have compiled loops load OpenMP, if there are any: they tell its threads not to wait too long."""
     if are_usable():
-        from cntk.backends.fused.loops import are_shared
+        from cntk.core.machine.loops import are_shared
 
         are_shared()
 

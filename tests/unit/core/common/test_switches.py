@@ -23,7 +23,7 @@ from cntk.core.run import profiling
 COUNTERS_AND_THE_LIKE = {
     "core/graph/clone.py": {"current_version"},
     "core/graph/placeholders.py": {"_era"},
-    "backends/fused/processor.py": {"_chosen"},  # of a process that compiles for others and does nothing else
+    "core/machine/processor.py": {"_chosen"},  # of a process that compiles for others and does nothing else
 }
 """Names of modules that functions set and that are no switches."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -315,7 +316,8 @@ def test_a_changed_attribute_counts_from_the_next_evaluation_on() -> None:
     data, out = np.float32([1, 2]), np.empty(2, np.float32)
     one.forward(context(), out, data)
     other = one.copy()
+    third = pickle.loads(pickle.dumps(one))  # with what has been derived
     one.set_attribute("steepness", 3.0)
-    for op, factor in ((one, 3), (other, 2), (one, 3)):
+    for op, factor in ((one, 3), (other, 2), (third, 2), (one, 3)):
         op.forward(context(), out, data)
         np.testing.assert_array_equal(out, data * factor)

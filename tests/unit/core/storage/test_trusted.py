@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,11 +12,8 @@ from typing import Any
 
 import pytest
 
-from cntk.core.extension.compiled import warn_unkept
 from cntk.core.storage import cache_folder, trusted
 from cntk.core.storage.trusted import Untrusted, make_folder, open_trusted, require_trusted, write_trusted
-from cntk.readers import compiled
-from cntk.readers.compiled import loops
 
 pytestmark = pytest.mark.skipif(not trusted.TELLS_OWNERS, reason="this system does not tell who owns a file")
 
@@ -226,65 +221,3 @@ def test_a_user_without_a_home_has_no_folder(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(cache_folder, "_registered_home", lambda: None)
     assert cache_folder.user_cache("cntk") is None
-
-
-# ---- machine code of Numba's ----
-
-COMPILED = """
-import sys, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-from cntk.readers.compiled import loops
-found = loops("compiled_shuffle")
-order = np.arange(3)
-found.swap(order, 0, np.array([2]))
-print(order.tolist(), sum(found.swap.stats.cache_hits.values()) if found.swap.stats.cache_path else None)
-"""
-
-
-@pytest.fixture
-def shuffled(tmp_path: Path) -> Callable[..., str]:
-    """Has a loop of the readers run, whose code is kept in a folder, and tells what it did and how often code was found there."""
-    if loops("compiled_shuffle") is None:
-        pytest.skip("compiled loops are switched off")
-
-    def run(**environment: str) -> str:
-        given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept"), **environment}
-        done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=True, env=given, cwd=tmp_path)
-        return done.stdout.strip()
-
-    return run
-
-
-def test_loops_of_readers_are_kept_where_nobody_else_writes(tmp_path: Path, shuffled: Callable[..., str]) -> None:
-    assert shuffled() == "[2, 1, 0] 0"
-    assert shuffled() == "[2, 1, 0] 1"
-    (folder,) = (tmp_path / "kept").iterdir()
-    for place, mode in ((folder, 0o1777), (next(folder.iterdir()), 0o666), (tmp_path / "kept", 0o777)):
-        before = place.stat().st_mode
-        place.chmod(mode)
-        assert shuffled() == "[2, 1, 0] None", place
-        place.chmod(before)
-    assert shuffled() == "[2, 1, 0] 1"
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f"], ids=["empty", "huge"])
-def test_damaged_loops_of_readers_are_compiled_anew(tmp_path: Path, shuffled: Callable[..., str], content: bytes) -> None:
-    shuffled()
-    for file in (tmp_path / "kept").glob("*/*.nbi"):
-        file.write_bytes(content)
-    assert shuffled() == "[2, 1, 0] 0"
-    assert shuffled() == "[2, 1, 0] 1"
-
-
-def test_loops_of_readers_that_cannot_be_kept_are_told_once() -> None:
-    class Full:
-        cache_path = "folder"
-
-        def save_overload(self, *what: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    warn_unkept.cache_clear()
-    with pytest.warns(RuntimeWarning, match=f"made anew by each process: folder: {os.strerror(errno.ENOSPC)}"):
-        compiled._Kept(Full()).save_overload("signature", "code")
-    compiled._Kept(Full()).save_overload("signature", "code")

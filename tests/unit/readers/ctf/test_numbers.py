@@ -69,7 +69,7 @@ def check(file: Path, given: Sequence[str], expected: Any = nearest) -> None:
         right = right.view(whole)
         for is_compiled in (False, True):
             if is_compiled:
-                pytest.importorskip("numba")
+                pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
             wrong = np.flatnonzero(read(file, texts, dtype, is_compiled) != right)
             assert not len(wrong), (dtype, is_compiled, [texts[i] for i in wrong[:5]])
 
@@ -132,7 +132,7 @@ def test_numbers_that_are_too_large_are_refused_as_infinite_ones_are(
     file: Path, dtype: Any, text: str, is_sparse: bool, is_compiled: bool
 ) -> None:
     if is_compiled:
-        pytest.importorskip("numba")
+        pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
     before = "0:" if is_sparse else ""
     file.write_text(f"|A {before}1\n|A {before}{text}\n|A {before}2\n")
     document = Document(str(file), [StreamConfiguration("a", 1, is_sparse, "A")], dtype, Settings())
@@ -151,7 +151,7 @@ def test_ten_million_digits_are_read_or_refused_at_once(file: Path) -> None:
 
 def test_few_numbers_go_the_slow_way(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The grammar is for the others."""
-    pytest.importorskip("numba")
+    pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
     texts = [text for text in random_texts(2000) if abs(float(text)) < 1e38]
     monkeypatch.setattr(document, "part_of_sequence", lambda *_: pytest.fail("a number went the slow way"))
     read(file, texts, np.float32, True)

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
-from ...core.common.threads import max_threads
-from ...core.extension.compiled import switch_off, switched_off
+from ..common.threads import max_threads
+from ..extension.compiled import switch_off, switched_off
 from .blas_threads import can_share_threads, lend
 
 LIBRARY = "libgomp.so.1"

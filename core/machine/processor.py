@@ -43,7 +43,7 @@ def level() -> str | None:
 def level_of(features: Mapping[str, bool]) -> str | None:
     """The highest level all of whose features a processor has; None if it has none.
 
-    >>> from cntk.backends.fused.processor import LEVELS, level_of
+    >>> from cntk.core.machine.processor import LEVELS, level_of
     >>> level_of(dict.fromkeys(LEVELS["x86-64-v3"].split(), True))
     'x86-64-v3'
     >>> level_of({"neon": True})

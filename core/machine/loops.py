@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ...core.common.threads import max_threads
-from ...core.common.thresholds import thresholds
-from ...core.extension.compiled import Unusable, compiling
+from ..common.threads import max_threads
+from ..common.thresholds import thresholds
+from ..extension.compiled import Unusable, compiling
 from . import self_check
 from .converted import Converted, can_convert
 from .language import prange
@@ -29,14 +29,14 @@ FAILED = b"\1"
 
 
 class Loop:
-    """A loop over :func:`~cntk.backends.fused.language.prange`, compiled when it is first called with arguments of some types.
+    """A loop over :func:`~cntk.core.machine.language.prange`, compiled when it is first called with arguments of some types.
 
     Each thread runs the whole function, with some of the loop's turns; so the function may have one such loop, no turn of which depends on
     another, and beside it only what all threads may do at the same time.  A function without such a loop is run by one thread.  Machine
     code is kept on disk.
 
     Args:
-        function: what to compile, written in Python and :mod:`~cntk.backends.fused.language`.
+        function: what to compile, written in Python and :mod:`~cntk.core.machine.language`.
         signature: the arguments that code is made for before it is needed, in the letters of :mod:`.signatures`; for none where it is left
             out.
         takes_long: whether compiling it takes so long that it is begun first.

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from ...core.extension.compiled import Unusable, warn_unkept
-from ...core.storage.cache_folder import user_cache
-from ...core.storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
+from ..extension.compiled import Unusable, warn_unkept
+from ..storage.cache_folder import user_cache
+from ..storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor
 from .code_files import HERE, WITHOUT, Code, Key, Toolchain, keep, key_of, read, write
 from .numba_version import why_not

@@ -9,15 +9,18 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.common import sums
-from ...core.storage.files import write_file
-from ...core.storage.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of
+from ..common import sums
+from ..storage.files import write_file
+from ..storage.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder, open_trusted, require_trusted, warn_of
 
 HERE = Path(__file__).parent
+
+OURS = f"{__name__.partition('.')[0]}."
+"""How names of modules of this package begin."""
 
 WITHOUT = "Machine code from there is passed over, and made anew"
 """What becomes of code that is not trusted."""
@@ -58,14 +61,15 @@ def key_of(function: Any, kinds: Sequence[str]) -> Key | None:
     code = function.__code__
     if function.__closure__ or not os.path.exists(code.co_filename):
         return None
-    source = _source() if Path(code.co_filename).parent == HERE else _digest(Path(code.co_filename).read_text("utf-8"))
+    file = Path(code.co_filename)
+    source = _source(file.parent) if function.__module__.startswith(OURS) else _digest(file.read_text("utf-8"))
     return Key([function.__module__, function.__qualname__, *kinds], [source, code.co_firstlineno])
 
 
-@lru_cache(maxsize=1)
-def _source() -> str:
-    """Digest of the source text that loops are made of: this folder's, and that of constants from elsewhere."""
-    files = [*sorted(HERE.glob("*.py")), Path(sums.__file__)]
+@cache
+def _source(folder: Path) -> str:
+    """Digest of the source text that loops of a folder are made of: its own, this folder's, and that of constants from elsewhere."""
+    files = [*sorted(HERE.glob("*.py")), *(sorted(folder.glob("*.py")) if folder != HERE else []), Path(sums.__file__)]
     return hashlib.sha256(b"\0".join([file.read_bytes() for file in files])).hexdigest()
 
 

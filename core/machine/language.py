@@ -50,17 +50,17 @@ def helper(function: Function | None = None, **options: Any) -> Any:
 
 
 def lowered_in(module: str) -> Callable[[Function], Function]:
-    """Lets compiled code call a function that a module of this package writes in LLVM's code, under the same name; nothing else can."""
+    """Lets compiled code call a function that a module beside it writes in LLVM's code, under the same name; nothing else can."""
 
     def declare(function: Function) -> Function:
-        name = function.__name__
+        name, package = function.__name__, function.__module__.rpartition(".")[0]
 
         @wraps(function)
         def refuse(*_: Any) -> Any:
             raise NotImplementedError(f"{name} is called from compiled code only")
 
         def choose(*_: Any) -> Function:
-            written = getattr(import_module(f".{module}", __package__), name)
+            written = getattr(import_module(f".{module}", package), name)
             return lambda *arguments: written(*arguments)
 
         overloads.append(Overload(refuse, choose, {}))

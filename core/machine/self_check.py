@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extension import compiled
+from ..extension import compiled
 from . import array_layout
 
 PART = "compiled loops"

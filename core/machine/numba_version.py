@@ -33,7 +33,7 @@ def why_not() -> str:
 def is_known(installed: str) -> bool:
     """Whether loops are known to be compiled by a version.
 
-    >>> from cntk.backends.fused.numba_version import is_known
+    >>> from cntk.core.machine.numba_version import is_known
     >>> is_known("0.68.1"), is_known("0.61.2"), is_known("1.0rc1")
     (True, False, False)
     """

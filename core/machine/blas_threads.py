@@ -17,7 +17,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from ...core.extension.compiled import compiling, switch_off
+from ..extension.compiled import compiling, switch_off
 from .blas import Blas, find
 
 THREADS = "products on the threads of compiled loops"
