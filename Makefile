@@ -6,7 +6,7 @@ PYTHON := $(VENV)/bin/python
 TREE   := build/tree
 SOURCES = $(shell find api core plugins backends readers learners -name '*.py')
 JOBS   ?= 2
-# Of `make hostile`.
+# Of `make hostile`, and SEED of `make mutants`.
 SECONDS ?= 75
 SEED    ?= 1
 
@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-without-loops test-without-numba test-checked smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile test-workers clean help
+.PHONY: demo test test-without-loops test-without-numba test-checked smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench     run the benchmarks; bench-scaling: how cost grows with sizes; bench-reading: texts and images"
 	@echo "make cross     model files from here to CNTK 2.7, which CNTK27 names, and from there"
 	@echo "make hostile   try at random what no test says, for 75 seconds; SECONDS=36000 for a night, SEED=2 for other cases"
+	@echo "make mutants   whether tests notice small changes to the kernel; SAMPLE=60 for some of each module"
 	@echo "make clean     remove everything that was made, the environment included"
 
 # ---- environment ----
@@ -86,6 +87,9 @@ cross: $(VENV)/dev.installed
 
 hostile: $(VENV)/dev.installed
 	$(PYTHON) tests/hostile/run.py --seconds $(SECONDS) --seed $(SEED) --jobs $(JOBS) $(if $(CASES),--cases $(CASES)) $(if $(OUTCOME),--json $(OUTCOME))
+
+mutants: $(VENV)/dev.installed
+	$(PYTHON) tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE) --seed $(SEED))
 
 # An environment without Numba, and without what else is installed only where the results of others are judged by it.
 build/bare.made: pyproject.toml

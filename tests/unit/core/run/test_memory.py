@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import combinations
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from counting import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,19 +140,7 @@ def calls_to_plan(count: int) -> int:
     """Calls that place arrays that live at once, and after half of them others for which their gaps are too small."""
     arrays = [(ALIGNMENT, moment, (4 if moment % 2 else 1) * count) for moment in range(count)]
     arrays += [(2 * ALIGNMENT, 2 * count + moment, count) for moment in range(count)]
-    calls = 0
-
-    def count_call(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(count_call)
-    try:
-        placed(arrays)
-    finally:
-        sys.setprofile(before)
-    return calls
+    return calls_of(lambda: placed(arrays))
 
 
 def test_planning_takes_calls_in_proportion_to_the_number_of_arrays() -> None:
