@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
@@ -28,6 +28,7 @@ def sequences(lengths: list[int], *shape: int) -> list[Any]:
     return [np.ones((length, *shape), np.float32) for length in lengths]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5))
 def test_rows_are_the_steps_of_all_sequences(lengths: list[int]) -> None:
     x, b = C.sequence.input_variable(2), C.input_variable(2)

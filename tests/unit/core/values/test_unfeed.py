@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
@@ -24,6 +24,7 @@ def rows_of(layout: Layout, *shape: int) -> Any:
     return np.random.default_rng(1).normal(size=(layout.rows, *shape)).astype(np.float32)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
 def test_packing_undoes_it(lengths: list[int]) -> None:
     layout = Layout(len(lengths), lengths)
