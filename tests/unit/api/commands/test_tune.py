@@ -68,7 +68,7 @@ def test_workloads_are_called_at_any_size(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_workloads_ask_for_their_threshold(name: str) -> None:
-    pytest.importorskip("cntk.backends.fused.loops", reason="compiled loops are switched off", exc_type=ImportError)
+    pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
     asked = []
 
     class Noted(type(thresholds)):  # type: ignore[misc]
