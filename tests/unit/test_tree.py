@@ -15,14 +15,15 @@ MODULES = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "core").rglob(
 # What users reach through names of the package alone, or plugins by its hooks: the module, the tests, and what these hold of it.
 ELSEWHERE = {
     "core/extension/backend.py": ("backends/every/test_testing.py", "the protocol: the kit finds backends that break it"),
+    "core/extension/kernel.py": ("backends/every/test_testing.py", "the protocols: the kit holds kernels to what operators compute"),
     "core/graph/block.py": ("unit/core/graph/test_function.py", "functions put together, and shown as one node"),
     "core/graph/call.py": ("unit/core/graph/test_function.py", "functions called with data and with functions"),
-    "core/graph/inference.py": ("backends/every/test_shapes.py", "inferred types and what errors say of them"),
     "core/graph/initial_values.py": ("unit/plugins/test_initializers.py", "the protocol: what initialisers fill in"),
     "core/graph/nodes.py": ("unit/core/graph/test_function.py", "primitives and composites as functions"),
     "core/graph/numpy_calls.py": ("unit/core/graph/test_conditions.py", "NumPy's functions on variables and functions"),
     "core/graph/python_function.py": ("unit/core/graph/test_function.py", "Python functions as functions"),
     "core/graph/tensor.py": ("unit/core/graph/test_conditions.py", "Python's operators on variables and functions"),
+    "core/machine/intrinsics.py": ("unit/core/machine/test_loops.py", "what compiled loops ask the machine, as which thread's turn it is"),
     "core/operators/op_names.py": ("unit/core/extension/test_identity.py", "names that another package has"),
     "core/program/chains.py": ("backends/fused/test_chains.py", "chains as one call"),
     "core/program/passes/accumulation.py": ("unit/core/program/passes/test_in_place.py", "gradients that are added without copies"),
@@ -54,6 +55,8 @@ def _names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom) and node.module is not None:
         yield node.module
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "importorskip":
+        yield from (one.value for one in node.args if isinstance(one, ast.Constant))
 
 
 def named_by_tests(module: str) -> bool:

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
+from cntk.core.operators.delay import Delay
+from cntk.core.operators.op import Traits
 from cntk.core.program.ordering import Cycle, _components, in_order
 
 Edges = dict[int, list[int]]
@@ -54,6 +56,19 @@ def test_components_are_nodes_that_need_one_another(of: Edges, data: Any) -> Non
     assert done == set(starts).union(*(behind(seen, start) for start in starts))
 
 
+class Op:
+    """An operator, as far as its place goes."""
+
+    def __init__(self, traits: Traits) -> None:
+        self.traits = traits
+
+
+class Back(Op, Delay):
+    """One that reads the step before."""
+
+    steps_back = 1
+
+
 class Node(SimpleNamespace):
     """An operator, which is equal to itself alone."""
 
@@ -66,9 +81,7 @@ def graph(of: Edges, delays: Iterable[int], layouts: Iterable[int] = ()) -> list
         Node(
             number=node,
             inputs=of[node],
-            op=SimpleNamespace(
-                steps_back=1 if node in delays else 0, layout_inputs=(len(of[node]) - 1,) if node in layouts and of[node] else ()
-            ),
+            op=(Back if node in delays else Op)(Traits(layout_inputs=(len(of[node]) - 1,) if node in layouts and of[node] else ())),
         )
         for node in sorted(of)
     ]
