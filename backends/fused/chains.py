@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,4 +192,5 @@ def _is_known(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) 
         first = next((axis for axis, (dim, left) in enumerate(zip(x, kept, strict=True)) if dim != left), len(x))
         lasts = kept[:first] == x[:first] and all(dim == 1 for dim in kept[first:])
         return of.reduction_keep_dimensions and lasts
-    return is_known(of, len(instruction.inputs), goes_back)
+    can_be_keys = all(isinstance(getattr(of, name), Hashable) for name in of._attribute_names)
+    return can_be_keys and is_known(of, len(instruction.inputs), goes_back)

@@ -259,7 +259,7 @@ def remembered(op: Elementwise, key: Any, make: Callable[[], T]) -> T:
         known = {}
         op.__dict__["_derived"] = id(op), known
     of, found = known.get(key, (None, None))
-    if of != attributes:
+    if of is None or any(one is not other for one, other in zip(of, attributes, strict=True)):
         found = make()
         known[key] = attributes, found
     return found
