@@ -142,7 +142,7 @@ def names_of(distribution: str) -> dict[str, str]:
 
 
 def _package(kind: str, names: dict[str, str]) -> dict[str, str]:
-    templates = files(__package__) / "templates"
+    templates = files(__package__) / "plugin-templates"
     values = {**names, "article": KINDS[kind].article, "kind": KINDS[kind].words}
     made = {
         Template(path).substitute(values): Template(templates.joinpath(*source.replace("$kind", kind).split("/")).read_text("utf-8"))

@@ -38,7 +38,7 @@ def test_the_package_says_that_it_is_typed() -> None:
 def test_the_wheel_has_every_template(project: dict[str, Any], root: Path) -> None:
     folder = root / "api" / "commands"
     (pattern,) = project["tool"]["setuptools"]["package-data"]["cntk.commands"]
-    assert set(folder.glob(pattern)) == {path for path in (folder / "templates").rglob("*") if path.is_file()} != set()
+    assert set(folder.glob(pattern)) == {path for path in (folder / "plugin-templates").rglob("*") if path.is_file()} != set()
 
 
 def test_installed_entry_points_are_those_of_the_project(project: dict[str, Any]) -> None:
