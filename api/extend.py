@@ -54,6 +54,7 @@ from cntk.readers.deserializer import Errors as Errors
 from cntk.readers.deserializer import SequenceInfos as SequenceInfos
 from cntk.readers.deserializer import StreamData as StreamData
 from cntk.readers.streams import StreamInformation as StreamInformation
+from cntk.testing.check import check
 
 __all__ = [
     "Backend",
@@ -72,6 +73,7 @@ __all__ = [
     "Spec",
     "Strategy",
     "View",
+    "check",
     "hookimpl",
     "operator",
     "sample",

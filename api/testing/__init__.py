@@ -9,6 +9,7 @@ what was expected.  :func:`isolated` lets tests set what holds for the whole pro
 
 from cntk.core.common.switches import isolated
 from cntk.testing.backends import check_backend
+from cntk.testing.check import check
 from cntk.testing.deserializers import check_deserializer
 from cntk.testing.learners import check_learner
 from cntk.testing.ops import check_op
@@ -18,6 +19,7 @@ from cntk.testing.tolerances import assert_close
 
 __all__ = [
     "assert_close",
+    "check",
     "check_backend",
     "check_deserializer",
     "check_learner",

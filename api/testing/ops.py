@@ -10,7 +10,11 @@ import numpy as np
 from cntk.core.common.dtypes import FLOAT_TYPES
 from cntk.core.common.shape import FreeDimension
 from cntk.core.extension.device import DeviceDescriptor, default_device
+from cntk.core.operators.delay import Delay
+from cntk.core.operators.effects import Finishing
 from cntk.core.operators.samples import Sample
+from cntk.core.operators.sequence_op import SequenceOp
+from cntk.core.operators.view import GradientView, View
 from cntk.testing.files import check_files
 from cntk.testing.gradients import check_gradient_sums, check_gradients
 from cntk.testing.kernels import check_kernels
@@ -18,6 +22,17 @@ from cntk.testing.recurrences import check_in_recurrences
 from cntk.testing.samples import Trial, as_sequences, describe
 from cntk.testing.sparse import check_sparse_operands
 from cntk.testing.tolerances import VALUES, assert_close
+
+METHODS_OF_KINDS: dict[str, type] = {
+    "array_shape": SequenceOp,
+    "decide_layout": SequenceOp,
+    "fill": Delay,
+    "finish": Finishing,
+    "grad_view": GradientView,
+    "make_layout": SequenceOp,
+    "remember": Delay,
+    "view": View,
+}
 
 
 def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = None) -> None:
@@ -40,6 +55,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
     >>> check_op(C.sigmoid)
     """
     check_documented(function)
+    check_kinds(function)
     with default_device(device):
         for sample in samples_of(function):
             for dtype in FLOAT_TYPES:
@@ -87,6 +103,18 @@ def check_documented(function: Callable[..., Any]) -> None:
         raise AssertionError(f"{name} carries no sample; mark it with @operator(sample(...))")
     if ">>>" not in (function.__doc__ or ""):
         raise AssertionError(f"{name} has no example (>>>) in its docstring")
+
+
+def check_kinds(function: Callable[..., Any]) -> None:
+    """Require that methods which count only in operators of a kind belong to one of that kind."""
+    for sample in samples_of(function):
+        op = Trial(function, sample, np.float64).result.root_function.op
+        for method, kind in METHODS_OF_KINDS.items():
+            if hasattr(op, method) and not isinstance(op, kind):
+                raise AssertionError(
+                    f"{describe(function, sample)}: {type(op).__name__} has the method {method}, but is no {kind.__name__}, so that nobody "
+                    f"calls it; derive it from cntk.core.operators' {kind.__name__}"
+                )
 
 
 def check_values(function: Callable[..., Any], sample: Sample, dtype: Any, device: DeviceDescriptor | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from cntk.core.operators.elementwise import Elementwise
 from cntk.core.operators.op import Traits
 from cntk.core.operators.samples import operator, sample
 from cntk.core.types.sparse import SparseRows
-from cntk.testing import assert_close, check_backend, check_learner, check_op, check_progress_writer, kernels
+from cntk.plugins.distributed.data_parallel import DataParallel
+from cntk.plugins.ops.activation import Tanh
+from cntk.testing import assert_close, check, check_backend, check_learner, check_op, check_progress_writer, kernels
+from cntk.testing.ops import METHODS_OF_KINDS
 
 
 class Double(Elementwise):
@@ -316,3 +320,48 @@ def test_what_is_wrong_with_a_backend_is_found(backend: type[NumpyBackend], mess
 def test_shapes_must_agree() -> None:
     with pytest.raises(AssertionError, match="got an array of shape"):
         assert_close(np.ones((2, 1)), np.ones((2,)), "here")
+
+
+@pytest.mark.parametrize("method", METHODS_OF_KINDS)
+def test_a_method_of_a_kind_needs_the_kind(method: str) -> None:
+    cls = type("Kindless", (Tanh,), {"op_name": f"Kindless{method}", method: lambda *_: None})
+
+    @operator(sample((2,)))
+    def kindless(x: Any, name: str = "") -> Any:
+        """>>> C.tanh([0]).eval()"""
+        return cls()(x, name=name)
+
+    with pytest.raises(AssertionError, match=rf"kindless.*Kindless has the method {method}, but is no {METHODS_OF_KINDS[method].__name__}"):
+        check_op(kindless)
+
+
+class Unchecked:
+    """Neither kind of plugin."""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "kind"),
+    [
+        (C.tanh, "check_op"),
+        (C.sgd, "check_learner"),
+        (lambda parameters, rate: None, "check_learner"),
+        (DataParallel, "check_strategy"),
+        (lambda learner, transport: None, "check_strategy"),
+        (NumpyBackend, "check_backend"),
+        (lambda: C.logging.TrainingSummaryProgressCallback(4, print), "check_progress_writer"),
+        (lambda: C.io.CTFDeserializer("none.ctf", C.io.StreamDefs(x=C.io.StreamDef(field="x", shape=1))), "check_deserializer"),
+    ],
+)
+def test_a_plugin_is_checked_as_what_it_is(plugin: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    module = import_module("cntk.testing.check")
+    for name in [name for name in vars(module) if name.startswith("check_")]:
+        monkeypatch.setattr(module, name, lambda given, name=name: checked.append((name, given)))
+    module.check(plugin)
+    assert checked == [(kind, plugin)]
+
+
+@pytest.mark.parametrize("plugin", [Unchecked, lambda: 3, "softcap"], ids=["class", "what it makes", "name"])
+def test_what_is_no_plugin_is_refused(plugin: Any) -> None:
+    with pytest.raises(TypeError, match="check: expected the function of an operator"):
+        check(plugin)
