@@ -36,12 +36,18 @@ OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-W", "ignore
 
 TESTS = {
     "core/program/differentiation.py": (
+        "tests/unit/core/program/test_differentiation.py",
         "tests/backends/every/test_random_graphs.py",
         "tests/backends/every/test_recurrence.py",
     ),
-    "core/program/ordering.py": ("tests/unit/core/program/test_ordering_laws.py", "tests/backends/every/test_recurrence.py"),
+    "core/program/ordering.py": (
+        "tests/unit/core/program/test_ordering.py",
+        "tests/unit/core/program/test_ordering_laws.py",
+        "tests/backends/every/test_recurrence.py",
+    ),
     "core/run/memory.py": ("tests/unit/core/run/test_memory.py",),
     "core/run/sizes.py": (
+        "tests/unit/core/run/test_sizes.py",
         "tests/backends/every/test_recurrence.py",
         "tests/backends/every/test_sequence_ops.py",
     ),

@@ -47,7 +47,7 @@ def test_docstrings(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages(page: Path) -> None:
+def test_every_example_of_a_page_gives_what_it_says(page: Path) -> None:
     text = FILES.sub("", page.read_text(encoding="utf-8"))
     text = re.sub("^```.*$", "", text, flags=re.MULTILINE)
     run(doctest.DocTestParser().get_doctest(text, {"C": C, "np": np}, page.name, str(page), 0))

@@ -49,7 +49,7 @@ def test_bundled_digits(example: Any) -> None:
 
 
 @pytest.mark.slow
-def test_mnist(example: Any, real_data: Path) -> None:
+def test_a_run_on_mnist_is_logged_and_learns(example: Any, real_data: Path) -> None:
     run_id, error = example.main(["--minibatches", "300", "--data", str(real_data)])
     check(run_id, 300)
     assert error < 0.1

@@ -300,7 +300,7 @@ def test_native_user_functions(tmp_path: Path) -> None:
     assert loaded.product.attributes == {"size": 2}
 
 
-def test_restore(tmp_path: Path) -> None:
+def test_restoring_puts_parameters_back(tmp_path: Path) -> None:
     _, function = recurrent()
     before = [parameter.value for parameter in function.parameters]
     function.save(tmp_path / "model")

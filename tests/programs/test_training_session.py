@@ -359,7 +359,7 @@ def test_another_frequency_counts_from_where_it_is(tmp_path: Path) -> None:
         (lambda r: r.loss.train((X, X), callbacks=[C.CheckpointConfig(None)] * 2), "there may be one CheckpointConfig"),
     ],
 )
-def test_mistakes(regression: Regression, make: Any, message: str) -> None:
+def test_mistakes_are_refused_by_name(regression: Regression, make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(regression)
 

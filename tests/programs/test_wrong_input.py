@@ -226,7 +226,7 @@ def trainer(**changes: Any) -> Any:
         ({"progress_writers": ["print"]}, TypeError, ["expected progress writers, got str 'print'"]),
     ],
 )
-def test_trainers(changes: dict[str, Any], error: type[Exception], parts: list[str]) -> None:
+def test_a_wrong_trainer_is_refused_by_name(changes: dict[str, Any], error: type[Exception], parts: list[str]) -> None:
     answered(lambda: trainer(**changes), error, "Trainer" if "progress_writers" not in changes else "progress_writers", *parts)
 
 
@@ -246,7 +246,7 @@ def test_trainers(changes: dict[str, Any], error: type[Exception], parts: list[s
         (None, ["expects 2 arguments, got none"]),
     ],
 )
-def test_minibatches(data: Any, parts: list[str]) -> None:
+def test_a_wrong_minibatch_is_refused_and_changes_nothing(data: Any, parts: list[str]) -> None:
     before = W.value
     for take in (trainer().train_minibatch, trainer().test_minibatch):
         answered(lambda take=take: take(data), ValueError, *parts)
@@ -271,7 +271,7 @@ def test_minibatches(data: Any, parts: list[str]) -> None:
         (lambda: C.sgd([W], rate).reset_learning_rate(0.1), ValueError, ["expected a schedule, got float", "learning_parameter_schedule"]),
     ],
 )
-def test_training(mistake: Mistake, error: type[Exception], parts: list[str]) -> None:
+def test_a_mistake_in_training_is_told(mistake: Mistake, error: type[Exception], parts: list[str]) -> None:
     answered(mistake, error, *parts)
 
 

@@ -249,7 +249,7 @@ def test_training_raises_the_probability_of_the_labels(device: DeviceDescriptor)
 # ---- types -----------------------------------------------------------------------------------------
 
 
-def test_types() -> None:
+def test_the_loss_is_a_number_without_dynamic_axes() -> None:
     labels, _, value = criterion()
     assert value.shape == ()
     assert value.dynamic_axes == ()
@@ -279,6 +279,6 @@ def test_sparse_labels_are_taken(device: DeviceDescriptor) -> None:
         (lambda x, y: C.forward_backward(C.sequence.input_variable(4, sequence_axis=C.Axis("Q")), x, 0), "do not combine"),
     ],
 )
-def test_wrong_arguments(make: Any, message: str) -> None:
+def test_wrong_arguments_are_refused_by_name(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(C.sequence.input_variable(CLASSES), C.sequence.input_variable(CLASSES))

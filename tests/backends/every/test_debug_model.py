@@ -67,7 +67,7 @@ def test_what_is_no_command_shows_the_usage() -> None:
         assert DEBUG_USAGE in session(f"{wrong}\nc\n")[1]
 
 
-def test_quitting() -> None:
+def test_q_ends_the_program() -> None:
     assert "exit 0" in session("q\nc\n")[1]
 
 

@@ -25,13 +25,13 @@ def test_it_carries_samples_and_an_example(name: str) -> None:
 
 
 @of_each_sample
-def test_values(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+def test_results_are_right_in_every_type(name: str, sample: Sample, device: DeviceDescriptor) -> None:
     for dtype in FLOAT_TYPES:
         check_values(plugins.ops.get(name), sample, dtype, device)
 
 
 @of_each_sample
-def test_gradients(name: str, sample: Sample, device: DeviceDescriptor) -> None:
+def test_gradients_agree_with_finite_differences(name: str, sample: Sample, device: DeviceDescriptor) -> None:
     check_gradients(plugins.ops.get(name), sample, device)
 
 

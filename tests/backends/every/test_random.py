@@ -127,7 +127,7 @@ def test_setting_the_seed_begins_the_stream_anew(device: DeviceDescriptor) -> No
         value.set_attribute("rngOffset", 0)
 
 
-def test_attributes() -> None:
+def test_a_distribution_says_its_arguments_and_state() -> None:
     value = C.random.normal((2, 3), mean=1, scale=2, seed=5)
     value.eval()
     assert value.root_function.op_name == "RandomDistribution"
@@ -210,6 +210,6 @@ def test_no_gradient_flows_to_what_they_are_like(device: DeviceDescriptor) -> No
         (lambda r: r.normal(2, dtype=np.int32), ValueError, "is not supported"),
     ],
 )
-def test_wrong_arguments(make: Any, error: type[Exception], message: str) -> None:
+def test_wrong_arguments_are_refused_by_name(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(C.random)

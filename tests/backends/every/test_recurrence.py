@@ -174,7 +174,7 @@ def test_states_that_are_only_passed_on(device: DeviceDescriptor) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_element_types(dtype: Any, device: DeviceDescriptor) -> None:
+def test_a_recurrence_is_its_steps_in_every_type(dtype: Any, device: DeviceDescriptor) -> None:
     x = C.sequence.input_variable(3, dtype=dtype)
     h = recurrence(lambda h: C.tanh(0.5 * h + x))
     data = [part.astype(dtype) for part in sequences(3)]

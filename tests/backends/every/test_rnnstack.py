@@ -77,7 +77,7 @@ every_stack = pytest.mark.parametrize(
 
 @every_stack
 @pytest.mark.parametrize("dtype", FLOAT_TYPES)
-def test_values(kind: str, layers: int, bidirectional: bool, dtype: Any, device: DeviceDescriptor) -> None:
+def test_a_stack_computes_what_its_formulas_say(kind: str, layers: int, bidirectional: bool, dtype: Any, device: DeviceDescriptor) -> None:
     x, weights, states = stack(kind, layers, bidirectional, dtype)
     data = sequences(INPUT, dtype)
     found = states.eval({x: data}, device=device)
@@ -87,7 +87,7 @@ def test_values(kind: str, layers: int, bidirectional: bool, dtype: Any, device:
 
 
 @every_stack
-def test_gradients(kind: str, layers: int, bidirectional: bool, device: DeviceDescriptor) -> None:
+def test_gradients_are_those_of_pytorch(kind: str, layers: int, bidirectional: bool, device: DeviceDescriptor) -> None:
     torch = pytest.importorskip("torch", reason="gradients are compared with PyTorch's")
     x, weights, states = stack(kind, layers, bidirectional, np.float64)
     data, seeds = sequences(INPUT, np.float64), sequences(states.shape[0], np.float64)
@@ -196,6 +196,6 @@ def test_weights_of_any_shape_and_the_right_size_do() -> None:
         (lambda x, w: C.optimized_rnnstack(C.constant([1, 2, 3, 4]), w, 8, 1), "must be sequences"),
     ],
 )
-def test_wrong_arguments(make: Any, message: str) -> None:
+def test_wrong_arguments_are_refused_by_name(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(C.sequence.input_variable(4), C.parameter((-1, -1)))

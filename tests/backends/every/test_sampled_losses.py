@@ -42,7 +42,7 @@ def test_value_and_gradients_are_those_of_cntk(sparse: bool, dtype: Any) -> None
     np.testing.assert_allclose(gradients[biases], [[2.475624], [0]], rtol=1e-5, atol=1e-12)
 
 
-def test_float16() -> None:
+def test_float16_gives_float16() -> None:
     loss, _, _, x, y = model(2, [1, 0], np.float16, sparse=False, num_samples=4)
     found = loss.eval({x: wave((2, 3), 0.91, np.float16), y: np.eye(2, dtype=np.float16)})
     assert found.dtype == np.float16

@@ -41,7 +41,7 @@ Build = Callable[[Any], Any]
         ((2, 3), C.unpack_batch, (-3, 2, 3)),
     ],
 )
-def test_shapes(operand: tuple[int, ...], build: Build, shape: tuple[int, ...]) -> None:
+def test_shapes_are_inferred(operand: tuple[int, ...], build: Build, shape: tuple[int, ...]) -> None:
     assert build(C.input_variable(operand)).shape == shape
 
 

@@ -190,7 +190,7 @@ def test_other_operators_make_sparse_operands_dense(op: Any, expected: Any, devi
     np.testing.assert_array_equal(op(x).eval({x: csr(ROWS)}, device=device), expected(ROWS))
 
 
-def test_float16(device: DeviceDescriptor) -> None:
+def test_float16_is_multiplied_and_fed_back_as_float32(device: DeviceDescriptor) -> None:
     x, w = C.input_variable(3, np.float16, is_sparse=True), C.parameter(init=np.arange(6).reshape(3, 2), dtype=np.float16)
     product = C.times(x, w)
     assert_close(product.eval({x: csr(ROWS)}, device=device), (ROWS @ w.value).astype(np.float16))

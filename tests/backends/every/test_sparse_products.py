@@ -99,7 +99,7 @@ def test_row_sparse_gradients(shapes: str, filling: str, implementation: str) ->
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_element_types(dtype: type[np.floating[Any]], implementation: str) -> None:
+def test_products_are_right_in_every_type(dtype: type[np.floating[Any]], implementation: str) -> None:
     trial = Trial("vector", "thin", dtype)
     out = np.empty_like(trial.product)
     IMPLEMENTATIONS[implementation].forward(trial.op, trial.context, out, trial.sparse, trial.weights)

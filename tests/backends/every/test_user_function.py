@@ -464,7 +464,7 @@ def test_how_it_prints() -> None:
     assert function.serialize() == {}
 
 
-def test_attributes() -> None:
+def test_attributes_are_shown_as_they_were_given() -> None:
     class Named(Square):
         def __init__(self, x: Any) -> None:
             UserFunction.__init__(self, [x], attributes={"aB": 2, "c_d": "q"})
@@ -472,7 +472,7 @@ def test_attributes() -> None:
     assert C.user_function(Named(C.input_variable(2))).attributes == {"aB": 2, "c_d": "q"}
 
 
-def test_training() -> None:
+def test_a_step_of_training_calls_each_method_once() -> None:
     calls: list[str] = []
 
     class Count(Square):

@@ -30,7 +30,7 @@ def test_an_unknown_command_lists_those_there_are(capsys: pytest.CaptureFixture[
     assert "no command 'docter'; there are compile, ctf2bin, doctor, launch, new-plugin, plugins, tune" in capsys.readouterr().err
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("opencntk ")
 

@@ -21,7 +21,7 @@ def source(path: Path, lines: list[str], **options: Any) -> Any:
 
 @pytest.mark.parametrize("rows", [1, 3, 4096])
 @pytest.mark.parametrize("randomize", [True, False])
-def test_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, randomize: bool) -> None:
+def test_mean_and_deviation_are_those_of_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, randomize: bool) -> None:
     monkeypatch.setattr(statistics, "ROWS", rows)
     data = np.random.default_rng(1).normal(100, 0.5, size=(17, 2)).astype(np.float32)
     lines = [f"{number // 3} |a {a:.9g} {b:.9g} |b 1:1" for number, (a, b) in enumerate(data)]

@@ -66,7 +66,7 @@ def test_whole_numbers(count: Any) -> None:
         ({"count": 1, "name": 5}, TypeError, "example: name must be a text, got 5"),
     ],
 )
-def test_messages(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_a_message_names_function_and_argument(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         example(0, **arguments)
     assert str(caught.value).startswith(message)

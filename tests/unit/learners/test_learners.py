@@ -159,7 +159,7 @@ def test_formulas(rule: str, lr: Callable[[], Any], options: dict[str, Any], rat
 
 @all_rules
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_types(rule: str, dtype: Any) -> None:
+def test_parameters_keep_their_type(rule: str, dtype: Any) -> None:
     learner = RULES[rule][0]([parameter(dtype=dtype)], 0.3)
     value = train(learner)
     assert value.dtype == dtype
@@ -237,7 +237,7 @@ def test_clipping_a_gradient_of_zeros_by_norm() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"minibatch_size": IGNORE}])
-def test_noise(options: dict[str, Any]) -> None:
+def test_noise_has_the_deviation_that_is_asked_for(options: dict[str, Any]) -> None:
     learner = C.sgd([parameter(np.zeros((100, 100)))], 0.01, gaussian_noise_injection_std_dev=0.3, **options)
     first = train(learner, [np.zeros((100, 100))], [8])
     assert abs(first.mean()) < 0.01

@@ -19,7 +19,7 @@ from cntk.learners import IGNORE, TrainingParameterSchedule, UnitType, minibatch
         ([1, 0], 1, {0: 1.0, 1: 0.0}),
     ],
 )
-def test_values(schedule: object, epoch_size: int | None, expected: dict[int, float]) -> None:
+def test_a_schedule_has_its_values_where_it_says(schedule: object, epoch_size: int | None, expected: dict[int, float]) -> None:
     found = C.learning_parameter_schedule(schedule, epoch_size=epoch_size)
     assert {index: found[index] for index in expected} == expected
     assert not found.is_sweep_based or epoch_size is None

@@ -71,7 +71,7 @@ def test_slots_are_filled_one_after_another() -> None:
         ({"max_sweeps": 1}, 11, [(8, False), (7, True), (2, False)]),
     ],
 )
-def test_limits(limit: dict[str, int], size: int, expected: list[tuple[int, bool]]) -> None:
+def test_a_truncated_source_ends_at_its_limits(limit: dict[str, int], size: int, expected: list[tuple[int, bool]]) -> None:
     found = [(sum(len(steps) for steps, _ in parts), ended) for parts, ended in pieces(source([5, 3, 7, 2], 4, **limit), size)]
     assert found == expected
 

@@ -50,7 +50,7 @@ def test_a_mask() -> None:
         mask.mark_sequence_begin([3, 1])
 
 
-def test_numbers() -> None:
+def test_enumerations_have_the_numbers_of_cntk() -> None:
     assert (cntk_py.DataUnit_Sweep, cntk_py.DataUnit_Sample, cntk_py.DataUnit_Minibatch) == (0, 1, 2)
     assert (cntk_py.MaskKind_Invalid, cntk_py.MaskKind_Valid, cntk_py.MaskKind_SequenceBegin) == (0, 1, 2)
     assert (cntk_py.VariableKind_Input, cntk_py.VariableKind_Placeholder) == (0, 4)
@@ -146,7 +146,7 @@ def test_parameters_constants_and_views() -> None:
     np.testing.assert_allclose(drawn, [[0.6730649, 0.03849461, 0.22528856], [0.67593217, 0.09036689, 0.09634243]], rtol=1e-6)
 
 
-def test_variables() -> None:
+def test_variables_are_made_of_what_the_engine_takes() -> None:
     batch = C.Axis.default_batch_axis()
     x = cntk_py.input_variable((2, 3), True, 2, True, "x", [C.Axis.default_dynamic_axis(), batch])
     assert (x.shape, x.is_sparse, x.dtype, x.needs_gradient, x.name) == ((2, 3), True, np.float64, True, "x")
@@ -175,7 +175,7 @@ def test_values_from_numbers() -> None:
     assert [len(part) for part in cntk_py.Value_create((2,), views, [True, False], C.cpu(), False).as_sequences(x)] == [1, 3]
 
 
-def test_readers(tmp_path: Path) -> None:
+def test_streams_are_configured_as_in_the_engine(tmp_path: Path) -> None:
     path = tmp_path / "data.ctf"
     path.write_text("|x 1 2 |y 1\n|x 3 4 |y 0\n")
     streams = [cntk_py.StreamConfiguration("features", 2, False, "x"), cntk_py.StreamConfiguration("labels", 1, False, "y")]

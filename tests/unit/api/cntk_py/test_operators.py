@@ -64,7 +64,7 @@ CHOSEN = [np.float32([[1], [0], [1]]), np.float32([[1]])]
         (lambda: cntk_py.uniform_random((2,), 1, 0.0, 1.0, 5, ""), [0.6730649, 0.03849461]),
     ],
 )
-def test_values(make: Callable[[], C.Function], expected: Any) -> None:
+def test_operators_of_the_engine_compute_what_public_ones_do(make: Callable[[], C.Function], expected: Any) -> None:
     found = make().eval()
     assert found.shape == np.shape(expected)
     np.testing.assert_allclose(found, expected, rtol=1e-6)

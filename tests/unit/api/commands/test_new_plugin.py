@@ -112,7 +112,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     assert (tmp_path / "pyproject.toml").is_file()
 
 
-def test_names() -> None:
+def test_a_package_is_named_after_its_distribution() -> None:
     assert names_of("opencntk-top_k.two") == {
         "distribution": "opencntk-top_k.two",
         "package": "opencntk_top_k_two",

@@ -107,7 +107,7 @@ def test_kinds_of_types() -> None:
     assert sequence[C.layers.Tensor[2]].dynamic_axes == C.Axis.default_input_variable_dynamic_axes()
 
 
-def test_schedules() -> None:
+def test_schedules_are_prepared_as_in_cntk() -> None:
     assert _prepare_training_parameter_list([0.1, (2, 0.2)]) == [(1, 0.1), (2, 0.2)]
     assert _prepare_training_parameter_list(0.1) == 0.1
     assert _infer_learning_parameter_schedule(0.1, None, None)[0] == 0.1
@@ -124,7 +124,7 @@ def test_schedules() -> None:
         _infer_learning_parameter_schedule("fast", None, None)
 
 
-def test_texts() -> None:
+def test_data_are_written_as_texts_of_cntk() -> None:
     assert _dense_to_str(np.float32([[0.5, 1], [2, 3]])) == "0.5 1.0 2.0 3.0"
     assert _sparse_to_str({5: 1.5, 2: 3}) == "2:3 5:1.5"
 

@@ -48,7 +48,7 @@ def test_as_string(thing: Any, text: str) -> None:
     assert thing.as_string() == text
 
 
-def test_variables() -> None:
+def test_variables_have_the_members_of_cntk() -> None:
     x, w, f = network()
     assert (w.uid, w.name, w.is_initialized(), w.get_value().asarray().tolist()) == (w.uid, "w", True, [[1, 1]] * 3)
     before = w.current_value_time_stamp()
@@ -115,7 +115,7 @@ def test_functions_of_python() -> None:
         C.Function._replace_args_type_check({arguments[0]: 3})
 
 
-def test_values() -> None:
+def test_values_have_the_members_of_cntk() -> None:
     x = C.sequence.input_variable(2)
     value = C.Value.create(x, [np.ones((3, 2), np.float32), np.zeros((1, 2), np.float32)])
     views, starts = value.unpack_variable_value(x, True, C.cpu())
@@ -145,7 +145,7 @@ def test_streams_and_minibatches() -> None:
     assert C.io.MinibatchSource.full_data_sweep == C.io.FULL_DATA_SWEEP
 
 
-def test_trainers() -> None:
+def test_trainers_have_the_members_of_cntk() -> None:
     x, w, f = network()
     loss = C.reduce_sum(f, axis=0)
     writer = C.logging.ProgressPrinter(10)

@@ -37,7 +37,7 @@ BATCH, SEQUENCE = C.Axis.default_batch_axis(), C.Axis.default_dynamic_axis()
         (np.dtype(np.int64), np.float32, FLOAT),
     ],
 )
-def test_element_types(given: Any, dtype: Any, number: int) -> None:
+def test_element_types_are_told_by_any_name(given: Any, dtype: Any, number: int) -> None:
     assert internal.sanitize_dtype_numpy(given) is dtype
     assert internal.sanitize_dtype_cntk(given) == number
     assert internal.sanitize_dtype_cntk(number) == number
@@ -65,7 +65,7 @@ def test_the_numbers_are_those_of_the_engine_and_serve_as_types() -> None:
     ("given", "expected"),
     [(1, np.float32), ("double", np.float64), (np.float16, np.float16), ("int8_t", np.int8), (0, None)],
 )
-def test_precision(given: Any, expected: Any) -> None:
+def test_precisions_are_told_by_name(given: Any, expected: Any) -> None:
     assert internal.sanitize_precision(given) is expected
 
 
@@ -248,7 +248,7 @@ def test_dynamic_axes_are_turned_round() -> None:
         internal.sanitize_dynamic_axes([1])
 
 
-def test_permutations() -> None:
+def test_permutations_are_turned_round_and_checked() -> None:
     assert internal.sanitize_permutation([3, 0, 2, 1]) == [2, 1, 3, 0]
     assert internal.sanitize_permutation([-1, 0]) == internal.sanitize_permutation([1, 0])
     for wrong in ([0, 0], [0, 2], [-3, 0]):

@@ -85,7 +85,7 @@ def test_what_a_minibatch_tells(make: Make) -> None:
     assert x.data.dtype is np.float32
 
 
-def test_streams(make: Make) -> None:
+def test_a_source_tells_its_streams(make: Make) -> None:
     source = make(RAGGED)
     assert [(info.name, info.m_id, info.storage_format, info.sample_shape) for info in source.stream_infos()] == [
         ("x", 0, "dense", (1,)),
@@ -120,7 +120,7 @@ def test_whole_sequences_as_many_as_fit(make: Make, chunk: int) -> None:
         ({"max_samples": 10}, 5, [(range(5), False), (range(5, 10), True)]),
     ],
 )
-def test_limits(make: Make, limits: dict[str, int], size: int, expected: Any) -> None:
+def test_a_source_ends_at_its_limits(make: Make, limits: dict[str, int], size: int, expected: Any) -> None:
     source = make(TEN, **limits)
     assert served(source, size) == numbers(*expected)
     assert source.next_minibatch(size) == {}

@@ -42,7 +42,7 @@ def test_sparse_data_and_values() -> None:
     np.testing.assert_array_equal(found[source.streams.v].asarray(), X[:2])
 
 
-def test_sequences() -> None:
+def test_sequences_are_served_whole() -> None:
     dense = [np.ones((n, 2), np.float32) * n for n in (3, 1, 2, 5)]
     sparse = [csr_matrix(np.ones((n, 4), np.float32)) for n in (1, 2, 1, 1)]
     source = MinibatchSourceFromData({"d": (dense, Sequence[tensor]), "s": (sparse, Sequence[SparseTensor[4]])})

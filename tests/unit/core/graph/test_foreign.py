@@ -124,7 +124,7 @@ def test_values_of_parameters(kind: str) -> None:
 
 
 @each
-def test_operands(kind: str) -> None:
+def test_foreign_matrices_are_operands(kind: str) -> None:
     x = C.input_variable((3, 2))
     data = MATRICES[kind]()
     for made in (x * data, C.plus(data, x), C.times_transpose(x, data)):
@@ -145,7 +145,7 @@ def test_values_and_views(kind: str) -> None:
 
 @ordinary
 @each
-def test_training(kind: str) -> None:
+def test_foreign_matrices_are_trained_on(kind: str) -> None:
     x, y = C.input_variable(2), C.input_variable(2)
     z = C.layers.Dense(2)(x)
     loss = C.squared_error(z, y)
@@ -215,7 +215,7 @@ each_sequence = pytest.mark.parametrize("kind", SEQUENCES)
 
 
 @each_sequence
-def test_sequences(kind: str) -> None:
+def test_foreign_sequences_are_fed(kind: str) -> None:
     x = C.sequence.input_variable(2)
     data = SEQUENCES[kind]()
     for found in ((2 * x).eval({x: data}), C.Value.create(x, data).as_sequences()):

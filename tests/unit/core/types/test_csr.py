@@ -27,7 +27,7 @@ def matrix(rows: int = 7, columns: int = 12, seed: int = 1) -> tuple[CsrMatrix, 
 
 @pytest.mark.parametrize("at_once", [1, 5, 1 << 20])
 @pytest.mark.parametrize("shape", [(12,), (12, 1), (12, 5)])
-def test_products(monkeypatch: pytest.MonkeyPatch, at_once: int, shape: tuple[int, ...]) -> None:
+def test_products_are_those_of_the_dense_matrix(monkeypatch: pytest.MonkeyPatch, at_once: int, shape: tuple[int, ...]) -> None:
     monkeypatch.setattr(csr, "TERMS_AT_ONCE", at_once)
     found, dense = matrix()
     right = np.random.default_rng(2).normal(size=shape)

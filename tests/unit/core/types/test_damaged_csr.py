@@ -140,7 +140,7 @@ def test_a_batch(kind: Any, damage: Damage, why: str) -> None:
 
 
 @DAMAGED
-def test_sequences(kind: Any, damage: Damage, why: str) -> None:
+def test_damaged_sequences_are_refused_by_name(kind: Any, damage: Damage, why: str) -> None:
     x = C.sequence.input_variable(WIDTH, is_sparse=True, name="words")
     z = C.times(x, C.parameter((WIDTH, 8)))
     matrix = damaged(kind, damage)

@@ -74,7 +74,7 @@ def test_dlpack(kind: str) -> None:
 
 
 @each
-def test_torch(kind: str) -> None:
+def test_pytorch_shares_the_memory(kind: str) -> None:
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     held = ALL[kind]()
     for made in (torch.from_dlpack(held), torch.as_tensor(np.asarray(held))):

@@ -174,7 +174,7 @@ def test_a_graph_without_inputs_needs_no_data() -> None:
         ([[1, 1]], [1]),
     ],
 )
-def test_sequences(data: Any, lengths: list[int]) -> None:
+def test_sequences_are_fed_as_they_lie(data: Any, lengths: list[int]) -> None:
     x = C.sequence.input_variable(2)
     if not lengths[1:] and isinstance(data, list):
         data = [data]

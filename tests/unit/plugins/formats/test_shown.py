@@ -28,7 +28,7 @@ def shown(f: Any, *names: str) -> list[Any]:
         ({"auto_padding": [True, False]}, [True, True, False], (1, 1, 1), (1, 1, 1)),
     ],
 )
-def test_convolution(arguments: Any, padding: Any, strides: Any, dilation: Any) -> None:
+def test_a_convolution_shows_the_attributes_of_cntk(arguments: Any, padding: Any, strides: Any, dilation: Any) -> None:
     assert C.convolution(FILTERS, IMAGE, **arguments).root_function.attributes == {
         "autoPadding": padding,
         "sharing": [True, True, True],
@@ -65,7 +65,7 @@ def test_kernels_without_channels_have_one() -> None:
 
 
 @pytest.mark.parametrize(("axis", "number"), [(0, 1), (1, 0), (-1, 0), (C.Axis(0), 1)])
-def test_slice(axis: Any, number: int) -> None:
+def test_a_slice_shows_the_attributes_of_cntk(axis: Any, number: int) -> None:
     f = C.slice(C.input_variable((2, 3)), axis, 0, 2)
     assert f.root_function.attributes == {"axis": ("ordered", "static", number), "beginIndex": 0, "endIndex": 2, "sliceStrides": 1}
 

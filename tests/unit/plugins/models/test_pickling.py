@@ -164,7 +164,7 @@ def test_functions(make: Any, way: Way) -> None:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_protocols(protocol: int) -> None:
+def test_every_protocol_keeps_results(protocol: int) -> None:
     function, data = dense_network()
     assert_equal_results(pickled(function, protocol).eval(data), function.eval(data))
 
@@ -396,7 +396,7 @@ def test_training_goes_on_as_if_nothing_had_been(make: Any, way: Way) -> None:
 
 
 @either_way
-def test_trainers(way: Way) -> None:
+def test_a_pickled_trainer_goes_on_as_the_original(way: Way) -> None:
     x = C.input_variable(2)
     y = C.times(x, C.parameter((2, 1), init=1))
     trainer = trained(y, C.reduce_sum(y), C.momentum_sgd(y.parameters, 0.1, 0.9), [x], [(floats(3, 2),)])
@@ -420,7 +420,7 @@ VALUES = {
 
 @pytest.mark.parametrize("way", [pickled, copy.copy, copy.deepcopy])
 @pytest.mark.parametrize("make", VALUES.values(), ids=VALUES)
-def test_values(make: Any, way: Way) -> None:
+def test_pickled_values_are_the_same(make: Any, way: Way) -> None:
     value = make()
     made = way(value)
     assert (made.shape, made.is_sparse, made.seq_starts) == (value.shape, value.is_sparse, value.seq_starts)
@@ -439,7 +439,7 @@ def test_a_value_that_is_not_valid_any_more() -> None:
 
 
 @either_way
-def test_minibatches(way: Way) -> None:
+def test_pickled_minibatches_are_the_same(way: Way) -> None:
     source = C.io.MinibatchSourceFromData({"x": ([floats(1, 2), floats(3, 2)], Sequence[Tensor[2]])})  # type: ignore[type-arg]
     minibatch = source.next_minibatch(10)
     made = way(minibatch)

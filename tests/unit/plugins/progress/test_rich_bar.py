@@ -255,7 +255,7 @@ def test_workers_but_the_first_show_nothing(terminal: Terminal) -> None:
     assert terminal.getvalue() == ""
 
 
-def test_training(terminal: Terminal) -> None:
+def test_training_moves_the_bar(terminal: Terminal) -> None:
     x, y = C.input_variable(1), C.input_variable(1)
     loss = C.squared_error(C.layers.Dense(1, init=0)(x), y)
     data = np.ones((64, 1), np.float32)

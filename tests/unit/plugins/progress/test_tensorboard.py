@@ -286,7 +286,7 @@ def test_a_writer_that_loses_its_counts_does_not_conform(lost: Any) -> None:
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
-def test_pictures(channels: int, dtype: Any, tmp_path: Path) -> None:
+def test_pictures_are_written_as_they_are(channels: int, dtype: Any, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
     data = np.random.default_rng(1).integers(0, 256, (2, channels, 5, 7)).astype(dtype)
     writer = TensorBoardProgressWriter(log_dir=str(tmp_path))
