@@ -14,7 +14,7 @@ from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
 from cntk.core.run.evaluate import feeds_for
 from cntk.core.run.sizes import Sizes
-from cntk.core.types.layout import Layout
+from cntk.core.types.layout import ComputedLayout, Layout
 
 
 def sized(f: Any, data: Any) -> tuple[Sizes, list[Any]]:
@@ -94,6 +94,16 @@ def test_a_single_sequence_is_told_from_a_batch() -> None:
         sized(x * b, {x: np.ones((5, 2), np.float32), b: np.ones((5, 2), np.float32)})
 
 
+def test_several_sequences_are_not_told_to_be_one() -> None:
+    x, b = C.sequence.input_variable(2), C.input_variable(2)
+    with pytest.raises(ValueError, match="have different") as caught:
+        sized(x * b, {x: sequences([3, 2], 2), b: np.ones((3, 2), np.float32)})
+    assert "one sequence" not in str(caught.value)
+    with pytest.raises(ValueError, match="have different") as caught:
+        sized(x * b, {x: sequences([1], 2), b: np.ones((3, 2), np.float32)})
+    assert "one sequence" not in str(caught.value)
+
+
 def test_gradients_are_as_large_as_what_they_are_the_gradients_of() -> None:
     x, w = C.sequence.input_variable((C.FreeDimension,), needs_gradient=True), C.parameter(3, init=1)
     f = C.reduce_sum(C.exp(x) * w)
@@ -103,3 +113,26 @@ def test_gradients_are_as_large_as_what_they_are_the_gradients_of() -> None:
         if slot.like is not None:
             assert sizes.shapes[index] == sizes.shapes[slot.like]
     assert sizes.shapes[program.gradient_slots[x]] == (3, 3)
+
+
+def flagged(lengths: list[int], flags: list[bool]) -> Any:
+    return sequences(lengths, 2), flags
+
+
+def test_inputs_on_one_axis_are_given_the_same_flags_of_new_sequences() -> None:
+    one, other = C.sequence.input_variable(2, name="one"), C.sequence.input_variable(2, name="other")
+    sizes, _ = sized(one + other, {one: flagged([2, 1, 1], [True, False, True]), other: flagged([2, 1, 1], [True, False, True])})
+    assert {tuple((layout.continues < 0).tolist()) for layout in sizes.layouts if layout is not None} == {(True, False, True)}
+    told = r"'other'.* was given flags \[True, True, False\] of new sequences, .* was given \[False, True, True\]"
+    with pytest.raises(ValueError, match=told):
+        sized(one + other, {one: flagged([2, 1, 1], [False, True, True]), other: flagged([2, 1, 1], [True, True, False])})
+
+
+def test_an_operator_may_decide_shapes_with_its_layout() -> None:
+    x = C.sequence.input_variable(2)
+    f = C.sequence.gather(2 * x, C.greater(C.reduce_sum(x), 0))
+    program = Program(f.outputs, backend_named("numpy"), passes=[])
+    first = Sizes(program, list(feeds_for(program, {x: sequences([3, 1], 2)})))
+    where = next(instruction for instruction in program.instructions if instruction.op.op_name == "Where")
+    decided = ComputedLayout(Layout(2, lengths=[2, 1]), [(1, 1, 1)], None)
+    assert first.after(1, {where: decided}).shapes_of(where.outputs) == [(3, 1, 1, 1)]
