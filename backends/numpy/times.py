@@ -18,6 +18,7 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.csr import csr_matrix_of
 from ...core.types.sparse import Parts, RowSparse, SparseRows
+from .engines import DenseProducts, SparseProducts
 
 SPARSE, DENSE = "Csr", "Products"
 """The engines that have the compiled loops."""
@@ -29,7 +30,7 @@ class TimesKernel:
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
         """What the loops for dense operands take."""
-        loops = _loops(DENSE)
+        loops: DenseProducts | None = _loops(DENSE)
         return 0 if loops is None else loops.takes(steps)
 
     @staticmethod
@@ -85,10 +86,9 @@ def _bound_to_loops(op: Any, ctx: Context, out: Any, left: Any, right: Any, epil
     loops = _dense_loops(left, right)
     if loops is None:
         return None
-    matrices = op.matrices(ctx, out, left, right)
-    are_views = all(map(np.may_share_memory, matrices, (left, right, out)))  # copies would hold what operands hold now
-    bound: Callable[[], None] | None = loops.bound(ctx, *matrices, epilogue) if are_views and loops.fits(*matrices) else None
-    return bound
+    x, w, y = op.matrices(ctx, out, left, right)
+    are_views = all(map(np.may_share_memory, (x, w, y), (left, right, out)))  # copies would hold what operands hold now
+    return loops.bound(ctx, x, w, y, epilogue) if are_views and loops.fits(x, w, y) else None
 
 
 def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: Any) -> None:
@@ -124,11 +124,11 @@ def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
     return type(right) is np.ndarray and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and right.dtype != np.float16
 
 
-def _sparse_loops(ctx: Context, right: Any) -> Any:
+def _sparse_loops(ctx: Context, right: Any) -> SparseProducts | None:
     return _loops(SPARSE) if ctx.training and right.size >= thresholds.sparse_product_compiled else None
 
 
-def _dense_loops(left: Any, right: Any) -> Any:
+def _dense_loops(left: Any, right: Any) -> DenseProducts | None:
     """The loops for dense operands, where these may be large enough."""
     if type(left) is np.ndarray and type(right) is np.ndarray and left.size * right.size >= thresholds.product_considered:
         return _loops(DENSE)
