@@ -134,3 +134,49 @@ def test_in_a_loop_what_comes_from_outside_is_taken_for_all_steps_at_once() -> N
     assert made.slots[carried].like == delay.inputs[0]
     data = np.ones((1, 4, 3), np.float32)
     assert step.grad({x: data}, wrt=[w]).shape == (3, 3)
+
+
+@pytest.mark.parametrize("delay", [C.sequence.past_value, C.sequence.future_value])
+def test_a_delay_outside_recurrences_hands_gradients_to_the_step_it_read(delay: Any) -> None:
+    x, w = C.sequence.input_variable(1, needs_gradient=True), C.parameter(1, init=3)
+    found = C.reduce_sum(delay(x) * w).grad({x: [np.ones((3, 1), np.float32)]})
+    wanted = [3, 3, 0] if delay is C.sequence.past_value else [0, 3, 3]
+    assert found[0].ravel().tolist() == wanted
+
+
+def test_one_result_of_several_is_enough_for_a_gradient() -> None:
+    x, _ = arrays()
+    largest, _ = C.top_k(x, 2).outputs
+    f = C.reduce_sum(C.square(largest))
+    assert differentiated(program(f, x)) == ["TopK", "ElementTimes", "ReduceElements"]
+    assert f.grad({x: [[1, 4, 2, 3]]}).tolist() == [[0, 8, 0, 6]]
+
+
+def test_parts_that_nobody_needs_do_not_count_among_those_of_a_whole() -> None:
+    x, w = arrays()
+    product = w * x
+    first, second, unused = (C.slice(product, 0, *ends) for ends in ((0, 2), (2, 4), (1, 3)))
+    made = Program(
+        [*C.splice(first, second).outputs, *C.stop_gradient(unused).outputs], backend_named("numpy"), [w], training=True, passes=[]
+    )
+    whole = Program(C.splice(first, second).outputs, backend_named("numpy"), [w], training=True, passes=[])
+    assert [len([i for i in one.instructions if i.placed]) for one in (made, whole)] == [2, 2]
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_parts_of_a_value_whose_size_the_data_decide_have_gradients_of_their_own(steps: int) -> None:
+    x = C.input_variable((C.FreeDimension, 2), needs_gradient=True)
+    f = C.reduce_sum(C.square(C.slice(C.exp(x), 1, 0, 1)) + C.slice(C.exp(x), 1, 1, 2))
+    data = np.zeros((3, steps, 2), np.float32)
+    assert not any(instruction.placed for instruction in program(f, x).instructions)
+    assert f.grad({x: data}).tolist() == [[[2, 1]] * steps] * 3
+
+
+def test_a_loop_is_entered_once() -> None:
+    x, w, state = C.sequence.input_variable(2), C.parameter((2, 2), init=0.1), C.placeholder()
+    h = C.tanh(C.times(C.sequence.past_value(state), w) + x)
+    h = h.replace_placeholders({state: h.output})
+    made = program(C.sequence.last(h), w)
+    (loop,) = {instruction.loop for instruction in made.instructions if instruction.loop is not None}
+    assert loop.zeros
+    assert len(loop.zeros) == len(set(loop.zeros))
