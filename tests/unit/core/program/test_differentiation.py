@@ -156,11 +156,12 @@ def test_parts_that_nobody_needs_do_not_count_among_those_of_a_whole() -> None:
     x, w = arrays()
     product = w * x
     first, second, unused = (C.slice(product, 0, *ends) for ends in ((0, 2), (2, 4), (1, 3)))
-    made = Program(
-        [*C.splice(first, second).outputs, *C.stop_gradient(unused).outputs], backend_named("numpy"), [w], training=True, passes=[]
-    )
-    whole = Program(C.splice(first, second).outputs, backend_named("numpy"), [w], training=True, passes=[])
-    assert [len([i for i in one.instructions if i.placed]) for one in (made, whole)] == [2, 2]
+    joined = C.splice(first, second)
+    found = []
+    for others in ((), unused.outputs):
+        made = Program([*joined.outputs, *others], backend_named("numpy"), [w], joined.outputs, training=True, passes=[])
+        found.append(sorted(instruction.placed for instruction in made.instructions if instruction.op.op_name == "Slice"))
+    assert found == [[True, True], [False, True, True]]
 
 
 @pytest.mark.parametrize("steps", [1, 4])
@@ -170,13 +171,3 @@ def test_parts_of_a_value_whose_size_the_data_decide_have_gradients_of_their_own
     data = np.zeros((3, steps, 2), np.float32)
     assert not any(instruction.placed for instruction in program(f, x).instructions)
     assert f.grad({x: data}).tolist() == [[[2, 1]] * steps] * 3
-
-
-def test_a_loop_is_entered_once() -> None:
-    x, w, state = C.sequence.input_variable(2), C.parameter((2, 2), init=0.1), C.placeholder()
-    h = C.tanh(C.times(C.sequence.past_value(state), w) + x)
-    h = h.replace_placeholders({state: h.output})
-    made = program(C.sequence.last(h), w)
-    (loop,) = {instruction.loop for instruction in made.instructions if instruction.loop is not None}
-    assert loop.zeros
-    assert len(loop.zeros) == len(set(loop.zeros))
