@@ -27,9 +27,9 @@ class Alone(UpdateStrategy):
 
     def learn(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
         run.backward()
-        updated = False
-        for learner, gradients in zip(self.learners, plan.gradients(run), strict=True):
-            updated = learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep) or updated
+        array_of, updated = run.binding.arrays.__getitem__, False
+        for learner, slots in zip(self.learners, plan.gradient_slots, strict=True):
+            updated = learner.update_arrays(list(map(array_of, slots)), minibatch.samples, minibatch.ends_sweep) or updated
         return updated
 
     def learn_without_data(self, plan: Callable[[], TrainingPlan]) -> tuple[bool, Minibatch]:

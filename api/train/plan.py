@@ -31,6 +31,10 @@ class TrainingPlan:
         program: computes the loss, the metric and the gradients.
         criterion: what is trained.
         learners: what updates the parameters.
+
+    Attributes:
+        program: the program.
+        gradient_slots: for each learner the slots of its parameters' gradients.
     """
 
     def __init__(self, program: Program, criterion: Criterion, learners: Sequence[LearnerInterface]) -> None:
@@ -39,7 +43,7 @@ class TrainingPlan:
         self._loss = Total(program, criterion.loss)
         self._metric = None if criterion.metric is None else Total(program, criterion.metric)
         self._parameters = [learner.updated_parameters for learner in learners]
-        self._gradient_slots = [[program.gradient_slots[parameter] for parameter in own] for own in self._parameters]
+        self.gradient_slots = [[program.gradient_slots[parameter] for parameter in own] for own in self._parameters]
 
     def start(self, arguments: Any) -> Run:
         """Load data; the caller closes the run."""
@@ -54,13 +58,13 @@ class TrainingPlan:
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""
         array_of = run.binding.arrays.__getitem__
-        return [list(map(array_of, slots)) for slots in self._gradient_slots]
+        return [list(map(array_of, slots)) for slots in self.gradient_slots]
 
     def zero_gradients(self) -> list[list[Any]]:
         """Gradients of zero, of the kinds that the program makes."""
         return [
             [_zero(parameter, self.program.slots[slot].kind == ROWS) for parameter, slot in zip(own, slots, strict=True)]
-            for own, slots in zip(self._parameters, self._gradient_slots, strict=True)
+            for own, slots in zip(self._parameters, self.gradient_slots, strict=True)
         ]
 
 
