@@ -11,12 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .lock import ForkSafeLock
 
-Words = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.float64]
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 SIZE, MIDDLE, STEP = 312, 156, 311
 MULTIPLIER = 6364136223846793005
@@ -77,7 +76,7 @@ class Twister:
                 _as_fractions(self._take(len(part)), part)
         return numbers
 
-    def whole(self, count: int, stop: int) -> npt.NDArray[np.intp]:
+    def whole(self, count: int, stop: int) -> np.ndarray[Any, np.dtype[np.intp]]:
         """The next *count* whole numbers in 0 … *stop* - 1, each what is left of a word divided by *stop*."""
         numbers = np.empty(count, np.intp)
         with self._lock:

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..common.cached_property import cached_property
 from ..common.shape import Shape
 
-Index = npt.NDArray[np.intp]
+Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 class Layout:
