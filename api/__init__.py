@@ -16,7 +16,8 @@ import numpy as np
 
 from cntk.core.extension import plugins as _plugins
 
-_plugins.load_plugins(_plugins.installed(built_in=True))
+_installed = _plugins.installed()
+_plugins.load_plugins(point for point in _installed if _plugins.is_built_in(point))
 
 from cntk import wiring  # noqa: E402, I001
 
@@ -85,5 +86,5 @@ _open_to_plugins(vars().values())
 _complete_modules()
 _complete_classes()
 
-_plugins.load_plugins()
+_plugins.load_plugins(_installed)
 _plugins.warn_of_unknown_names()

@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from cntk.core.extension.plugins import REGISTRIES, Registry, installed
+from cntk.core.extension.plugins import REGISTRIES, Registry, installed, is_built_in
 from cntk.core.storage.files import write_file
 
 
@@ -171,7 +171,7 @@ def _check_is_free(distribution: str, names: dict[str, str], kind: Kind) -> None
     registered = names["Class" if kind.by_class else "name"]
     if registered in kind.registry or any(hasattr(import_module(module), registered) for module in kind.registry.shown_in):
         raise ValueError(f"'{distribution}': its {kind.words} would be called {registered}, which cntk has already; give it another name")
-    if names["name"] in {point.name for point in installed(built_in=True)}:
+    if names["name"] in {point.name for point in installed() if is_built_in(point)}:
         raise ValueError(f"'{distribution}': the plugin would be called {names['name']}, as a built-in one is; give it another name")
 
 

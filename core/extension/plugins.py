@@ -144,13 +144,17 @@ def load_plugins(found: Iterable[EntryPoint] | None = None) -> None:
     _load([one for one in waiting if not one[1].is_built_in])
 
 
-def installed(built_in: bool | None = None) -> list[EntryPoint]:
-    """The entry points that are installed: all, or only those of this package, or of others."""
+def installed() -> list[EntryPoint]:
+    """The entry points that are installed."""
     try:
-        points: Iterable[EntryPoint] = entry_points(group=GROUP)
+        return list(entry_points(group=GROUP))
     except Exception:
-        points = _readable()
-    return [point for point in points if built_in in (None, _distribution(point)[0] == DISTRIBUTION)]
+        return list(_readable())
+
+
+def is_built_in(point: EntryPoint) -> bool:
+    """Whether an entry point comes with this package."""
+    return _distribution(point)[0] == DISTRIBUTION
 
 
 def warn_of_unknown_names() -> None:
@@ -488,7 +492,8 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
 @cache
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     try:
-        name, version = distribution.name, distribution.version  # each parses the metadata
+        metadata = distribution.metadata  # parsed at each access
+        name, version = metadata["Name"], metadata["Version"]
     except Exception:
         name = version = ""
     folder = getattr(distribution, "_path", None)

@@ -20,7 +20,7 @@ class FakeDistribution:
     """As much of an installed distribution as the manager asks for."""
 
     def __init__(self, name: str, version: str = "1.0") -> None:
-        self.name, self.version = name, version
+        self.metadata = {"Name": name, "Version": version}
 
 
 def entry_point(name: str, value: str, distribution: str = "third-party") -> EntryPoint:
