@@ -13,6 +13,7 @@ import pytest
 import cntk as C
 from cntk.core.extension.device import backend_named
 from cntk.core.operators.op import Op
+from cntk.core.operators.view import View
 from cntk.core.program.program import Program
 from cntk.core.program.slots import COMPUTED, ROWS, ZERO
 from cntk.core.types.spec import Spec
@@ -93,6 +94,31 @@ def test_parts_that_make_up_a_whole_have_their_gradients_in_its_own() -> None:
     assert [instruction.placed for instruction in slices] == [True, True]
     places = {made.slots[index].base for index, slot in enumerate(made.slots) if slot.like in {s.outputs[0] for s in slices}}
     assert places == {made.slots[next(i for i, s in enumerate(made.slots) if s.like == slices[0].inputs[0])].base}
+
+
+class Half(View):
+    """Half of a row, from a place on; rows and elements are counted from the front."""
+
+    op_name = "Half"
+    selects = True
+    begin: int
+
+    def infer(self, x: Spec) -> Spec:
+        return x.but(shape=(x.dims[0] // 2,))
+
+    def view(self, x: Any, out_shape: Any) -> Any:
+        """The half, in the operand's memory."""
+        return x[:, self.begin : self.begin + out_shape[1]]
+
+
+def test_parts_that_a_view_of_ones_own_selects_are_found_to_make_up_a_whole_too() -> None:
+    x = C.input_variable(4, needs_gradient=True)
+    whole = C.exp(x)
+    first, second = Half(begin=0)(whole), Half(begin=2)(whole)
+    f = first * first * second
+    halves = [instruction for instruction in program(f, x).instructions if instruction.op.op_name == "Half"]
+    assert [instruction.placed for instruction in halves] == [True, True]
+    assert f.grad({x: np.zeros((3, 4), np.float32)}).tolist() == [[2, 2, 1, 1]] * 3
 
 
 @pytest.mark.parametrize("bounds", [((0, 2), (1, 4)), ((0, 2), (2, 3))], ids=["overlap", "gap"])
