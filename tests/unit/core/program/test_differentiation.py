@@ -12,8 +12,11 @@ import pytest
 
 import cntk as C
 from cntk.core.extension.device import backend_named
+from cntk.core.operators.op import Op
+from cntk.core.operators.view import View
 from cntk.core.program.program import Program
 from cntk.core.program.slots import COMPUTED, ROWS, ZERO
+from cntk.core.types.spec import Spec
 
 
 def program(f: Any, *wrt: Any) -> Program:
@@ -93,6 +96,31 @@ def test_parts_that_make_up_a_whole_have_their_gradients_in_its_own() -> None:
     assert places == {made.slots[next(i for i, s in enumerate(made.slots) if s.like == slices[0].inputs[0])].base}
 
 
+class Half(View):
+    """Half of a row, from a place on; rows and elements are counted from the front."""
+
+    op_name = "Half"
+    selects = True
+    begin: int
+
+    def infer(self, x: Spec) -> Spec:
+        return x.but(shape=(x.dims[0] // 2,))
+
+    def view(self, x: Any, out_shape: Any) -> Any:
+        """The half, in the operand's memory."""
+        return x[:, self.begin : self.begin + out_shape[1]]
+
+
+def test_parts_that_a_view_of_ones_own_selects_are_found_to_make_up_a_whole_too() -> None:
+    x = C.input_variable(4, needs_gradient=True)
+    whole = C.exp(x)
+    first, second = Half(begin=0)(whole), Half(begin=2)(whole)
+    f = first * first * second
+    halves = [instruction for instruction in program(f, x).instructions if instruction.op.op_name == "Half"]
+    assert [instruction.placed for instruction in halves] == [True, True]
+    assert f.grad({x: np.zeros((3, 4), np.float32)}).tolist() == [[2, 2, 1, 1]] * 3
+
+
 @pytest.mark.parametrize("bounds", [((0, 2), (1, 4)), ((0, 2), (2, 3))], ids=["overlap", "gap"])
 def test_parts_that_do_not_have_gradients_of_their_own(bounds: Any) -> None:
     x = C.input_variable(4, needs_gradient=True)
@@ -150,6 +178,35 @@ def test_one_result_of_several_is_enough_for_a_gradient() -> None:
     f = C.reduce_sum(C.square(largest))
     assert differentiated(program(f, x)) == ["TopK", "ElementTimes", "ReduceElements"]
     assert f.grad({x: [[1, 4, 2, 3]]}).tolist() == [[0, 8, 0, 6]]
+
+
+class Scaled(Op):
+    """Rows times a vector, and plus it."""
+
+    op_name = "Scaled"
+    outputs = 2
+    keep_inputs = (0, 1)
+    by_rows = False
+
+    def infer(self, x: Spec, w: Spec) -> tuple[Spec, ...]:
+        return x, x
+
+    def forward(self, ctx: Any, out: Any, x: Any, w: Any) -> None:
+        ctx.xp.multiply(x, w, out=out[0])
+        ctx.xp.add(x, w, out=out[1])
+
+    def backward(self, ctx: Any, grad: Any, grads: Any, out: Any, x: Any, w: Any) -> None:
+        product, total = (0 if g is None else g for g in grad)
+        grads[0][...] = product * w + total
+        grads[1][...] = (product * x + total).sum(axis=0)
+
+
+@pytest.mark.parametrize(("used", "wanted"), [(0, 2 + 2 * 3), (1, 1 + 2 + 3)], ids=["product", "sum"])
+def test_steps_of_a_recurrence_that_uses_one_result_of_several_add_up_for_what_comes_from_outside(used: int, wanted: float) -> None:
+    x, w, state = C.sequence.input_variable(1), C.parameter(1, init=3), C.placeholder()
+    step = x + Scaled()(C.sequence.past_value(state), w).outputs[used]
+    step = step.replace_placeholders({state: step.output})
+    assert step.grad({x: [np.ones((3, 1), np.float32)]}, wrt=[w]).tolist() == [wanted]
 
 
 def test_parts_that_nobody_needs_do_not_count_among_those_of_a_whole() -> None:

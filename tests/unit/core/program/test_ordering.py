@@ -109,9 +109,10 @@ def test_a_cycle_without_delay_is_refused() -> None:
         ordered(total)
 
 
-def test_a_cycle_without_delay_within_a_recurrence_is_refused() -> None:
+@pytest.mark.parametrize("through", [C.exp, lambda operand: operand], ids=["two operators", "one"])
+def test_a_cycle_without_delay_within_a_recurrence_is_refused(through: Callable[[Any], Any]) -> None:
     x, state, short = C.sequence.input_variable(()), C.placeholder(), C.placeholder()
-    inner = C.exp(short) + C.sequence.past_value(state)
+    inner = through(short) + C.sequence.past_value(state)
     total = x + inner
     total.replace_placeholders({state: total.output, short: inner.output})
     with pytest.raises(ValueError, match="goes through no delay"):

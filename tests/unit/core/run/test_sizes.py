@@ -10,11 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
+from cntk.core.common.shape import FreeDimension
 from cntk.core.extension.device import backend_named
+from cntk.core.operators.op import Op
+from cntk.core.operators.sequence_op import SequenceOp
 from cntk.core.program.program import Program
 from cntk.core.run.evaluate import feeds_for
 from cntk.core.run.sizes import Sizes
+from cntk.core.types.axis import Axis
 from cntk.core.types.layout import ComputedLayout, Layout
+from cntk.core.types.spec import BATCH, Spec
 
 
 def sized(f: Any, data: Any) -> tuple[Sizes, list[Any]]:
@@ -58,6 +63,29 @@ def test_free_dimensions_go_round_in_recurrences() -> None:
     total = total.replace_placeholders({state: total.output})
     _, shapes = sized(total, {x: sequences([2, 3], 4)})
     assert shapes == [(5, 4)]
+
+
+@pytest.mark.parametrize("wide", [0, 4])
+def test_a_width_that_one_recurrence_brings_reaches_all_that_it_is_tied_to(wide: int) -> None:
+    inputs = [C.sequence.input_variable((C.FreeDimension,)) for _ in range(5)]
+    states = [C.placeholder() for _ in inputs]
+    cells = []
+    for i, x in enumerate(inputs):
+        beside = states[max(i - 1, 0) : i] + states[i + 1 : i + 2]
+        cells.append(sum((C.sequence.past_value(state) for state in beside), x))
+    row = C.combine(*cells).replace_placeholders({state: cell.output for state, cell in zip(states, cells, strict=True)})
+    program = Program(row.outputs, backend_named("numpy"), passes=[])
+    data = {x: sequences([2, 1], 3 if i == wide else 1) for i, x in enumerate(inputs)}
+    sizes = Sizes(program, list(feeds_for(program, data)))
+    assert {shape for instruction in program.instructions for shape in sizes.shapes_of(instruction.outputs)} == {(3, 3)}
+
+
+def test_dimensions_of_a_minibatch_that_do_not_go_together_are_told_with_the_operator() -> None:
+    x, y = C.input_variable((C.FreeDimension, 2)), C.input_variable((C.FreeDimension, 2))
+    f = x + y
+    assert sized(f, {x: np.ones((1, 3, 2), np.float32), y: np.ones((1, 1, 2), np.float32)})[1] == [(1, 3, 2)]
+    with pytest.raises(ValueError, match=r"^Plus\(.*shapes do not broadcast.* \[built at .*test_sizes.py:\d+\]$"):
+        sized(f, {x: np.ones((1, 3, 2), np.float32), y: np.ones((1, 4, 2), np.float32)})
 
 
 def test_a_later_stage_knows_what_operators_have_decided_and_the_one_before_stays() -> None:
@@ -136,3 +164,95 @@ def test_an_operator_may_decide_shapes_with_its_layout() -> None:
     where = next(instruction for instruction in program.instructions if instruction.op.op_name == "Where")
     decided = ComputedLayout(Layout(2, lengths=[2, 1]), [(1, 1, 1)], None)
     assert first.after(1, {where: decided}).shapes_of(where.outputs) == [(3, 1, 1, 1)]
+
+
+class Centred(Op):
+    """The rows of a minibatch without their mean, and the mean, which has no dynamic axes."""
+
+    op_name = "Centred"
+    outputs = 2
+
+    def infer(self, x: Spec) -> tuple[Spec, ...]:
+        return x, x.but(axes=())
+
+
+def test_a_result_without_dynamic_axes_has_no_rows_though_another_result_has() -> None:
+    x = C.sequence.input_variable(2)
+    sizes, shapes = sized(Centred()(x), {x: sequences([3, 2], 2)})
+    assert shapes == [(5, 2), (2,)]
+    assert sizes.layouts == [Layout(2, [3, 2]), Layout(2, [3, 2]), None]
+
+
+class Histogram(SequenceOp):
+    """Two results of sizes that data decide, and the shapes of as many as told."""
+
+    op_name = "Histogram"
+    outputs = 2
+    told: int
+
+    def infer(self, x: Spec) -> tuple[Spec, ...]:
+        return (x.but(shape=(FreeDimension,)),) * 2
+
+    def array_shape(self, layouts: Any, shapes: Any) -> Any:
+        """Shapes of the results."""
+        return ((4,), (5,), (6,))[: self.told]
+
+
+def test_an_operator_tells_the_shapes_of_all_its_results() -> None:
+    x = C.input_variable(2)
+    data = {x: np.ones((3, 2), np.float32)}
+    assert sized(Histogram(told=2)(x), data)[1] == [(3, 4), (3, 5)]
+    for told in (1, 3):
+        with pytest.raises(ValueError, match=r"^Histogram\(.*built at"):
+            sized(Histogram(told=told)(x), data)
+
+
+class Shortened(SequenceOp):
+    """All but the last step, said to lie on the axis of them all."""
+
+    op_name = "Shortened"
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def make_layout(self, layouts: Any, shapes: Any) -> Layout:
+        """Layout of the result."""
+        return Layout(layouts[0].samples, layouts[0].lengths - 1)
+
+
+def test_sequences_that_an_operator_shortens_without_a_new_axis_do_not_go_with_the_whole_ones() -> None:
+    x = C.sequence.input_variable(2)
+    data = {x: sequences([3, 2], 2)}
+    assert sized(Shortened()(x), data)[1] == [(3, 2)]
+    told = r"^Plus\(.*operands on the same dynamic axes have different .* of 3, 2 steps and .* of 2, 1 steps"
+    with pytest.raises(ValueError, match=told):
+        sized(x + Shortened()(x), data)
+
+
+class Moved(SequenceOp):
+    """A value on dynamic axes that its operand is not on, and no layout that says how its rows lie."""
+
+    op_name = "Moved"
+
+    def __init__(self, axes: Any) -> None:
+        super().__init__()
+        self.axes = axes
+
+    def infer(self, x: Spec) -> Spec:
+        return x.but(axes=self.axes)
+
+
+def test_values_on_the_batch_axis_of_sequences_are_one_for_each_of_them() -> None:
+    x = C.sequence.input_variable(2)
+    assert sized(Moved(BATCH)(x), {x: sequences([3, 2], 2)})[1] == [(2, 2)]
+
+
+def test_values_on_an_axis_that_no_operand_is_on_have_the_rows_of_an_input_on_it_or_are_refused() -> None:
+    x, w = C.input_variable(2), C.parameter(2, init=1)
+    data = {x: np.ones((3, 2), np.float32)}
+    told = r"^Moved\(.*nothing tells the lengths of sequences on the dynamic axes .*; an input on them must be involved \[built at"
+    assert sized(C.combine(Moved(BATCH)(w), x * 2), data)[1] == [(3, 2), (3, 2)]
+    with pytest.raises(ValueError, match=told):
+        sized(Moved(BATCH)(w), {})
+    with pytest.raises(ValueError, match=told):
+        sized(Moved((*BATCH, Axis("made of nothing")))(x), data)
