@@ -52,8 +52,8 @@ class TrainingPlan:
     def sums(self, run: Run, arguments: Any, is_sweep_end: bool | None) -> Minibatch:
         """Loss and metric summed over the minibatch; samples are those of the loss."""
         ends = ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end)
-        metric = 0.0 if self._metric is None else self._metric.of(run)
-        return Minibatch(self._loss.samples(run), self._loss.of(run), metric, ends)
+        metric = 0.0 if self._metric is None else self._metric.begin(run)
+        return Minibatch(self._loss.samples(run), self._loss.begin(run), metric, ends)
 
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""

@@ -73,6 +73,7 @@ class WorkerGroup(UpdateStrategy):
                 self._to_begin.remove(learner)
 
     def learn(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
+        minibatch.settle()
         self._share(minibatch)
         run.backward(on_final=self._early() if self.transport.size > 1 else None)
         return self._update(plan.gradients(run), minibatch)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from cntk.core.common.dtypes import computing_type
+from cntk.core.extension.backend import Asynchronous
 from cntk.core.graph.variable import Variable
 from cntk.core.program.program import Program
 from cntk.core.run.workspace import Run
+from cntk.core.values.minibatch import Sum
 
 
 class Total:
@@ -19,10 +24,16 @@ class Total:
     def __init__(self, program: Program, root: Variable) -> None:
         self._root, self._slot, self._dtype = root, program.root_slots[root], computing_type(root.dtype)
         self._add_up = program.backend.xp.add.reduce
+        self._number: Callable[[Any], Sum] = program.backend.later if isinstance(program.backend, Asynchronous) else float
+
+    def begin(self, run: Run) -> Sum:
+        """The sum over the minibatch of a run, or what waits for it where a device is at work on it."""
+        return self._number(self._add_up(run.binding.arrays[self._slot], None, self._dtype))
 
     def of(self, run: Run) -> float:
         """The sum over the minibatch of a run."""
-        return float(self._add_up(run.binding.arrays[self._slot], None, self._dtype))
+        found = self.begin(run)
+        return found() if callable(found) else found
 
     def samples(self, run: Run) -> int:
         """How many samples, or steps of sequences, these are; without dynamic axes the most that an input has."""

@@ -47,7 +47,7 @@ class UpdateStrategy(ABC):
         Args:
             plan: tells where the gradients are.
             run: has gone forward.
-            minibatch: sums over this worker's samples, which become those over all workers'.
+            minibatch: sums over this worker's samples, which become those over all workers'; to be settled.
         """
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -100,3 +100,26 @@ class Backend(Protocol):
 
     def guard(self) -> AbstractContextManager[Any]:
         """Context manager around a pass: here a backend silences its floating-point warnings."""
+
+
+@runtime_checkable
+class Asynchronous(Protocol):
+    """A backend whose device works off a queue of its own, while Python goes on."""
+
+    def later(self, number: Array) -> Callable[[], float]:
+        """Begin to fetch a number, an array without axes; what is returned waits for it and gives it.
+
+        What is written to the array afterwards does not change it.
+        """
+
+    def record(self, calls: Callable[[], None]) -> Callable[[], None] | None:
+        """What does once more all the work that *calls* hands over to the device, such as a CUDA graph.
+
+        The work is on the same memory each time, which is kept as long as what is returned.
+
+        Args:
+            calls: hands over the work; it has done so before, so that nothing is compiled any more.
+
+        Returns:
+            A function that has the work done, which this method has not; None where it cannot be recorded.
+        """

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Kernel(Protocol):
     """What every kernel has: static methods.
 
-    One with ``in_place = True`` besides may be given a result that lies in an operand's memory, where the operator may.
+    One with ``in_place = True`` besides may be given a result that lies in an operand's memory, where the operator may; one with
+    ``recordable = True`` hands a device the same work whenever it is called with the same arrays.
     """
 
     def forward(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> None:
@@ -89,3 +90,11 @@ class TakesSteps(Protocol):
             op: the operator.
             steps: the element-wise operators that follow one another; their operands are ``(rows, *static)``, or without dynamic axes.
         """
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """A function from :meth:`Binds.bind` that hands a device the same work whenever it is called."""
+
+    def prepare(self) -> None:
+        """Put what differs from call to call into the device's memory: called in the function's place, before its work is repeated."""

@@ -9,7 +9,7 @@ from ..common.shape import InferredDimension, Shape, broadcast, size_of
 from ..formulas import evaluation
 from ..formulas.derivatives import reads
 from ..types.spec import Spec
-from .op import ALL, Op, Which
+from .op import ALL, Op, Traits, Which
 
 if TYPE_CHECKING:
     from ..types.context import Context
@@ -24,7 +24,8 @@ class Elementwise(Broadcasting):
 
     Subclasses say what they compute by a :mod:`~cntk.core.formulas.formula`, from which everything else follows; broadcasting, and
     summing gradients back over it, is done here.  They write ``forward`` and ``gradient`` as well where that is faster, or where there is
-    no formula.  Arrays need not be contiguous, so that nothing may be written through a reshaped one.
+    no formula.  Arrays need not be contiguous, so that nothing may be written through a reshaped one.  Traits of a subclass's own are to
+    say ``recordable=True`` as well, where that is so.
     """
 
     passes_gradient: ClassVar[tuple[int, ...]] = ()
@@ -38,6 +39,8 @@ class Elementwise(Broadcasting):
     gradient_formula: ClassVar[Callable[..., Any] | None] = None
     """The gradient of operand i as a function of i, the result's gradient, the result and the operands, where it is not to be the
     derivative of the formula; it reads what is kept for backward."""
+
+    traits = Traits(recordable=True)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

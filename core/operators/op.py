@@ -72,6 +72,8 @@ class Traits:
         compares: whether it compares results with targets, so that a target which is repeated along a sequence is worth a warning.
         varies_in_training: whether, in training, a row of the result depends on the other rows of the minibatch, or on chance.
         reversed_operands: whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters.
+        recordable: whether forward and backward make the same calls of ``ctx.xp`` for arrays of the same shapes, whatever these hold and
+            however rows lie, and read nothing from them; a device may repeat them without Python then.
     """
 
     expands_operands: bool = True
@@ -81,6 +83,7 @@ class Traits:
     compares: bool = False
     varies_in_training: bool = False
     reversed_operands: bool = False
+    recordable: bool = False
 
 
 class Op(OpBase):

@@ -67,6 +67,8 @@ class Plan(Protocol):
 class Fused(Protocol):
     """A chain on arrays.
 
+    One that hands a device the same work whenever it runs has ``is_repeatable = True`` besides.
+
     Attributes:
         groups: how many groups of rows go through it one after another.
     """
@@ -102,6 +104,11 @@ class FusedCall:
         self._calls: dict[int, Step] = {}
         for step in steps:
             self._calls.setdefault(number[step[2]], step)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it hands over the same work whenever it is called."""
+        return getattr(self._fused, "is_repeatable", False)
 
     def step(self) -> Step:
         """The call."""

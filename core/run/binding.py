@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.shape import Shape
 from ..common.switches import recorders
+from ..extension.backend import Asynchronous
 from ..graph.inference import explained
 from ..operators.effects import Finishing
 from ..operators.elementwise import Broadcasting
@@ -23,6 +24,7 @@ from ..types.context import Context
 from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
 from . import memory, profiling
+from .recorded import Recording, recorded, repeatable_calls
 from .recurrence import BoundLoop, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
 from .sizes import Sizes
@@ -39,6 +41,10 @@ whose work it does, None for copies and the like, and what that works on: the ar
 
 It is a plain tuple: a loop makes one for each call, and one with named fields takes many times as long to make.
 """
+
+
+Schedule = LoopSchedule | Recording
+"""What stands for several calls, which it tells whenever they are to be made."""
 
 
 def step_beside(call: Callable[..., None], arguments: tuple[Any, ...], node: Primitive) -> Step:
@@ -59,6 +65,7 @@ class Binding:
         arrays: array of each slot, those of earlier stages included.
         forward_steps: what to call, in order.
         backward_steps, finish_steps: the same; only in the last stage, for the whole program.
+        whole_backward: the backward steps where nobody is told of gradients on the way.
     """
 
     def __init__(self, workspace: Workspace, sizes: Sizes, before: Binding | None = None) -> None:
@@ -79,12 +86,13 @@ class Binding:
         self.block_rows = {chain: count for chain, count in rows.items() if count is not None}
         self._place(workspace)
         self._inputs = [self.arrays[index] for index in self.program.inputs]
-        self.forward_steps: list[Step | LoopSchedule] = []
-        self.backward_steps: list[Step | LoopSchedule] = []
-        self.finish_steps: list[Step | LoopSchedule] = []
+        self.forward_steps: list[Step | Schedule] = []
+        self.backward_steps: list[Step | Schedule] = []
+        self.finish_steps: list[Step | Schedule] = []
         self._backward_ends: list[tuple[int, Instruction]] = []
         self._instructions = [instruction for instruction in self.program.instructions if instruction.stage == self.stage]
         self._bind_instructions()
+        self._record()
 
     @property
     def layouts(self) -> list[Layout | None]:
@@ -205,6 +213,16 @@ class Binding:
             if isinstance(instruction.op, Finishing):
                 arguments = (self.contexts[instruction], self.result(instruction), *self.operands(instruction))
                 self.finish_steps.append((instruction.op.finish, arguments, instruction.node, instruction.op, arguments))
+
+    def _record(self) -> None:
+        """Have the backend record what it can; checks read what has been computed, and are not recorded."""
+        self.whole_backward = self.backward_steps
+        self._has_schedules = self.program.has_loops or isinstance(self.backend, Asynchronous)
+        if not isinstance(self.backend, Asynchronous) or self.program.checked:
+            return
+        repeatable = {*repeatable_calls(self.program.instructions), add, self.backend.xp.copyto}
+        self.forward_steps = recorded(self.backend, self.forward_steps, repeatable)
+        self.whole_backward = recorded(self.backend, self.backward_steps, repeatable)
 
     def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
         """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
@@ -355,9 +373,9 @@ class Binding:
             found.setdefault(last.get(slots[index].base, 0), []).append(variable)
         return sorted(found.items(), key=itemgetter(0))
 
-    def run(self, steps: Sequence[Step | LoopSchedule], pass_name: str = profiling.FORWARD) -> None:
+    def run(self, steps: Sequence[Step | Schedule], pass_name: str = profiling.FORWARD) -> None:
         """Call the steps; an error names the operator at fault."""
-        calls: Iterable[Any] = _with_loops(steps) if self.program.has_loops else steps
+        calls: Iterable[Any] = _with_schedules(steps) if self._has_schedules else steps
         if recorders.value:
             calls = profiling.timed(one_by_one(calls), pass_name)
         step: Any = None
@@ -368,10 +386,10 @@ class Binding:
             raise explained(error, step[2]) from error
 
 
-def _with_loops(steps: Sequence[Step | LoopSchedule]) -> Iterator[Step]:
-    """The steps, with the calls of loops in their place."""
+def _with_schedules(steps: Sequence[Step | Schedule]) -> Iterator[Step]:
+    """The steps, with the calls that schedules stand for in their place."""
     for step in steps:
-        if isinstance(step, LoopSchedule):
+        if isinstance(step, Schedule):
             yield from step.steps()
         else:
             yield step

@@ -182,7 +182,7 @@ class Run:
             if root in slot_of:
                 binding.backend.load(binding.arrays[slot_of[root]], seed)
         if not on_final:
-            binding.run(binding.backward_steps, profiling.BACKWARD)
+            binding.run(binding.whole_backward, profiling.BACKWARD)
             return
         start = 0
         for stop, variables in binding.final_gradients():

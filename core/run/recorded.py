@@ -1,0 +1,97 @@
+"""Recorded calls: what a backend with a queue of its own is handed once and then repeats as one, without Python in between.
+
+Calls that follow one another are recorded together where all of them hand over the same work whatever the arrays hold and however rows
+lie: element-wise operators, those whose class says ``Traits(recordable=True)``, and kernels that are :class:`Repeatable` or say
+``recordable = True``.  The others are made one by one between the recordings, as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ..common.switches import recorders
+from ..extension.kernel import Repeatable
+from ..program.chains import FusedCall
+from ..types.sparse import RowSparse, SparseRows
+
+if TYPE_CHECKING:
+    from ..extension.backend import Asynchronous
+    from ..graph.nodes import Primitive
+    from ..program.slots import Instruction
+    from .binding import Step
+
+WARM_UPS = 2
+"""How often calls are made as they are before they are recorded: kernels are compiled and scratch space is found meanwhile."""
+
+
+class Recording:
+    """Calls that are recorded when they have been made some times.
+
+    Args:
+        backend: what records.
+        calls: the calls.
+    """
+
+    def __init__(self, backend: Asynchronous, calls: Sequence[Step]) -> None:
+        self._backend, self._calls = backend, calls
+        self._made = 0
+        self._replay: Callable[[], None] | None = None
+        bound: list[tuple[Any, Primitive]] = [(call[0], call[2]) for call in calls]
+        self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound if isinstance(one, Repeatable)]
+
+    def steps(self) -> Iterator[Step]:
+        """The calls, or those that repeat them; one by one while they are measured."""
+        if self._replay is None and self._made == WARM_UPS and not recorders.value:
+            self._replay = self._backend.record(self._call_all)
+            self._made += 1
+        if self._replay is None or recorders.value:
+            self._made += self._made < WARM_UPS
+            yield from self._calls
+            return
+        yield from self._prepare
+        yield self._replay, (), self._calls[0][2], None, ()
+
+    def _call_all(self) -> None:
+        for call in self._calls:
+            call[0](*call[1])
+
+
+def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]]) -> list[Any]:
+    """The steps, with recordings in the place of those that follow one another and can be recorded.
+
+    Args:
+        backend: what records.
+        steps: the steps.
+        repeatable: what hands over the same work whenever it is called with the same arrays.
+    """
+    found: list[Any] = []
+    for can_be, group in groupby(steps, key=lambda step: _is_recordable(step, repeatable)):
+        calls = list(group)
+        found.extend([Recording(backend, calls)] if can_be and len(calls) > 1 else calls)
+    return found
+
+
+def repeatable_calls(instructions: Iterable[Instruction]) -> set[Callable[..., None]]:
+    """Those methods of instructions that hand over the same work whenever they are called with the same arrays."""
+    found: set[Callable[..., None]] = set()
+    for instruction in instructions:
+        if instruction.op.traits.recordable:
+            found.update((instruction.op.forward, instruction.op.backward))
+        if getattr(instruction.kernel, "recordable", False):
+            found.update((instruction.forward, instruction.backward))
+    return found
+
+
+def _is_recordable(step: Any, repeatable: Set[Callable[..., None]]) -> bool:
+    if not isinstance(step, tuple):  # the schedule of a loop
+        return False
+    call, arguments, *_ = step
+    if isinstance(call, FusedCall):
+        return call.is_repeatable
+    return isinstance(call, Repeatable) or (call in repeatable and not _has_sparse(arguments))
+
+
+def _has_sparse(arguments: Iterable[Any]) -> bool:
+    return any(isinstance(item, (SparseRows, RowSparse)) or (isinstance(item, (tuple, list)) and _has_sparse(item)) for item in arguments)
