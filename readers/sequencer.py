@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .chunks import Chunks
+from .partitions import Part, Partitioner, Position, Share
 from .randomizer import Extent, Randomizer, Window
-from .shares import Part, Partitioner, Position, Share
 
 
 class Limits(NamedTuple):

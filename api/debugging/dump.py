@@ -1,4 +1,4 @@
-"""Printing what a function consists of."""
+"""Prints the structure of a function."""
 
 from __future__ import annotations
 
