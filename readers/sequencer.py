@@ -90,7 +90,7 @@ class Sequencer:
     def spans(self, size: int, share: Share) -> Iterator[Span]:
         """The next sequences, window by window: as many as have at most *size* samples together, but one at least.
 
-        Those of others that follow are passed over, to the end of the sweep.  What chunks hold of a span is there until the next one is
+        Those of others that follow are skipped, to the end of the sweep.  What chunks hold of a span is there until the next one is
         asked for.
 
         Args:

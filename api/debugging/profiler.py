@@ -54,7 +54,7 @@ def start_profiler(
 
     Args:
         dir: folder for the results, made if it is not there.
-        sync_gpu: taken for CNTK's sake; operators on the CPU end when their calls do.
+        sync_gpu: accepted for compatibility; operators on the CPU end when their calls do.
         reserve_mem: bytes for single events; when they are full, later events count in the table only.
         roofline: whether the table also shows the share of this machine's peak that each operator reaches, whose rates
             (:func:`machine_rates`) are measured now, if they have not been.
