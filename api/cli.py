@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command's name and what follows it; those of the process when None.
 
     Returns:
-        The exit status: 0 when all went well, 2 when there is no such command, else what the command says; 1 when it raised a ValueError
-        or OSError, which is printed in one line, or when nobody reads on what it prints. With ``CNTK_STRICT_PLUGINS=1`` errors are raised.
+        The exit status: that of the command, 0 for success; 2 when there is no such command; 1 when it raised a ValueError or OSError,
+        which is printed in one line, or when its output is a closed pipe. With ``CNTK_STRICT_PLUGINS=1`` errors are raised.
 
     >>> from cntk.cli import main
     >>> main(["plugin"])
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _close_output() -> None:
-    """Have nothing more written to standard output, which Python would do once more when it ends."""
+    """Prevent further writing to standard output, which Python would try once more when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -77,7 +77,7 @@ def _help() -> str:
 
 
 def _summary(name: str) -> str:
-    """First line of a command's docstring; a plugin's command that cannot be imported says so instead."""
+    """First line of a command's docstring, or the error of a plugin's command that cannot be imported."""
     try:
         documentation = plugins.commands.get(name).__doc__ or ""
     except Exception as error:

@@ -11,11 +11,11 @@ from subprocess import call
 
 
 def cntk_check_distro_info() -> None:
-    """Does nothing: any system that Python and NumPy run on will do."""
+    """Does nothing: any system that Python and NumPy run on is supported."""
 
 
 def cntk_check_libs() -> None:
-    """Does nothing: ``cntk doctor`` tells which optional packages are there."""
+    """Does nothing: ``cntk doctor`` shows which optional packages are installed."""
 
 
 __all__ = ["call", "cntk_check_distro_info", "cntk_check_libs", "linecache", "os", "platform", "sys", "warnings"]

@@ -1,4 +1,4 @@
-"""What authors of plugins build on, in one import.
+"""The interface for authors of plugins, in one import.
 
 >>> from cntk.extend import Elementwise, operator, sample
 >>> class Twice(Elementwise):

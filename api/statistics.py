@@ -1,4 +1,4 @@
-"""Statistics of data: what inputs are normalised with."""
+"""Statistics of data, for normalising inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What variables and functions have in common: operators; and values: being had as arrays."""
+"""Base classes: operators of variables and functions, and conversion of values to arrays."""
 
 from cntk.core.graph.tensor import ArrayMixin
 from cntk.core.graph.tensor import TensorOps as TensorOpsMixin

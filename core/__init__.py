@@ -1,7 +1,7 @@
 """The microkernel: variables, functions, values, programs, and the protocols that plugins implement.
 
-It imports nothing else of the project.  Its rooms, each below the next, are ``storage`` and ``common``, ``extension``, ``machine``,
-``types``, ``formulas``, ``operators``, ``graph``, ``values``, ``program`` and ``run``: what a room needs of a higher one it asks of
+It imports nothing else of the project.  Its packages, each below the next, are ``storage`` and ``common``, ``extension``, ``machine``,
+``types``, ``formulas``, ``operators``, ``graph``, ``values``, ``program`` and ``run``: what a package needs of a higher one it asks of
 :mod:`~cntk.core.common.services`.
 """
 

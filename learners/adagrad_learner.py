@@ -63,8 +63,8 @@ def adagrad(
 
     Args:
         need_ave_multiplier: True divides by the *average* of ``1 / sqrt(a)`` over the parameter (over the rows present, of a
-            row-sparse gradient), so that the step is about as large as plain descent would make it; an element that never had a
-            gradient then makes the others stand still.  False does not divide.
+            row-sparse gradient), so that the step is about as large as plain descent would make it; with an element that never had a
+            gradient the others then do not move.  False does not divide.
         options: those that every learner takes.
 
     The other arguments, and the errors, are those of :func:`sgd`.

@@ -1,4 +1,4 @@
-"""What is checked of the parameters and gradients that users hand to a learner."""
+"""Checks of the parameters and gradients that users pass to a learner."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def checked_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]
     """The parameters of a learner.
 
     Raises:
-        TypeError: they are no list, or something else is among them.
-        ValueError: there is none, one is there twice, or the shape of one is not known.
+        TypeError: they are not a list of parameters.
+        ValueError: the list is empty, has one twice, or the shape of one is not known.
     """
     if hasattr(parameters, "shape"):
         raise TypeError(f"parameters: expected a list of parameters, got {parameters!r}; put it in a list")

@@ -1,4 +1,4 @@
-"""What a trainer asks of a learner, whether it learns alone or together with those of other workers."""
+"""The interface of learners that trainers use, local or distributed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class LearnerInterface(ABC):
-    """What :class:`~cntk.learners.Learner` and :class:`~cntk.train.distributed.DistributedLearner` have in common.
+    """The common base of :class:`~cntk.learners.Learner` and :class:`~cntk.train.distributed.DistributedLearner`.
 
     CNTK has properties in one class where it has methods in the other: :attr:`updated_parameters` and :attr:`samples_seen` are properties
     of both.
 
     Attributes:
-        announcements: hyper-parameters whose value has changed: what the progress writers have still to be told.
+        announcements: hyper-parameters whose value has changed, still to be reported to the progress writers.
     """
 
     announcements: dict[str, float]
@@ -35,7 +35,7 @@ class LearnerInterface(ABC):
     @property
     @abstractmethod
     def minibatch_size(self) -> int:
-        """Number of samples that hyper-parameters refer to where their schedules do not say."""
+        """Number of samples that hyper-parameters refer to if their schedules do not specify it."""
 
     @abstractmethod
     def is_compatible_mode(self) -> bool:
@@ -47,7 +47,7 @@ class LearnerInterface(ABC):
 
     @abstractmethod
     def reset_learning_rate(self, learning_rate: TrainingParameterSchedule[float]) -> None:
-        """Follow another schedule, from its start."""
+        """Use another schedule, from its start."""
 
     @abstractmethod
     def reset_smoothed_gradients(self) -> None:
@@ -55,7 +55,7 @@ class LearnerInterface(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """How it learns, by name: what must be the same on all workers that learn together."""
+        """Its settings by name, which must be the same on all workers that train together."""
 
     @abstractmethod
     def create_checkpoint(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class LearnerInterface(ABC):
 
     @abstractmethod
     def check_checkpoint(self, checkpoint: Any) -> None:
-        """Refuse a state that :meth:`restore_from_checkpoint` cannot go on from.
+        """Check that :meth:`restore_from_checkpoint` accepts a state.
 
         Raises:
             RuntimeError, ValueError: it is the state of something else, or something is missing in it.
@@ -71,7 +71,7 @@ class LearnerInterface(ABC):
 
     @abstractmethod
     def restore_from_checkpoint(self, checkpoint: Any) -> None:
-        """Go on from a state that :meth:`create_checkpoint` returned.
+        """Restore a state that :meth:`create_checkpoint` returned.
 
         Raises:
             RuntimeError, ValueError: it is the state of something else, or something is missing in it.

@@ -1,4 +1,4 @@
-"""Kernels: what plugins have registered to do the steps of learners."""
+"""Kernels that plugins have registered for the steps of learners."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
-    """What does a learner's steps where its parameters are; None if they are small, or there is nothing."""
+    """The kernel for a learner's steps on its parameters' backend; None if they are small, or there is no kernel."""
     backends = {parameter.backend.name for parameter in parameters}
     place = plugins.kernel_place(learner, *backends) if len(backends) == 1 else None
     if place is None or sum(size_of(parameter.shape) for parameter in parameters) < thresholds.learner_compiled:

@@ -1,4 +1,4 @@
-"""The base class of the learners: counts, schedules, checkpoints, and the order of what is done to each parameter."""
+"""The base class of the learners: counts, schedules, checkpoints, and the order of updates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .checkpoint import check_states, require, require_counts, restore_states, s
 from .interface import LearnerInterface
 from .kernels import kernel_of
 from .options import UNPREPARED, LearnerOptions, prepare
+from .parameter_state import ParameterState, Part
 from .schedules import IGNORE, ScheduleLike, TrainingParameterSchedule
-from .slot import Part, Slot
 
 if TYPE_CHECKING:
     from ..core.graph.variable import Parameter
@@ -32,24 +32,24 @@ CHECKPOINT_KEYS = (
     "counters",
     "smoothed_gradients",
 )
-"""What a checkpoint must have."""
+"""The keys of a checkpoint."""
 COUNTS = ("samples", "minibatches", "sweeps", "minibatch_size", "noise_seed", "learning_rate_start")
-"""What of that are whole numbers."""
+"""The keys whose values are whole numbers."""
 
 
 class Learner(LearnerInterface):
     """Base class of the learners, for ``isinstance`` and for writing further ones.
 
-    A learner says in class attributes what it keeps for a parameter and writes :meth:`step`; one with momenta or counts of its
-    own also extends :meth:`begin`.  Where its parameters are large, a kernel that a plugin has registered for the class does the step.
+    A learner declares in class attributes what it keeps for a parameter, and implements :meth:`step`; one with momenta or counts of its
+    own also extends :meth:`begin`.  For large parameters a kernel that a plugin has registered for the class replaces the step.
 
     Attributes:
         state_names: names of the arrays kept per parameter from update to update; they start at 0.
         work_arrays: number of temporary arrays :meth:`step` needs.
         counter_names: names of numbers kept per learner; they start at 0 and are attributes.
-        setting_names: names of the attributes that say how it learns, beside the learning rate and the options that all learners have.
+        setting_names: names of the attributes with its settings, beside the learning rate and the options that all learners have.
         lazy: whether a row-sparse gradient touches only its rows; if not, the rows without gradient are updated too.
-        announcements: hyper-parameters whose value has changed: what the progress writers have still to be told.
+        announcements: hyper-parameters whose value has changed, still to be reported to the progress writers.
 
     Args:
         parameters: the parameters that it updates, distinct and of known shape.
@@ -89,25 +89,25 @@ class Learner(LearnerInterface):
             setattr(self, name, 0)
 
     def _equip(self) -> None:
-        """Get a kernel, where there is one, and memory for each parameter."""
+        """Get a kernel, if there is one, and memory for each parameter."""
         options = self._options
         self._kernel = kernel_of(type(self), self._parameters)
         steps = max(self.work_arrays, options.needs_work_array, bool(options.l2_regularization_weight))
         work = steps if self._kernel is None else max(self._kernel.work_arrays, options.needs_work_array)
         fused, takes_rows = self._kernel is not None, getattr(self._kernel, "takes_rows", False)
-        self._slots = [Slot(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
+        self._parameter_states = [ParameterState(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but kernel and memory, with the smoothed gradients as in a checkpoint."""
-        state = {name: held for name, held in self.__dict__.items() if name not in ("_kernel", "_slots")}
-        return {**state, "smoothed_gradients": saved_states(self._slots, self.state_names)}
+        state = {name: held for name, held in self.__dict__.items() if name not in ("_kernel", "_parameter_states")}
+        return {**state, "smoothed_gradients": saved_states(self._parameter_states, self.state_names)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update((name, held) for name, held in state.items() if name != "smoothed_gradients")
         self._equip()
-        restore_states(self._slots, self.state_names, state["smoothed_gradients"])
+        restore_states(self._parameter_states, self.state_names, state["smoothed_gradients"])
 
-    # What a learner writes -----------------------------------------------------------------------------------------------------
+    # Implemented by learners -----------------------------------------------------------------------------------------------------
 
     def begin(self, count: int) -> None:
         """Prepare for an update with the gradients of *count* samples; sets :attr:`rate`, the factor of this minibatch's gradient."""
@@ -123,7 +123,7 @@ class Learner(LearnerInterface):
     def coefficients(self, dtype: Any) -> tuple[float, ...]:
         """The numbers of this update's formula for parameters of a type: those that :meth:`step` uses and a kernel is given.
 
-        They are computed in double precision and rounded once, where they meet the arrays.
+        They are computed in double precision and rounded once, when they are combined with arrays.
         """
         return ()
 
@@ -146,7 +146,7 @@ class Learner(LearnerInterface):
         """As :meth:`step`, for those rows of a parameter that a row-sparse gradient has, if the learner is ``lazy``."""
         self.step(xp, w, g, states, work)
 
-    # For the learners that are written -----------------------------------------------------------------------------------------
+    # Used by learners -----------------------------------------------------------------------------------------
 
     def current(self, schedule: TrainingParameterSchedule[float]) -> float:
         """The value of *schedule* for the next update."""
@@ -159,7 +159,7 @@ class Learner(LearnerInterface):
         return momentum ** (count / reference) if reference else momentum
 
     def announce(self, what: str, schedule: TrainingParameterSchedule[float], value: float) -> None:
-        """Have the progress writers told that the hyper-parameter *what* is *value*, if they have not been."""
+        """Report the value of the hyper-parameter *what* to the progress writers, if it has changed."""
         if self._announced.get(what) != value:
             self._announced[what] = value
             self.announcements[f"{what} per {schedule.unit}"] = value
@@ -178,7 +178,7 @@ class Learner(LearnerInterface):
 
     @property
     def minibatch_size(self) -> int:
-        """Number of samples that hyper-parameters refer to where their schedules do not say; ``IGNORE`` (0) for a whole minibatch."""
+        """Number of samples that hyper-parameters refer to if their schedules do not specify it; ``IGNORE`` (0) for a whole minibatch."""
         return self._minibatch_size
 
     @minibatch_size.setter
@@ -231,25 +231,25 @@ class Learner(LearnerInterface):
         return self._sweeps
 
     def settings(self) -> dict[str, Any]:
-        """How it learns, by name: what must be the same on all workers that learn together."""
+        """Its settings by name, which must be the same on all workers that train together."""
         own = {name.strip("_"): getattr(self, name) for name in self.setting_names}
         noise = {"noise_seed": self._noise_seed} if self._options.has_noise else {}
         options = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
         return {"learning rate": self._learning_rate_schedule, **own, **options, "minibatch_size": self._minibatch_size, **noise}
 
     def standing(self) -> dict[str, float]:
-        """How far it has come: what must be the same before each update on all workers whose updates are."""
+        """Its progress, which must be the same before each update on all workers with the same updates."""
         counts = {"samples": self._samples, "updates": self._minibatches, "sweeps": self._sweeps}
         return {"learning rate of the next update": self.learning_rate(), **counts}
 
     def rule(self) -> int:
-        """What stands for the settings that may change while it learns."""
+        """The values of settings that may change during training."""
         return hash((self._learning_rate_schedule, self._minibatch_size))
 
     def reset_smoothed_gradients(self) -> None:
         """Forget all gradients seen; the counts of samples, minibatches and sweeps stay."""
-        for slot in self._slots:
-            slot.reset()
+        for entry in self._parameter_states:
+            entry.reset()
         for name in self.counter_names:
             setattr(self, name, 0)
 
@@ -284,22 +284,22 @@ class Learner(LearnerInterface):
             is_sweep_end: whether the minibatch ends a sweep through the data.
         """
         self.begin(count)
-        for_kernel: list[tuple[Slot, Part]] = []
-        for slot, gradient in zip(self._slots, gradients, strict=True):
-            part = slot.part(gradient, self._lazily)
+        for_kernel: list[tuple[ParameterState, Part]] = []
+        for entry, gradient in zip(self._parameter_states, gradients, strict=True):
+            part = entry.part(gradient, self._lazily)
             if part.rows is not None and not len(part.rows):
                 continue
             if self._kernel is not None and (part.rows is None or not part.is_copy):
-                for_kernel.append((slot, part))
+                for_kernel.append((entry, part))
                 continue
             self._step(part, count)
             if part.is_copy:
-                slot.take_back(part)
+                entry.take_back(part)
         if for_kernel:
             self._step_by_kernel([part for _, part in for_kernel], count)
-            for slot, part in for_kernel:
+            for entry, part in for_kernel:
                 if part.is_copy:
-                    slot.take_back(part)
+                    entry.take_back(part)
         if self._changes_parameters:
             self._finish(count)
         self._count(count, is_sweep_end)
@@ -318,31 +318,31 @@ class Learner(LearnerInterface):
             "learning_rate_schedule": self._learning_rate_schedule.create_checkpoint(),
             "learning_rate_start": self._learning_rate_start,
             "counters": {name: getattr(self, name) for name in self.counter_names},
-            "smoothed_gradients": saved_states(self._slots, self.state_names),
+            "smoothed_gradients": saved_states(self._parameter_states, self.state_names),
         }
 
     def check_checkpoint(self, checkpoint: Any) -> None:
-        """Refuse a state that :meth:`restore_from_checkpoint` cannot go on from.
+        """Check that :meth:`restore_from_checkpoint` accepts a state.
 
         A learner that overrides that method, but not this one, has its state checked when it is restored.
 
         Raises:
             RuntimeError: the state is of another type of learner, or of one for other parameters, or something is missing in it.
-            ValueError: its schedule is none.
+            ValueError: its schedule is not a schedule.
         """
         own = type(self)
         if own.restore_from_checkpoint is Learner.restore_from_checkpoint or own.check_checkpoint is not Learner.check_checkpoint:
             self._check(checkpoint)
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
-        """Go on from a state that :meth:`create_checkpoint` returned.
+        """Restore a state that :meth:`create_checkpoint` returned.
 
         Raises:
             RuntimeError: the state is of another type of learner, or of one for other parameters, or something is missing in it.
-            ValueError: its schedule is none.
+            ValueError: its schedule is not a schedule.
         """
         self._check(checkpoint)
-        restore_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
+        restore_states(self._parameter_states, self.state_names, checkpoint["smoothed_gradients"])
         self._samples, self._minibatches, self._sweeps = (checkpoint[key] for key in ("samples", "minibatches", "sweeps"))
         self._minibatch_size, self._mean = checkpoint["minibatch_size"], checkpoint["mean"]
         self._noise_seed = checkpoint["noise_seed"]
@@ -365,7 +365,7 @@ class Learner(LearnerInterface):
         if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
             raise RuntimeError(f"checkpoint of {name}: the counters {self.counter_names} are numbers, got {numbers!r:.80}")
         TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
-        check_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
+        check_states(self._parameter_states, self.state_names, checkpoint["smoothed_gradients"])
 
     def __repr__(self) -> str:
         schedule = self._learning_rate_schedule
@@ -396,9 +396,9 @@ class Learner(LearnerInterface):
         options = self._options
         shrinkage = self.rate * options.l1_regularization_weight * (1 if self._mean else count)
         deviation = self.current(options.gaussian_noise_injection_std_dev)
-        first = self._minibatches * len(self._slots)
-        for draw, slot in enumerate(self._slots, first):
-            options.finish(slot.parameter.backend, slot.parameter.array, slot.work[0], shrinkage, deviation, self._noise_seed, draw)
+        first = self._minibatches * len(self._parameter_states)
+        for draw, entry in enumerate(self._parameter_states, first):
+            options.finish(entry.parameter.backend, entry.parameter.array, entry.work[0], shrinkage, deviation, self._noise_seed, draw)
 
     def _count(self, samples: int, is_sweep_end: bool) -> None:
         self._samples += samples

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.common.sums import total
+from ..core.common.sums import deterministic_sum
 
 
 @lru_cache(maxsize=64)
@@ -20,7 +20,7 @@ def positive(number: float, dtype: Any) -> float:
 def norm(xp: Any, array: Any, work: Any) -> float:
     """The Frobenius norm of an array; *work* is a temporary array of its shape."""
     xp.multiply(array, array, out=work)
-    squares = total(xp, work)
+    squares = deterministic_sum(xp, work)
     if np.finfo(array.dtype).tiny < squares < math.inf:
         return math.sqrt(squares)
     peak = max(float(xp.max(array)), -float(xp.min(array)))
@@ -28,4 +28,4 @@ def norm(xp: Any, array: Any, work: Any) -> float:
         return peak
     xp.divide(array, peak, out=work)  # the squares of what is at most 1 do not overflow
     xp.multiply(work, work, out=work)
-    return peak * math.sqrt(total(xp, work))
+    return peak * math.sqrt(deterministic_sum(xp, work))

@@ -1,4 +1,4 @@
-"""What all learners have in common beside the learning rate: mean gradients, clipping, regularisation, noise."""
+"""Options that all learners have beside the learning rate: mean gradients, clipping, regularisation, noise."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Preparation = tuple[float, float, float]
 """Factor of a gradient, then bound on its elements, then weight with which the parameter is added to it."""
 
 UNPREPARED: Preparation = (1.0, math.inf, 0.0)
-"""What leaves a gradient as it is."""
+"""The preparation that does not change a gradient."""
 
 _default_unit_gain = Switch("default_unit_gain", True)
 
 
 def default_unit_gain_value() -> bool:
-    """The value that :func:`set_default_unit_gain_value` was given last; True at first.
+    """The value last set by :func:`set_default_unit_gain_value`; True at first.
 
     Example:
         >>> C.default_unit_gain_value()
@@ -70,10 +70,10 @@ class LearnerOptions:
     """:class:`Options` with their defaults, checked.
 
     With *m* the number of samples of the minibatch, the gradient a learner sees is the sum over the minibatch, or its mean if
-    ``minibatch_size`` is ``IGNORE``.  In the first case what is said per sample is multiplied by *m*.
+    ``minibatch_size`` is ``IGNORE``.  In the first case values per sample are multiplied by *m*.
 
     Attributes:
-        gaussian_noise_injection_std_dev: a schedule, whatever was given.
+        gaussian_noise_injection_std_dev: always a schedule.
 
     Raises:
         ValueError: a weight, deviation, threshold or size is negative.
@@ -161,7 +161,7 @@ class LearnerOptions:
         return learning_parameter_schedule(value, reference or IGNORE, epoch_size)
 
     def preparation(self, xp: Any, g: Any, work: Sequence[Any], count: int, mean: bool) -> Preparation:
-        """What makes of the summed gradient *g* of *count* samples the one that the update sees."""
+        """How to turn the summed gradient *g* of *count* samples into the one that the update uses."""
         samples = 1 if mean else count
         scale = 1.0 / count if mean else 1.0
         threshold = self.gradient_clipping_threshold_per_sample * samples
@@ -183,7 +183,7 @@ class LearnerOptions:
 
 
 def prepare(xp: Any, w: Any, g: Any, work: Sequence[Any], preparation: Preparation) -> None:
-    """Turn the minibatch's summed gradient *g* into the one the update sees, in place; *w* is the parameter."""
+    """Turn the minibatch's summed gradient *g* into the one that the update uses, in place; *w* is the parameter."""
     scale, threshold, weight = preparation
     if scale != 1:
         xp.multiply(g, scale, out=g)

@@ -85,7 +85,7 @@ class RMSProp(Learner):
         xp.divide(size, t, out=t)
         if averaged:
             rate /= mean(xp, t) or math.nan  # 0 where all squares have overflowed
-        if rate == 0:  # a step size that has overflowed makes the average infinite: nothing moves
+        if rate == 0:  # a step size that has overflowed makes the average infinite, and steps zero
             return
         xp.multiply(g, t, out=g)
         xp.multiply(g, rate, out=g)

@@ -28,7 +28,7 @@ ScheduleLike = Any
 
 @unique
 class UnitType(Enum):
-    """What a legacy learning rate refers to.
+    """The unit of a legacy learning rate.
 
     Example:
         >>> C.learning_rate_schedule(0.1, C.UnitType.sample).minibatch_size
@@ -87,11 +87,11 @@ class TrainingParameterSchedule(Generic[Number]):
 
     @property
     def unit(self) -> str:
-        """What a value refers to: ``'minibatch'`` or ``'<n> samples'``."""
+        """The unit of the values: ``'minibatch'`` or ``'<n> samples'``."""
         return "minibatch" if self.minibatch_size == IGNORE else f"{self.minibatch_size} samples"
 
     def __iter__(self) -> Iterator[Number]:
-        """The values by index up to the last change; Python would take ``__getitem__`` for that of a sequence without end."""
+        """The values by index up to the last change; Python would take ``__getitem__`` for that of an infinite sequence."""
         last = self._ends[-1] if self._ends else 0
         if last > MOST_ITERATED:
             raise TypeError(f"a schedule whose last change is at {last} is too long to iterate over; index it, as in schedule[{last}]")
@@ -132,7 +132,7 @@ class TrainingParameterSchedule(Generic[Number]):
         """The schedule that :meth:`create_checkpoint` described.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: it does not describe a schedule.
         """
         for name in ("counts", "values", "epoch_size", "minibatch_size", "is_minibatch_size_explicitly_specified"):
             if name not in state:
@@ -341,4 +341,4 @@ def _decay_per_sample(time_constant: float) -> float:
 
 
 DEFAULT_VARIANCE_MOMENTUM = momentum_schedule_per_sample(0.9999986111120757)
-"""What :func:`adam` and :func:`fsadagrad` take if not told: a time constant of 720,000 samples."""
+"""The default of :func:`adam` and :func:`fsadagrad`: a time constant of 720,000 samples."""

@@ -1,4 +1,4 @@
-"""The options that all learners' functions take: each says only what is its own."""
+"""The options that the functions of all learners take, so that each declares only its own arguments."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 BY_POSITION = Parameter.POSITIONAL_OR_KEYWORD
 
 PLACE = "options: those that every learner takes."
-"""The line of a docstring in whose place the options are described."""
+"""The line of a docstring that is replaced by the description of the options."""
 
 _LAST = 2
-"""So many options, *minibatch_size* and *epoch_size*, come after all others in CNTK."""
+"""The number of options, *minibatch_size* and *epoch_size*, that come after all other arguments in CNTK."""
 
 
 def takes_options(function: F) -> F:
-    """Have a learner's function take each of :class:`Options` as an argument of its own, by position or by name.
+    """Decorator: the learner's function takes each of :class:`Options` as an argument, by position or by name.
 
     In the order of its arguments, which is CNTK's, they come after those of *function* by position; those that it takes by name alone come
     before the last two options, and may be given by position as well.
 
     Args:
-        function: what makes the learner, with ``**options``.
+        function: makes the learner, with ``**options``.
 
     Raises:
         TypeError: raised by the function made, for an argument that is missing, unknown or given twice.
@@ -52,5 +52,5 @@ def takes_options(function: F) -> F:
 
 @functools.cache
 def _described() -> str:
-    """What :class:`Options` says of each option, as the end of a list of arguments."""
+    """The descriptions of all options in :class:`Options`, as the end of a list of arguments."""
     return inspect.cleandoc(Options.__doc__ or "").partition("Keys:\n")[2]

@@ -31,10 +31,10 @@ class Universal(Learner):
     Args:
         parameters: the parameters that it updates.
         gradients: for each a constant of its shape, which *update* reads; before each update it takes the gradient.
-        update: what is evaluated; it takes no arguments.
+        update: the function to evaluate; it takes no arguments.
 
     Raises:
-        ValueError: *update* has arguments, or *gradients* do not go with *parameters*.
+        ValueError: *update* has arguments, or *gradients* do not match *parameters*.
     """
 
     def __init__(self, parameters: Iterable[Parameter], gradients: Sequence[Constant], update: Function) -> None:
@@ -63,7 +63,7 @@ class Universal(Learner):
         return True
 
     def create_checkpoint(self) -> dict[str, Any]:
-        """As every learner's; what the graph keeps from update to update, values that it assigns and its random numbers, is in it."""
+        """As every learner's, with the state that the graph keeps between updates: values that it assigns, and random numbers."""
         kept = [variable.backend.to_numpy(variable.array) for variable in self._kept]
         return {**super().create_checkpoint(), "kept": kept, "operators": operator_states(self._update)}
 
@@ -98,14 +98,14 @@ def universal(update_func: Callable[[Sequence[Parameter], Sequence[Constant]], F
 
     Args:
         update_func: called once with the parameters and as many constants, which hold the gradients, summed over the minibatch, when
-            the graph is evaluated; returns a function that updates parameters, and what else it keeps, by ``assign``.
+            the graph is evaluated; returns a function that updates parameters, and any state of its own, by ``assign``.
         parameters: the parameters.
 
     Returns:
         The learner, for a :class:`~cntk.train.trainer.Trainer`.
 
     Raises:
-        TypeError: *update_func* returns no function.
+        TypeError: *update_func* does not return a function.
         ValueError: it does not take two arguments, its graph needs data, or the shape of a parameter is not known yet.
 
     Example:

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class UserLearner(Learner):
-    """Base class of learners written by users, who define :meth:`update` and keep what state they need.
+    """Base class of learners written by users, who define :meth:`update` and keep the state that they need.
 
     A rule that works on arrays in place, as the built-in learners do, derives from :class:`Learner` instead and is faster.
-    What it keeps of its own is in no checkpoint unless it overrides ``create_checkpoint`` and ``restore_from_checkpoint``, adding to what
-    this class has there.  The learner counts no samples itself, so that :meth:`learning_rate` stays at the schedule's first value.
+    Its own state is in checkpoints only if it overrides ``create_checkpoint`` and ``restore_from_checkpoint``, adding to the state of
+    this class.  The learner counts no samples itself, so that :meth:`learning_rate` stays at the schedule's first value.
 
     Args:
         parameters: the parameters that it updates, distinct and of known shape.
         lr_schedule: learning rate, a schedule such as ``learning_parameter_schedule(0.1)``.
-        as_numpy: taken for CNTK's sake; gradients come as views either way, as they do there.
+        as_numpy: accepted for compatibility; gradients are views either way, as in CNTK.
 
     Raises:
         ValueError: *parameters* is empty, repeats one or has one of unknown shape.
-        TypeError: *lr_schedule* is no schedule.
+        TypeError: *lr_schedule* is not a schedule.
 
     >>> class Sgd(C.UserLearner):
     ...     def update(self, gradient_values, training_sample_count, sweep_end):
@@ -59,7 +59,7 @@ class UserLearner(Learner):
         return self.updated_parameters
 
     def update(self, gradient_values: Mapping[Parameter, NDArrayView], training_sample_count: int, sweep_end: bool) -> bool:  # type: ignore[override]
-        """Update the parameters: what a subclass writes.
+        """Update the parameters; to be implemented by subclasses.
 
         Args:
             gradient_values: for each parameter its gradient, summed over the minibatch; the views are the method's to keep.

@@ -1,1 +1,1 @@
-"""Built-in plugins: operators, progress writers, and in time distributed strategies and model formats."""
+"""Built-in plugins: operators, progress writers, distributed strategies and model formats."""

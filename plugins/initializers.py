@@ -1,4 +1,4 @@
-"""Initialisers: what the values of a new parameter are drawn from.
+"""Initialisers of parameters.
 
 The fans of a parameter of shape ``(*input, *output, *filter)`` are the numbers of values that meet in one output and that one
 input goes to: ``fan_in = size(input) * size(filter)`` and ``fan_out = size(output) * size(filter)``.  *filter_rank* axes at the
@@ -323,7 +323,7 @@ def he_normal(scale: float = 1, output_rank: int = INFER_RANK, filter_rank: int 
 
 @checked
 def truncated_normal(stdev: float, seed: Seed | None = None) -> Initializer:
-    """Draw from a normal distribution of mean 0 that is cut off at ±2·\\ *stdev*; what is left spreads 0.88·\\ *stdev*.
+    """Draw from a normal distribution of mean 0 that is cut off at ±2·\\ *stdev*; the result has standard deviation 0.88·\\ *stdev*.
 
     Args:
         stdev: standard deviation before the cut, above 0.

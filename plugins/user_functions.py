@@ -30,7 +30,7 @@ from ..core.values.value import Value
 class UserFunction(Primitive):
     """Base class of operators written by users.
 
-    A subclass says what its results are (:meth:`infer_outputs`), computes them (:meth:`forward`) and differentiates
+    A subclass declares its results (:meth:`infer_outputs`), computes them (:meth:`forward`) and differentiates
     (:meth:`backward`); :func:`user_function` makes an object of it part of a graph.
 
     Data arrive as NumPy arrays that the method may keep and change.  A value with batch axis is an array
@@ -73,7 +73,7 @@ class UserFunction(Primitive):
         self.op = _UserOp(self, attributes or {})
         self.line = user_line()
 
-    # ---- what a subclass writes ----
+    # ---- implemented by subclasses ----
 
     def infer_outputs(self) -> list[Variable]:
         """The results' types, as a list of :func:`output_variable`, from those of ``self.inputs``; called again when these change."""
@@ -106,12 +106,12 @@ class UserFunction(Primitive):
         return type(self)(*cloned_inputs, name=self.name)  # type: ignore[arg-type,misc]
 
     def serialize(self) -> dict[str, Any] | None:
-        """What a saved model stores of it: numbers, strings, arrays, lists and dictionaries of these."""
+        """The state that a saved model stores: numbers, strings, arrays, lists and dictionaries of these."""
         return {}
 
     @staticmethod
     def deserialize(inputs: Sequence[Variable], name: str, state: dict[str, Any]) -> UserFunction:
-        """Make the function anew for a loaded model, from what :meth:`serialize` gave."""
+        """Recreate the function for a loaded model, from the result of :meth:`serialize`."""
         raise NotImplementedError(f"the class of the user function '{name}' does not define deserialize")
 
     # ---- as a node of a graph ----
@@ -353,7 +353,7 @@ def _layout_of(data: Any, output: Variable) -> tuple[Layout, Shape]:
 
 
 def _store(ctx: Context, data: Any, target: Any, variable: Variable, layout: Layout | None, what: str) -> None:
-    """Bring what the user's method gave into the rows of *target*."""
+    """Copy the result of the user's method to the rows of *target*."""
     if layout is not None and len(variable.dynamic_axes) == 1:
         layout = layout.batch  # a recurrence has a sample's value in the rows of the step
     try:
@@ -397,7 +397,7 @@ def user_function(user_func: Function) -> Composite:
 
     Raises:
         RuntimeError: its ``infer_outputs`` failed; the user's own error is the cause.
-        TypeError: *user_func* is no function.
+        TypeError: *user_func* is not a function.
     """
     if not isinstance(user_func, Function):
         raise TypeError(f"user_function: expected an object of a subclass of UserFunction, got {type(user_func).__name__}")

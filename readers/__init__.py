@@ -2,8 +2,8 @@
 
 A *deserializer* knows a format: which streams a file holds and where its sequences lie, in chunks that are read one at a time.  A
 *randomizer* puts chunks, and the sequences of windows of them, in order, a *sequencer* walks through it sweep after sweep, and a *packer*
-makes minibatches of what comes.  Read ``deserializer``, ``randomizer``, ``sequencer``, ``packer``, then ``chunks`` and ``ahead``, which
-read and prepare in threads, and ``reader``, which has it all; the formats, each in a folder of its own, register like those of any plugin.
+makes minibatches of these.  Read ``deserializer``, ``randomizer``, ``sequencer``, ``packer``, then ``chunks`` and ``prefetch``, which
+read and prepare in threads, and ``reader``, which combines them; formats, each in a folder of its own, register like those of plugins.
 ``cntk.io`` is the public name of it all.
 """
 

@@ -15,7 +15,7 @@ from .rows import Picks, take_rows
 from .streams import StreamInformation
 
 KEPT = 64 << 20
-"""Bytes of chunks of the others that are kept, for the next chunk of the leading one may need them too."""
+"""Bytes of the others' chunks that are kept, since the next chunk of the leading one may need them as well."""
 
 
 class Bundle(Deserializer):
@@ -51,7 +51,7 @@ class Bundle(Deserializer):
         self._match()
 
     def _match(self) -> None:
-        """Find the chunks of the leading deserializer that have a sequence that is everywhere, and what is in them."""
+        """Find the chunks of the leading deserializer with a sequence that all others have, and these sequences."""
         self._chunks: list[int] = []
         self._infos: list[ChunkInfo] = []
         missing = 0
@@ -71,7 +71,7 @@ class Bundle(Deserializer):
             warn_user(f"{missing} sequences of the leading deserializer are left out: the others lack them")
 
     def _found(self, chunk: int) -> tuple[Any, Any, Any, list[Any]]:
-        """Of a leading chunk the sequences that are everywhere: numbers, lengths, keys, and where they are in each of the others."""
+        """The sequences of a leading chunk that all others have: numbers, lengths, keys, and where they are in each of the others."""
         infos = self._leading.sequence_infos(chunk)
         keys = np.asarray(infos.keys)
         places = [other.places(keys) for other in self._others]

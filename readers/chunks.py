@@ -16,7 +16,7 @@ class Chunks:
 
     Args:
         deserializer: reads them.
-        errors: told of sequences that cannot be read, which are left out.
+        errors: counts sequences that cannot be read, which are left out.
         threads: how many read ahead; with 0 chunks are read when they are asked for.
         limit: bytes that chunks may take, unless those that are needed at the same time take more.
 
@@ -95,7 +95,7 @@ class Chunks:
         return held
 
     def keep(self, needed: Sequence[int], next: Sequence[int]) -> None:
-        """Give up other chunks than those *needed*, and read these and those that come *next* ahead, as many as the limit allows."""
+        """Drop chunks that are not *needed*, and begin to read these and those that come *next*, as many as the limit allows."""
         wanted = dict.fromkeys(needed)
         taken = sum(self._size(chunk) for chunk in wanted)
         for chunk in next:
@@ -113,11 +113,11 @@ class Chunks:
                     self._held[chunk] = self._pool.submit(self._read, chunk)
 
     def stop(self) -> None:
-        """Let the threads end."""
+        """Stop the threads."""
         self._pool.stop()
 
     def renew(self) -> None:
-        """Give up everything, with threads that are gone after a fork."""
+        """Drop everything after a fork, in which the threads are gone."""
         self._pool = Pool(self._pool.threads)
         self._held = {}
 

@@ -1,4 +1,4 @@
-"""The compiled loops of readers, where they can be used."""
+"""The compiled loops of readers, if they can be used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.machine import self_check
 
 @cache
 def loops(module: str) -> Any:
-    """A module of compiled loops, tried out; None where they are not wanted, there is no machine code of them, or it does not run.
+    """A module of compiled loops, after a trial; None if they are switched off, there is no machine code for them, or it does not run.
 
     Args:
         module: its name in this package; its function ``try_out`` calls the loops with little data.
@@ -24,7 +24,7 @@ def loops(module: str) -> Any:
         found.try_out()
     except Unusable:
         return None
-    except Exception as error:  # whatever another version of Numba may say
+    except Exception as error:  # other versions of Numba may raise anything
         switch_off(f"compiled loops of readers ({module})", f"{type(error).__name__}: {' '.join(str(error).split()):.200}")
         return None
     return found

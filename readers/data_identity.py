@@ -1,4 +1,4 @@
-"""What tells the data of a source from other data, without reading it again: counts, and sizes and samples of the files."""
+"""The identity of a source's data, without reading all of it: counts, and sizes and samples of the files."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 from ..core.common.user_frame import warn_user
 
 PARTS, BYTES = 64, 1 << 14
-"""So many parts of so many bytes of a file are compared, from its beginning to its end; a file that has no more is compared as a whole."""
+"""The number and size of the parts of a file that are compared, from its beginning to its end; smaller files are compared completely."""
 
 
 def identity_of(counts: Mapping[str, int], paths: Sequence[str]) -> dict[str, Any]:
-    """What a checkpoint keeps of data: counts, and of each file its name, size and a digest of what it holds."""
+    """The identity of data for a checkpoint: counts, and of each file its name, size and a digest of its contents."""
     files = [[os.path.basename(path), *_size_and_digest(path)] for path in paths]
     return {**counts, **({"files": files} if files else {})}
 
 
 def warn_of_other_data(then: Any, now: Mapping[str, Any]) -> None:
-    """Warn if what a checkpoint has kept of the data is something else than what is there now; files may have moved.
+    """Warn if the data is not that of a checkpoint; files may have moved.
 
     Raises:
-        ValueError: the checkpoint has kept something else of them.
+        ValueError: the checkpoint's identity of data is invalid.
     """
     if not isinstance(then, Mapping) or not isinstance(then.get("files", []), list):
-        raise ValueError(f"restore_from_checkpoint: expected what tells the data from others, a dictionary, got {then!r:.80}")
+        raise ValueError(f"restore_from_checkpoint: expected the identity of the data, a dictionary, got {then!r:.80}")
     differences = [f"{then[what]} {what}, now {now[what]}" for what in now if what != "files" and what in then and then[what] != now[what]]
     old, new = then.get("files", []), now.get("files", [])
     if old and len(old) != len(new):

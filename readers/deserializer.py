@@ -1,6 +1,6 @@
-"""What a format offers: streams, and sequences that lie in chunks.
+"""The interface of formats: streams, and sequences in chunks.
 
-A chunk is what is read in one go, so that a file may be larger than the memory.  How many sequences it has and how long they are is
+A chunk is read in one go, so that a file may be larger than the memory.  How many sequences it has and how long they are is
 best known without reading it; that is all that is needed to put them in order.
 """
 
@@ -17,7 +17,7 @@ from .streams import StreamInformation
 __all__ = ["UNKNOWN", "Chunk", "ChunkInfo", "Deserializer", "Errors", "SequenceInfos", "StreamData"]
 
 BYTES_OF_SEQUENCE = 32
-"""Bytes that say where a sequence starts in each of a few streams, how long it is, and its place in the order."""
+"""Estimated bytes for a sequence's starts in a few streams, its length, and its place in the order."""
 
 UNKNOWN = -1
 """Number of sequences and samples of a chunk that must be read to know them."""
@@ -46,7 +46,7 @@ Chunk = dict[str, StreamData]
 
 
 class Errors:
-    """Counts what could not be read, and says when it is too much; chunks are read in several threads.
+    """Counts sequences that could not be read, and raises an error above a limit; used by several threads.
 
     Args:
         limit: how many sequences may be left out.
@@ -76,7 +76,7 @@ class Deserializer(ABC):
 
     Attributes:
         broadcast: names of streams with one sample a sequence that stands for as many as the leading deserializer has.
-        is_primary: whether it leads where several are read together; without one that says so, the first does.
+        is_primary: whether it leads where several are read together; if none is, the first does.
     """
 
     is_primary: bool = False
@@ -100,16 +100,16 @@ class Deserializer(ABC):
 
     @abstractmethod
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
-        """Read a chunk; *errors* is told of each sequence that cannot be read, and raises when it has had enough.
+        """Read a chunk; *errors* counts each sequence that cannot be read, and raises an error above its limit.
 
         Several threads read at once.
         """
 
     def transform(self, sequence: dict[str, Any], key: int, seed: int) -> dict[str, Any]:
-        """Make of a sequence of a chunk what is served, just before it goes into a minibatch.
+        """Transform a sequence of a chunk just before it goes into a minibatch.
 
-        A chunk may hold images as they are in their files, as an array of objects.  Several threads call this at once.  What it draws
-        at random must depend on *key* and *seed* alone.
+        A chunk may hold images as they are in their files, as an array of objects.  Several threads call this at once.  Random numbers
+        must depend on *key* and *seed* alone.
 
         Args:
             sequence: by stream its samples, as ``StreamData.sequence`` gives them.
@@ -127,11 +127,11 @@ class Deserializer(ABC):
         return type(self).transform is not Deserializer.transform
 
     def files(self) -> list[str]:
-        """Paths of the files that hold the data or list it, by which a checkpoint knows that it is of other data."""
+        """Paths of the files that hold the data or list it, by which a checkpoint recognises its data."""
         return []
 
     def describe(self) -> dict[str, Any]:
-        """How a configuration lists it: its ``type``, and what belongs to it, such as ``file`` and ``input``."""
+        """Its entry in a configuration: its ``type``, and what belongs to it, such as ``file`` and ``input``."""
         return {"type": type(self).__name__}
 
 

@@ -1,4 +1,4 @@
-"""Sequences out of the chunks of a window, put together to what a minibatch holds of each stream."""
+"""Collects sequences from the chunks of a window for the streams of a minibatch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Streams = dict[str, StreamData]
 
 
 class Gatherer:
-    """Picks sequences out of chunks, and lets the deserializer transform them if it does.
+    """Picks sequences out of chunks, and transforms them if the deserializer does.
 
     Args:
         deserializer: of the sequences.
         chunks: where they are.
-        errors: told of sequences that cannot be transformed, which are left out.
+        errors: counts sequences that cannot be transformed, which are left out.
         seed: of the transforms; the number of the sweep is added.
         threads: how many transform, as a share of the processors' number if there are any.
     """
@@ -46,11 +46,11 @@ class Gatherer:
         return self._readable(self._picked(window.extent.chunks, parts, numbers))
 
     def stop(self) -> None:
-        """Let the threads end."""
+        """Stop the threads."""
         self._pool.stop()
 
     def renew(self) -> None:
-        """Give up threads that are gone after a fork."""
+        """Forget threads that are gone after a fork."""
         self._pool = Pool(self._pool.threads)
 
     def _of_chunk(self, chunk: int, numbers: Any) -> Streams:

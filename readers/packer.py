@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .gather import Gatherer, Streams
+from .partitions import Position, Share
 from .rows import joined, require_one_shape
 from .sequencer import Sequencer
-from .shares import Position, Share
 
 
 class Request(NamedTuple):
-    """What minibatch is wanted: how many samples all workers take together, and whose part is to be returned."""
+    """A requested minibatch: the number of samples of all workers together, and the share to return."""
 
     size: int
     share: Share = Share()
@@ -23,7 +23,7 @@ class Batch(NamedTuple):
     Attributes:
         streams: the sequences by stream.
         sweep_end: whether a sweep ends in it.
-        continues: of pieces of sequences, the number of the one in the previous minibatch that each goes on with, -1 where one is new.
+        continues: of pieces of sequences, the number of the one in the previous minibatch that each continues, -1 if it is new.
     """
 
     streams: Streams
@@ -47,7 +47,7 @@ class SequencePacker:
 
     @property
     def state(self) -> Position:
-        """Where it stands."""
+        """Its position in the data."""
         return self._sequencer.position
 
     @state.setter

@@ -25,7 +25,7 @@ class Call(Generic[T]):
         self._error: BaseException | None = None
 
     def cancel(self) -> bool:
-        """Let nobody make the call; returns whether that is still possible."""
+        """Cancel the call; returns whether that was still possible."""
         if self._begun.acquire(blocking=False):
             self._end(CancelledError())
         return isinstance(self._error, CancelledError)
@@ -49,7 +49,7 @@ class Call(Generic[T]):
         """Wait for the end of the call.
 
         Raises:
-            BaseException: what the function has raised.
+            BaseException: whatever the function has raised.
             CancelledError: the call has been cancelled.
         """
         with self._ended:
@@ -81,7 +81,7 @@ class Pool:
         return call
 
     def stop(self) -> None:
-        """Let the threads end, once they have finished what they are doing."""
+        """Stop the threads, once they have finished their current calls."""
         while not self._calls.empty():
             try:
                 call = self._calls.get_nowait()

@@ -1,4 +1,4 @@
-"""The order in which sequences are served: as they lie, or shuffled, a new way in every sweep."""
+"""The order in which sequences are served: that of the data, or shuffled, differently in every sweep."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Randomizer:
     """Chunks are shuffled, and the sequences of so many chunks that follow each other then; every sweep has another order.
 
     Each sequence comes exactly once in a sweep.  The order depends on the seed and the number of the sweep alone, so that a sweep can be
-    entered anywhere: a source with seed 1 begins as one with seed 0 goes on after its first sweep.  Where all chunks are in one window, it
+    entered anywhere: the first sweep with seed 1 is the second sweep with seed 0.  Where all chunks are in one window, it
     is that of CNTK.
 
     Args:

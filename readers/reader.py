@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.common.cached_property import cached_property
-from .ahead import Ahead
 from .chunks import Chunks
 from .data_identity import identity_of, warn_of_other_data
 from .deserializer import Deserializer, Errors
 from .gather import Gatherer
 from .packer import Batch, Request, SequencePacker
+from .partitions import Position, Share, merge_positions
+from .prefetch import Prefetcher
 from .randomizer import Randomizer
 from .sequencer import Limits, Sequencer
-from .shares import Position, Share, together
 from .truncation import TruncatedPacker, TruncatedState
 
 SAMPLES = "minibatchSourcePosition"
@@ -80,7 +80,7 @@ class Reader:
             self._packer = TruncatedPacker(self._sequencer, self._gatherer, kind.truncation_length)
         else:
             self._packer = SequencePacker(self._sequencer, self._gatherer, kind.frame_mode)
-        self._ahead = Ahead(self._packer, DEPTH if is_threaded else 0, self._renew)
+        self._prefetcher = Prefetcher(self._packer, DEPTH if is_threaded else 0, self._renew)
 
     @property
     def memory_limit(self) -> int:
@@ -89,27 +89,27 @@ class Reader:
 
     @memory_limit.setter
     def memory_limit(self, limit: int) -> None:
-        if self._ahead.state != self._packer_state(Position()):
+        if self._prefetcher.state != self._packer_state(Position()):
             raise RuntimeError("memory_limit decides which chunks are shuffled together; set it before the first minibatch")
-        self._ahead.pause()
+        self._prefetcher.pause()
         self._chunks.limit, self._randomizer.limit = limit, limit // 2
 
     def next(self, request: Request) -> Batch | None:
         """The next minibatch, None at the end."""
-        return self._ahead.next(request)
+        return self._prefetcher.next(request)
 
     @property
     def place(self) -> Any:
         """Where it stands, for :meth:`go_back`."""
-        return self._ahead.state
+        return self._prefetcher.state
 
     def go_back(self, place: Any) -> None:
         """Serve again what has been served since it stood there."""
-        self._ahead.restore(place)
+        self._prefetcher.restore(place)
 
     def stop(self) -> None:
         """Let the threads end."""
-        self._ahead.stop()
+        self._prefetcher.stop()
         self._chunks.stop()
         self._gatherer.stop()
 
@@ -122,7 +122,7 @@ class Reader:
     @property
     def state(self) -> dict[str, Any]:
         """Where it stands: numbers, and lists of numbers."""
-        held = self._ahead.state
+        held = self._prefetcher.state
         position, slots = held if isinstance(held, TruncatedState) else (held, ())
         state: dict[str, Any] = {SAMPLES: position.samples}
         if isinstance(held, TruncatedState) or position.earlier or not self._chunks.are_known:
@@ -156,7 +156,7 @@ class Reader:
         worker = state[WORKERS][0] if WORKERS in state else state
         if DATA in worker:
             warn_of_other_data(worker[DATA], self._identity)
-        self._ahead.restore(self._packer_state(position, slots))
+        self._prefetcher.restore(self._packer_state(position, slots))
         self._sequencer.share = share
 
     def _place(self, state: Mapping[str, Any]) -> tuple[Position, tuple[Any, ...]]:
@@ -196,7 +196,7 @@ class Reader:
         moved = [position for rank, (position, _) in enumerate(workers) if not self._sequencer.partitioner.is_idle(Share(count, rank))]
         positions = moved + moved[:1] * (count - len(moved))
         begun = tuple(slot for _, slots in workers for slot in slots)
-        return together(tuple(positions)), begun[share.partition :: share.partitions]
+        return merge_positions(tuple(positions)), begun[share.partition :: share.partitions]
 
     def _packer_state(self, position: Position, slots: Any = ()) -> Position | TruncatedState:
         return TruncatedState(position, slots) if isinstance(self._packer, TruncatedPacker) else position

@@ -187,7 +187,7 @@ def one_hot_rows(classes: Any, count: int, where: str, dtype: Any = np.float32) 
     """A one-hot CSR row for each class number.
 
     Raises:
-        ValueError: a number is no class; *where* says what was read.
+        ValueError: a number is not a class; *where* says what was read.
     """
     numbers = np.asarray(classes).reshape(-1)
     wrong = (numbers < 0) | (numbers >= count) | (numbers != np.floor(numbers))

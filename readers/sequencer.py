@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .chunks import Chunks
+from .partitions import Part, Partitioner, Position, Share
 from .randomizer import Extent, Randomizer, Window
-from .shares import Part, Partitioner, Position, Share
 
 
 class Limits(NamedTuple):
@@ -90,7 +90,7 @@ class Sequencer:
     def spans(self, size: int, share: Share) -> Iterator[Span]:
         """The next sequences, window by window: as many as have at most *size* samples together, but one at least.
 
-        Those of others that follow are passed over, to the end of the sweep.  What chunks hold of a span is there until the next one is
+        Those of others that follow are skipped, to the end of the sweep.  What chunks hold of a span is there until the next one is
         asked for.
 
         Args:

@@ -1,4 +1,4 @@
-"""Streams: what a reader delivers, described, and a minibatch's share of one."""
+"""Streams of a reader: their descriptions, and their data in minibatches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StreamInformation:
         defines_mb_size: whether the samples of this stream alone are counted when a minibatch is filled.
 
     Raises:
-        ValueError: another storage format, or an element type that is none.
+        ValueError: another storage format, or an invalid element type.
 
     >>> C.io.StreamInformation("labels", 1, "sparse", np.float32, (10,))
     labels([10])
@@ -64,7 +64,7 @@ class StreamInformation:
 
     @property
     def bytes_of_sample(self) -> int:
-        """Bytes that a sample takes in memory, which of a sparse one is a guess."""
+        """Bytes that a sample takes in memory, estimated for a sparse one."""
         known = size_of([max(dim, 1) for dim in self.sample_shape])
         return BYTES_OF_SPARSE_SAMPLE if self.is_sparse else known * np.dtype(self.dtype).itemsize
 
@@ -93,7 +93,7 @@ class StreamInformation:
 
 @dataclass(frozen=True)
 class StreamConfiguration:
-    """Says which field of a text file makes a stream.
+    """Declares which field of a text file becomes a stream.
 
     Attributes:
         name: the stream's name.
@@ -137,7 +137,7 @@ class MinibatchData(SharedArrayMixin, NDArrayOperatorsMixin):
 
     @property
     def value_to_feed(self) -> Value:
-        """What goes into a function's input."""
+        """The data for a function's input."""
         return self.data
 
     @property

@@ -9,17 +9,17 @@ import numpy as np
 
 from .gather import Gatherer, Streams
 from .packer import Batch, Request
+from .partitions import Position, Share
 from .randomizer import Window
 from .rows import StreamData, join_rows
 from .sequencer import Sequencer
-from .shares import Position, Share
 
 Place = tuple[int, int, int, bool]
 """Where a sequence is: its sweep, the first chunk of its window, and its place in this; and whether it is the last of the sweep."""
 
 
 class TruncatedState(NamedTuple):
-    """Where a source of pieces stands: what comes next, and for each slot the steps served of its first sequence, and its sequences."""
+    """The position of a source of pieces: the next sequence, and for each slot its sequences and the steps served of the first."""
 
     position: Position
     slots: tuple[tuple[int, tuple[Place, ...]], ...] = ()
@@ -73,7 +73,7 @@ class TruncatedPacker:
 
     @property
     def state(self) -> TruncatedState:
-        """Where it stands; a recurrence begins anew where a source goes on from here."""
+        """Where it stands; a source that continues from here starts recurrences afresh."""
         return self._state
 
     @state.setter
@@ -108,7 +108,7 @@ class TruncatedPacker:
             if i < count:
                 sweep_end = self._cut(slot, pieces, continues) or sweep_end
             else:
-                slot.number = -1  # it waits, and the network forgets it
+                slot.number = -1  # it waits, and the network loses its state
         held = [slot for slot in self._slots if slot.sequences]
         slots = tuple((slot.served, tuple(one.place for one in slot.sequences)) for slot in held)
         self._state = TruncatedState(self._sequencer.position, slots)

@@ -19,7 +19,7 @@ from .streams import StreamInformation
 class UserDeserializer:
     """Base class of deserializers that users write: implement ``stream_infos``, ``num_chunks`` and ``get_chunk``.
 
-    A chunk is what is read in one go.  How many sequences it has is found out when it is read.
+    A chunk is what is read in one go.  The number of its sequences is known once it is read.
 
     >>> class Squares(C.io.UserDeserializer):
     ...     def stream_infos(self):
@@ -60,7 +60,7 @@ class UserDeserializer:
 
 
 class UserChunks(Deserializer):
-    """Makes a deserializer of one that a user wrote.
+    """Adapts a user's deserializer.
 
     Args:
         user: has the methods of :class:`UserDeserializer`.

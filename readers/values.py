@@ -1,4 +1,4 @@
-"""What a minibatch holds of a stream as a Value, which is padded only when somebody looks at the padded array."""
+"""A stream's data in a minibatch as a Value, which is padded only when the padded array is accessed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SequencesValue(Value):
     Args:
         data: the sequences.
         shape: of a sample.
-        device: where it is to live.
-        continues: for each sequence the number of the one in the previous minibatch that it goes on with, -1 where it is new.
+        device: its device.
+        continues: for each sequence the number of the one in the previous minibatch that it continues, -1 if it is new.
     """
 
     def __init__(self, data: StreamData, shape: Shape, device: Any = None, continues: Any = None) -> None:

@@ -1,6 +1,6 @@
 """Names of CNTK's native engine that programs use.
 
-Modules here have what is made for it; the rest is found where it lives, as :mod:`cntk.compatibility.names` says.
+Modules here have what is made for it; other names are looked up in their modules by :mod:`cntk.compatibility.names`.
 """
 
 from __future__ import annotations

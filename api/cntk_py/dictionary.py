@@ -1,4 +1,4 @@
-"""The engine's dictionaries: what configurations, files and attributes are made of."""
+"""The engine's dictionaries: the form of configurations, files and attributes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class DictionaryValue:
 
 
 class Dictionary(dict[str, Any]):
-    """Entries by name, as the engine's configurations hold them; what is missing is None.
+    """Entries by name, as in the engine's configurations; missing ones are None.
 
     >>> config = C.cntk_py.Dictionary()
     >>> config['traceLevel'] = 1
@@ -139,7 +139,7 @@ class Dictionary(dict[str, Any]):
     (1, None)
 
     Raises:
-        TypeError: the key is no string.
+        TypeError: the key is not a string.
     """
 
     def __setitem__(self, key: str, value: Any) -> None:

@@ -1,6 +1,6 @@
-"""What only the native engine can do: parts of its memory, its readers and its callbacks.
+"""Names of parts that only the native engine has: its memory, its readers and its callbacks.
 
-The names are there, so that programs that mention them can be imported; to use one is an error that says what to use instead.
+The names exist so that programs that mention them can be imported; using one is an error that names a replacement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INSTEAD = {
     "spatial_convolution_sequence_shape": "call cntk.convolution with sequential=True",
     "training_double_parameter_schedule_deserialize": "call cntk.learning_parameter_schedule",
 }
-"""What to use instead of each name."""
+"""The replacement of each name."""
 
 
 class _NativeType(type):

@@ -1,7 +1,7 @@
 """Operators as the engine has them: ``cntk_py.times(right, left, 1, -1, 'name')``.
 
 The engine counts static axes from the last, lists flags per axis and dynamic axes from the innermost, multiplies matrices the other way
-round, and takes its arguments by position, the name last.  The table says what each operator is called here and what its arguments are;
+round, and takes its arguments by position, the name last.  The table has the name of each operator here, and its arguments;
 those called ``axis``, ``auto_padding`` or ``dtype`` and the like are converted.  The other operators are functions below it.
 """
 
@@ -179,7 +179,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _axis(axis: Axis) -> Axis | int:
-    """An axis as it is called here: a static one by its number."""
+    """An axis in the form used here: a static one by its number."""
     found = sanitize_axis(axis)
     return found.static_axis_index() if found.is_static_axis and found != Axis.new_leading_axis() else found
 

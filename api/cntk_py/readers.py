@@ -20,7 +20,7 @@ reader_color = transforms.color
 
 @dataclass
 class HTKFeatureConfiguration:
-    """Says which list file of speech features makes a stream.
+    """Declares the list file of speech features for a stream.
 
     Attributes:
         m_stream_name: the stream's name.

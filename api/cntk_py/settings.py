@@ -22,7 +22,7 @@ def should_force_deterministic_algorithms() -> bool:
 
 
 def set_max_num_cputhreads(num_cpu_threads: int) -> None:
-    """Let at most so many threads share the work of an update; the libraries below go by their own settings.
+    """Set the maximum number of threads for an update; the libraries below have their own settings.
 
     Raises:
         ValueError: the number is less than 1.

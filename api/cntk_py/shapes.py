@@ -15,7 +15,7 @@ from cntk.core.extension.device import DeviceDescriptor, use_default_device
 class NDShape(tuple[int, ...]):
     """A shape, made of its dimensions from the last to the first, as the engine counts them, and read from the first to the last.
 
-    It is a tuple, and goes wherever a shape does.
+    It is a tuple, accepted wherever a shape is.
 
     >>> C.cntk_py.NDShape((2, 3)).dimensions(), C.cntk_py.NDShape((2, 3)).as_string()
     ((3, 2), '[3 x 2]')
@@ -101,7 +101,7 @@ class NDShape(tuple[int, ...]):
 
 
 class NDMask:
-    """Says of each step of each sequence whether it is there: 1, the first of its sequence: 2, or padding: 0.
+    """Marks each step of each sequence: 2 for the first of its sequence, 1 for others, 0 for padding.
 
     Args:
         shape: number of sequences and of steps.
@@ -147,7 +147,7 @@ class NDMask:
         self._kinds[self._section(offset, section_shape)] = 2
 
     def clear(self) -> None:
-        """Make all steps ones that are there."""
+        """Mark no step as padding."""
         self._kinds[...] = 1
 
     def asarray(self) -> Any:
@@ -157,7 +157,7 @@ class NDMask:
     to_ndarray = asarray
 
     def deep_clone(self, device: DeviceDescriptor | None = None) -> NDMask:
-        """A mask of its own that says the same."""
+        """A copy of the mask."""
         made = NDMask(self._kinds.shape, device or self._device)
         made.copy_from(self)
         return made

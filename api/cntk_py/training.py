@@ -92,7 +92,7 @@ def momentum_from_time_constant(time_constant: float) -> float:
 
 
 class QuantizedDistributedCommunicator(Communicator):
-    """What connects workers that exchange numbers of few bits.
+    """The connection between workers that exchange numbers of few bits.
 
     Attributes:
         bits: number of bits.
@@ -104,12 +104,12 @@ class QuantizedDistributedCommunicator(Communicator):
 
 
 def mpicommunicator(packing_threshold: int = 0, use_float16: bool = False) -> Communicator:
-    """What connects the workers; the engine's ways of packing gradients are not needed here."""
+    """The connection between the workers; the engine's ways of packing gradients are not needed here."""
     return Communicator()
 
 
 def quantized_mpicommunicator(zero_threshold_for_one_bit: bool, use_quantization_for_self_stripe: bool, bits: int) -> Any:
-    """What connects workers that exchange numbers of *bits* bits."""
+    """The connection between workers that exchange numbers of *bits* bits."""
     return QuantizedDistributedCommunicator(bits)
 
 

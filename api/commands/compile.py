@@ -17,18 +17,18 @@ def run(arguments: Sequence[str]) -> int:
     """Compile the loops of large networks, so that no first training step has to.
 
     Args:
-        arguments: ``--double`` for float64 too, ``--into FOLDER`` for what a package brings along, or ``--help``.
+        arguments: ``--double`` for float64 too, ``--into FOLDER`` for the prebuilt code of a package, or ``--help``.
 
     Returns:
         0, or 1 where there is no Numba that compiles loops.
     """
     parser = argparse.ArgumentParser(prog="cntk compile", description="Compile the loops of large networks for this processor.")
     parser.add_argument("--double", action="store_true", help="for float64 too")
-    parser.add_argument("--into", type=Path, metavar="FOLDER", help="what wheels bring along: both types, for all that have AVX2")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help="write a wheel's prebuilt code: both types, for AVX2")
     options = parser.parse_args(arguments)
     why = why_not()
     if why:
-        print(f"cntk compile: {why}; say: pip install '{COMPILER}'", file=sys.stderr)
+        print(f"cntk compile: {why}; install it with: pip install '{COMPILER}'", file=sys.stderr)
         return 1
     for name in _compiled_for_wheel(options.into) if options.into else _compiled(options.double):
         print(name)
@@ -36,15 +36,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _compiled(with_double: bool) -> Iterator[str]:
-    from cntk.core.machine.ahead import compile_ahead
+    from cntk.core.machine.precompile import compile_ahead
 
     for is_double in (False, True) if with_double else (False,):
         yield from compile_ahead(PACKAGES, is_double)
 
 
 def _compiled_for_wheel(folder: Path) -> Iterator[str]:
-    from cntk.core.machine.ahead import compile_to_bring
+    from cntk.core.machine.precompile import compile_for_package
     from cntk.core.machine.processor import LEVELS
 
     for level in LEVELS:
-        yield from compile_to_bring(PACKAGES, level, folder)
+        yield from compile_for_package(PACKAGES, level, folder)

@@ -1,4 +1,4 @@
-"""From which size on the second of two ways is faster, by trying both at several sizes."""
+"""Finds the size from which on the second of two implementations is faster, by measuring both at several sizes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def run(arguments: Sequence[str]) -> int:
     """Convert a file from CNTK's text format to its binary format.
 
     Args:
-        arguments: ``--input``, ``--header`` and ``--output``, three files; ``--help`` tells of the others.
+        arguments: ``--input``, ``--header`` and ``--output``, three files; ``--help`` lists the others.
 
     Returns:
         0, or 1 when the text cannot be converted.

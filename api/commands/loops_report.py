@@ -1,4 +1,4 @@
-"""What ``cntk doctor`` says of compiled loops."""
+"""The report of ``cntk doctor`` on compiled loops."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def lines() -> Iterator[str]:
 def _of_operators() -> Iterator[str]:
     from cntk.core.machine import machine_code, openmp
 
-    brings = machine_code.brings_code()
+    brings = machine_code.has_prebuilt_code()
     none = numba_version.why_not()
     compiler = f"no others are compiled: {none}" if none else f"others are compiled by Numba {version('numba')}"
     yield f"on: {'machine code comes with the package' if brings else 'no machine code comes with the package'}; {compiler}"
-    if max_threads() > 1 and openmp.are_shared():
-        products = "with those of NumPy's OpenBLAS" if openmp.lend(openmp.LIBRARY) else "beside those of NumPy's BLAS"
+    if max_threads() > 1 and openmp.threads_available():
+        products = "with those of NumPy's OpenBLAS" if openmp.share_threads(openmp.LIBRARY) else "beside those of NumPy's BLAS"
         yield f"threads: {max_threads()} of OpenMP, {products}"
     else:
         yield f"threads: 1; {openmp.why_alone()}"

@@ -1,4 +1,4 @@
-"""``cntk new-plugin``: a package with a plugin and its test, to begin one's own from."""
+"""``cntk new-plugin``: a package with a plugin and its test, to start from."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ FILES = {
     "$kind/plugin.py.in": "src/$package/$name.py",
     "$kind/test.py.in": "tests/test_$name.py",
 }
-"""Where what is made of a template lies in the package."""
+"""The path of each template's file in the package."""
 
 DISTRIBUTION = re.compile(r"[a-z]([a-z0-9]|[-_.](?=[a-z0-9]))*", re.ASCII)
 PREFIX = re.compile(r"(open)?cntk_")
-"""What the names of packages begin with, and those of what is in them do not."""
+"""The prefix of packages' names, which names inside them lack."""
 
 TAKEN = frozenset({"_cntk_py", "cntk", "numba", "numpy", "opencntk", "pluggy", "pytest", "scipy", "test", "tests"})
 """Packages that a plugin, or its test, is installed beside."""
@@ -97,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
     folder = Path(options.name) if options.folder is None else options.folder
     package = rendered(options.name, options.kind)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"'{folder}' is there and not empty; give another --folder, or remove it")
+        raise FileExistsError(f"'{folder}' exists and is not empty; give another --folder, or remove it")
     for path, text in package.items():
         write_file(folder / path, [text.encode()])
     names, kind = names_of(options.name), KINDS[options.kind]
@@ -111,7 +111,7 @@ def rendered(distribution: str, kind: str) -> dict[str, str]:
     """The files of a package, by their paths in it.
 
     Args:
-        distribution: what the package is called.
+        distribution: name of the package.
         kind: one of :data:`KINDS`.
 
     Raises:
@@ -152,7 +152,7 @@ def _package(kind: str, names: dict[str, str]) -> dict[str, str]:
 
 
 def _check_names(distribution: str, names: dict[str, str]) -> None:
-    """Refuse what is no distribution's name, or gives names that Python, or what is installed beside, has."""
+    """Check that a name is a distribution's, and gives no names that Python or installed packages have."""
     if not DISTRIBUTION.fullmatch(distribution):
         raise ValueError(
             f"{distribution!r} cannot be the name of a package: expected small letters, digits, and '-', '_' or '.' between them, "

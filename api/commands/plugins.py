@@ -13,7 +13,7 @@ from cntk.core.extension.plugins import HOOK_PREFIX, PluginRecord, problems, rec
 def run(arguments: Sequence[str]) -> int:
     """List the plugins found and what each of them registers.
 
-    What plugins of other distributions register is imported, to find out what of it cannot be.
+    Objects of other distributions' plugins are imported, to find those that cannot be.
 
     Args:
         arguments: ``--all`` for all that the built-in ones register, ``--json`` for a list that programs read, ``--broken`` for those

@@ -18,7 +18,7 @@ from . import crossover
 from .workloads import WORKLOADS
 
 SECONDS = 100.0
-"""After so long nothing more is begun to be measured."""
+"""Seconds after which no further measurement begins."""
 
 
 def run(arguments: Sequence[str]) -> int:

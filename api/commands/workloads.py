@@ -1,4 +1,4 @@
-"""What ``cntk tune`` times: for each threshold a small network, or a learner, of about any size."""
+"""The workloads of ``cntk tune``: for each threshold a small network, or a learner, of about any size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rows(size: int, of_row: int) -> int:
 
 
 def _evaluated(make: Callable[[Any], Any], dims: tuple[int, ...], size_of_row: int | None = None) -> Make:
-    """Evaluation of a function of rows of some shape; one is so large as it has elements, or as is said."""
+    """Evaluation of a function of rows of some shape; its size is the number of elements, unless given."""
 
     def made(size: int) -> Call:
         x = C.input_variable(dims)

@@ -1,4 +1,4 @@
-"""Names that CNTK's modules show beside what they offer.
+"""Names that CNTK's modules show beside their own.
 
 CNTK's modules leak what they import, and programs import it from there: ``from cntk.layers import placeholder``, ``np`` after a star
 import.  Each module of this package finds such names when they are asked for (``__getattr__``), lists them (``__dir__``) and brings

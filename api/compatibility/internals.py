@@ -156,7 +156,7 @@ def _warn_deprecated(message: str) -> None:
 
 
 class _DebugState:
-    """Functions of a model by name, and what a debugging session has been told.
+    """Functions of a model by name, and the commands of a debugging session.
 
     Attributes:
         all_nodes, name_to_node: the functions.
@@ -173,7 +173,7 @@ class _DebugState:
 
 
 def _nodes_to_debug(model: Function) -> list[Any]:
-    """What :func:`cntk.debugging.debug_model` watches: everything but user functions and what they are applied to."""
+    """The functions that :func:`cntk.debugging.debug_model` stops at: everything but user functions and what they are applied to."""
     nodes = set(depth_first_search(model, lambda node: True))
     watching = [node for node in nodes if getattr(node, "op_name", "") == "UserFunction"]
     watched = [node.inputs[0].owner if node.inputs[0].is_output else node.inputs[0] for node in watching]

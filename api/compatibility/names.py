@@ -152,7 +152,7 @@ NAMES: dict[str, dict[str, str]] = {
         "cntk.io": "MinibatchData MinibatchSource StreamConfiguration StreamInformation",
         "cntk.io.config": "MinibatchSourceConfig OptionalBool to_dictionary",
         "cntk.learners": "default_unit_gain_value Learner momentum_as_time_constant_schedule set_default_unit_gain_value",
-        "cntk.learners.engine": (
+        "cntk.learners.cntk_py_factories": (
             "ada_delta_learner ada_grad_learner adam_learner AdditionalLearningOptions fsada_grad_learner momentum_sgd_learner "
             "nesterov_learner rmsprop_learner sgd_learner SizeTWrapper"
         ),

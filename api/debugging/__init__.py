@@ -1,4 +1,4 @@
-"""Finding out what a network does, and how long it takes."""
+"""Tools that show what a network computes, and how long it takes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ FORWARD, BACKWARD = "forward", "backward"
 
 
 class _Session:
-    """One debugging session: where it talks to the user, and what it is waiting for."""
+    """One debugging session: its streams, and the condition for the next stop."""
 
     def __init__(self, in_stream: Any, out_stream: Any, exit_func: Callable[[int], Any]) -> None:
         self._in, self._out, self._exit = in_stream, out_stream, exit_func
@@ -80,7 +80,7 @@ class _Session:
 
 
 def _condition(command: str) -> Condition | None:
-    """Where to stop next, for a command that says so."""
+    """The condition for the next stop, for a command that sets one."""
     verb, what = command[:1], command[1:].strip()
     if verb == "c" and not what:
         return lambda current, data, node: False
@@ -111,7 +111,7 @@ def _condition_in_python(text: str) -> Condition | None:
 
 
 class _DebugNode(UserFunction):
-    """Passes on what comes out of a node, and its gradient, unchanged; stops there where the user wants it."""
+    """Passes on the value of a node, and its gradient, unchanged, and stops there if the user has asked for it."""
 
     PROMPT_FORWARD = "[CNTK forward] >>> "
     PROMPT_BACKWARD = "[CNTK backward] >>> "
@@ -147,7 +147,7 @@ def debug_model(model: Function, in_stream: Any = None, out_stream: Any = None, 
 
     Args:
         model: the model; it is left alone, and shares its parameters and inputs with the result.
-        in_stream: where commands come from (``readline``); standard input where None. At its end nothing waits any more.
+        in_stream: where commands come from (``readline``); standard input if None. At its end the session no longer stops.
         out_stream: where everything is shown (``write``, ``flush``); standard output where None.
         exit_func: called with 0 by the command ``q``.
 
@@ -186,7 +186,7 @@ def _watch(node: Primitive, watched: dict[Variable, Variable], session: _Session
 
 
 def set_computation_network_trace_level(level: int) -> None:
-    """Taken for CNTK's sake, where it has the engine print what it computes; here :func:`debug_model` shows that."""
+    """Accepted for compatibility: CNTK's engine then prints values; here :func:`debug_model` shows them."""
 
 
 def save_as_legacy_model(root_op: Function, filename: str) -> None:

@@ -1,4 +1,4 @@
-"""Printing what a function consists of."""
+"""Prints the structure of a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def dump_signature(root: Function, tag: str | None = None) -> None:
 
     Args:
         root: the function.
-        tag: taken for CNTK's sake.
+        tag: accepted for compatibility.
 
     >>> C.debugging.dump_signature(C.layers.Dense(2)(C.input_variable(3, name='x')))
     Dense(x: Tensor[3]) -> Tensor[2]
@@ -29,7 +29,7 @@ def dump_function(root: Function, tag: str | None = None) -> None:
 
     Args:
         root: the function.
-        tag: taken for CNTK's sake.
+        tag: accepted for compatibility.
 
     >>> C.debugging.dump_function(C.relu(C.input_variable(3, name='x')))
     ReLU(x: Tensor[3]) -> Tensor[3]

@@ -15,7 +15,7 @@ COLUMNS = ("mean ms", "deviation", "least", "most", "calls", "total ms", "GFLOP/
 
 
 def table(tallies: Mapping[tuple[str, str], Tally], rates: Rates | None = None) -> str:
-    """A line for each operator and pass, those first that took longest; with *rates* also their share of what the machine can do."""
+    """A line for each operator and pass, the slowest first; with *rates* also the share of the machine's peak that they reach."""
     columns = "".join(f"{title:>12}" for title in (*COLUMNS, *(["roofline"] if rates else [])))
     longest_first = sorted(tallies.items(), key=lambda item: -item[1].total)
     lines = [f"{'operator':<40} {'pass':<8}{columns}"]

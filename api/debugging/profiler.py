@@ -54,9 +54,9 @@ def start_profiler(
 
     Args:
         dir: folder for the results, made if it is not there.
-        sync_gpu: taken for CNTK's sake; operators on the CPU end when their calls do.
+        sync_gpu: accepted for compatibility; operators on the CPU end when their calls do.
         reserve_mem: bytes for single events; when they are full, later events count in the table only.
-        roofline: whether the table also tells what share each operator reaches of what this machine can do, whose rates
+        roofline: whether the table also shows the share of this machine's peak that each operator reaches, whose rates
             (:func:`machine_rates`) are measured now, if they have not been.
         plot: whether to draw that as well, as a file ``<time>_roofline_.svg``.
 
@@ -116,7 +116,7 @@ _timing = Switch("node_timing", Recorder())
 def set_node_timing(enable: bool) -> None:
     """Measure from now on how long each operator takes, for ``print_node_timing`` of trainers and evaluators; or no more.
 
-    Measuring begins anew each time it is switched on.
+    Measuring starts over each time it is switched on.
     """
     profiling.end(_timing.value)
     if enable:
@@ -125,7 +125,7 @@ def set_node_timing(enable: bool) -> None:
 
 
 def timing_of(function: Function) -> str:
-    """What :func:`set_node_timing` has had measured of a function's nodes: a line for each, in the order in which they ran first."""
+    """The measurements of :func:`set_node_timing` for a function's nodes: a line for each, in the order in which they ran first."""
     uids = {node.uid for node in depth_first_search(function.root_function, lambda node: not isinstance(node, Variable), -1)}
     lines = []
     for uid in dict.fromkeys(uid for uid, _ in _timing.value.tallies if uid in uids):

@@ -1,4 +1,4 @@
-"""What this machine can do at best, by which operators are judged."""
+"""The peak rates of this machine, with which operators are compared."""
 
 from __future__ import annotations
 

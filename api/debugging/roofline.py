@@ -35,7 +35,7 @@ def draw(tallies: Mapping[tuple[str, str], Tally], rates: Rates, path: Path) -> 
 
     Args:
         tallies: the profile.
-        rates: what the machine can do.
+        rates: the peak rates of the machine.
         path: file to write, of the kind that its ending says, such as ``.svg`` or ``.png``.
     """
     from matplotlib import rc_context

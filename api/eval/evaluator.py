@@ -65,7 +65,7 @@ class Evaluator:
         return function_of(self._metric)
 
     def summarize_test_progress(self) -> None:
-        """Have the progress writers sum up what was tested since the last summary."""
+        """Let the progress writers summarise the tests since the last summary."""
         self._progress.summarize_test()
 
 

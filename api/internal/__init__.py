@@ -1,4 +1,4 @@
-"""What CNTK programs import from its internals."""
+"""Names that CNTK programs import from its internals."""
 
 from __future__ import annotations
 

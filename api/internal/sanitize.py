@@ -109,7 +109,7 @@ def is_byte_buffer(s: Any) -> bool:
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
-    """A tuple of a scalar or of what is iterable."""
+    """A tuple of a scalar or an iterable."""
     return (x,) if np.isscalar(x) else tuple(x)
 
 
@@ -117,7 +117,7 @@ def sanitize_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of ints.
 
     Raises:
-        TypeError: it is no int and no sequence of these.
+        TypeError: it is neither an int nor a sequence of these.
     """
     return as_shape(shape)
 
@@ -173,7 +173,7 @@ def sanitize_input(arg: Any, fallback_dtype: Any = np.float32, reshape: Any = No
     if isinstance(arg, VariableType):
         raise ValueError(f"the operand is a type object, {arg}; did you mean to pass 'input_variable(**{arg})'?")
     if isinstance(arg, list) and not arg:
-        raise ValueError("an empty list is no operand")
+        raise ValueError("an empty list is not an operand")
     data = np.asarray(arg.asarray() if isinstance(arg, ArrayMixin) else arg, dtype=as_dtype(fallback_dtype))
     return Constant(data if reshape is None else data.reshape(reshape), dtype=fallback_dtype)
 
@@ -328,7 +328,7 @@ def sanitize_dynamic_axes(axes: Any) -> tuple[Axis, ...]:
     """Dynamic axes in the engine's order, the innermost first.
 
     Raises:
-        TypeError: one is no Axis.
+        TypeError: one is not an Axis.
     """
     found = list(axes) if isinstance(axes, (list, tuple)) else [axes]
     for axis in found:
@@ -341,7 +341,7 @@ def sanitize_permutation(perm: Sequence[int]) -> list[int]:
     """A permutation of axes as the engine counts them.
 
     Raises:
-        ValueError: it is no permutation.
+        ValueError: it is not a permutation.
 
     >>> C.internal.sanitize_permutation([3, 0, 2, 1])
     [2, 1, 3, 0]
@@ -349,7 +349,7 @@ def sanitize_permutation(perm: Sequence[int]) -> list[int]:
     rank = len(perm)
     positive = [axis + rank if -rank <= axis < 0 else axis for axis in perm]
     if sorted(positive) != list(range(rank)):
-        raise ValueError(f"{list(perm)} is no permutation of {rank} axes")
+        raise ValueError(f"{list(perm)} is not a permutation of {rank} axes")
     return [rank - 1 - axis for axis in reversed(positive)]
 
 
@@ -375,7 +375,7 @@ def sanitize_Function_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def bounded_cache(maxsize: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Decorator: remember the results of a function by its positional arguments; at *maxsize* of them begin anew.
+    """Decorator: remember the results of a function by its positional arguments; at *maxsize* of them it is cleared.
 
     >>> @C.internal.bounded_cache(maxsize=2)
     ... def double(x):

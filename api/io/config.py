@@ -38,7 +38,7 @@ class OptionalBool:
 
 
 class MinibatchSourceConfig:
-    """What a minibatch source is made of.
+    """The parts of a minibatch source.
 
     Args:
         deserializers: deserializers.

@@ -7,4 +7,4 @@ FULL_DATA_SWEEP = INFINITELY_REPEAT - 1
 """Number of samples that means: one pass over the data."""
 
 DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS = 128
-"""Chunks that are shuffled together unless a source is told otherwise."""
+"""The default number of chunks that are shuffled together."""

@@ -13,9 +13,9 @@ from cntk.logging.report import TraceLevel
 from cntk.readers.bundle import Bundle
 from cntk.readers.deserializer import Deserializer
 from cntk.readers.packer import Batch, Request
+from cntk.readers.partitions import Share
 from cntk.readers.reader import Kind, Order, Reader
 from cntk.readers.sequencer import Limits
-from cntk.readers.shares import Share
 from cntk.readers.streams import MinibatchData, StreamInformation
 from cntk.readers.user import UserChunks, UserDeserializer
 from cntk.readers.values import SequencesValue
@@ -35,9 +35,9 @@ class MinibatchSource:
         randomization_window_in_chunks: chunks that are shuffled together, which are in memory at the same time; 0 for no shuffling.
         randomization_window_in_samples: the same as a number of samples, in place of chunks, which must be 0 then.
         randomization_seed: chooses the orders.
-        trace_level: how much is told; kept for compatibility, warnings go through Python's ``warnings``.
+        trace_level: verbosity; kept for compatibility, warnings go through Python's ``warnings``.
         multithreaded_deserializer: False for no threads.  By default a few read chunks ahead, and one prepares minibatches that take
-            long to make; True lets several call a ``UserDeserializer`` at once too.  What is served is the same.
+            long to make; True lets several call a ``UserDeserializer`` at once too.  The data is the same.
         frame_mode: whether every sequence has one sample; others are refused.
         truncation_length: serve pieces of sequences of so many steps, for training through time: a minibatch of *n* samples has
             ``n // truncation_length`` slots, in each of which sequences follow each other, and recurrences go on from the minibatch before.
@@ -47,7 +47,7 @@ class MinibatchSource:
     Raises:
         RuntimeError: limits, windows or modes that exclude each other, streams of one name, data that is missing or of another format.
         ValueError: no deserializer, or a user's among others.
-        TypeError: something that is no deserializer.
+        TypeError: something that is not a deserializer.
     """
 
     @checked
@@ -163,13 +163,13 @@ class MinibatchSource:
         wanted = input_map or {info: info for info in self._streams}
         for key, info in wanted.items():
             if info not in self._streams:
-                raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is no stream of this source: {self._streams}")
+                raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is not a stream of this source: {self._streams}")
         place = self._reader.place
         try:
             batch = self._reader.next(Request(size, Share(partitions, partition)))
             return {} if batch is None else {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
         except KeyboardInterrupt:
-            self._reader.go_back(place)  # nobody has got the minibatch
+            self._reader.go_back(place)  # the minibatch has not been delivered
             raise
 
     def get_checkpoint_state(self) -> dict[str, Any]:
@@ -182,14 +182,14 @@ class MinibatchSource:
         """Go on where a source over the same data, with the same arguments, stood.
 
         Raises:
-            ValueError: it is no state of such a source.
+            ValueError: it is not a state of such a source.
         """
         self._reader.state = checkpoint
 
     @property
     def memory_limit(self) -> int:
-        """Bytes that data read from files may take, which can be set before the first minibatch: half for what is shuffled together, half
-        for what is read ahead.  A chunk that is larger is in memory all the same."""
+        """Bytes that data read from files may take, which can be set before the first minibatch: half for chunks that are shuffled
+        together, half for chunks that are read ahead.  A larger chunk is in memory nevertheless."""
         return self._reader.memory_limit
 
     @memory_limit.setter

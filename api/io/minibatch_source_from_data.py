@@ -132,7 +132,7 @@ class MinibatchSourceFromData(UserMinibatchSource):
 
 
 def _as_arrays(owner: str, data: Any) -> Any:
-    """The data with arrays in the place of what other libraries hold."""
+    """The data with objects of other libraries converted to arrays."""
     data = as_data(owner, data)
     return [as_data(owner, part) for part in data] if isinstance(data, list) else data
 
@@ -153,7 +153,7 @@ def _contiguous(data: Any) -> Any:
 
 
 def _type_of(name: str, data: Any, stated: Any) -> VariableType:
-    """The type of a stream: what is stated, with what is open taken from the data."""
+    """The type of a stream: the stated one, completed from the data."""
     where = f"MinibatchSourceFromData: stream '{name}'"
     if isinstance(data, list):
         parts = data

@@ -27,7 +27,7 @@ def StreamDef(
         field: name of the stream in the file.
         shape: number of elements of a sample.
         is_sparse: whether the data is sparse; data of an *mlf* is.
-        transforms: what is done to each image.
+        transforms: the transforms of each image.
         context: left and right context of a frame.
         scp, mlf: list files and label files of speech data.
         broadcast: whether a single frame stands for the whole sequence.

@@ -1,4 +1,4 @@
-"""What is done to images on their way into minibatches.
+"""Transforms of images on their way into minibatches.
 
 A list of transforms goes into the ``StreamDef`` of a stream of images, in the order in which they are done.  Instead of one of these it may
 hold any function of an image, a random number generator and the number of the view: see ``cntk.readers.image.transform``.
@@ -29,7 +29,7 @@ def crop(
 ) -> Crop:
     """Cut a rectangle out of each image.
 
-    What is larger than the image is cut to the image where *crop_size* says so, else the whole image is taken.
+    A crop larger than the image is cut to the image if *crop_size* is given; otherwise the whole image is used.
 
     Args:
         crop_type: where the rectangle lies: ``'center'``; ``'randomside'`` or ``'randomarea'``, which are the same: anywhere, and mirrored
@@ -71,7 +71,7 @@ def scale(width: int, height: int, channels: int, interpolations: str = "linear"
         interpolations: ``'nearest'``, ``'linear'``, ``'cubic'`` or ``'lanczos'``.
         scale_mode: ``'fill'`` stretches the image; ``'crop'`` covers the new size and cuts off what is too much; ``'pad'`` puts the whole
             image into the middle and fills up the rest.
-        pad_value: what it is filled up with; -1 for the pixels of the edge.
+        pad_value: the value of the padding; -1 for the pixels of the edge.
 
     Returns:
         The transform.

@@ -13,7 +13,7 @@ from cntk.variables import Record
 class UserMinibatchSource:
     """Base class of minibatch sources that users write: implement ``stream_infos`` and ``next_minibatch``.
 
-    What ``stream_infos`` needs must be there before this class's ``__init__`` is called.
+    Everything that ``stream_infos`` needs must exist before this class's ``__init__`` is called.
 
     >>> class Ones(C.io.UserMinibatchSource):
     ...     def stream_infos(self):

@@ -1,4 +1,4 @@
-"""What layers do with their arguments: expand single values, choose initialisers."""
+"""Arguments of layers: expanding single values, choosing initialisers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def activation_for(layer: str, activation: Any) -> Any:
     """The function that an ``activation`` argument means; None is the identity.
 
     Raises:
-        TypeError: it is no function.
+        TypeError: it is not a function.
     """
     if activation is None:
         return identity

@@ -81,7 +81,7 @@ def Stabilizer(steepness: float = 4, enable_self_stabilization: Any = default_ov
 
 
 def UntestedBranchError(name: str) -> NoReturn:
-    """Refuse a combination of options that nobody has tried.
+    """Raise an error for an untested combination of options.
 
     Raises:
         NotImplementedError: always.

@@ -120,7 +120,7 @@ def convolution_layer(
     op_name: str,
     name: str,
 ) -> Function:
-    """What :func:`Convolution` and :func:`SequentialConvolution`, called *layer*, make of their arguments.
+    """The common implementation of :func:`Convolution` and :func:`SequentialConvolution`, named *layer*.
 
     Args:
         bias_rank: number of axes of length 1 that the bias has behind the filters.

@@ -23,7 +23,7 @@ def Sequential(layers: Any, name: str = "") -> Any:
         name: name of the result.
 
     Returns:
-        The chain, a function of one argument; what is not a list is returned as it is.
+        The chain, a function of one argument; anything but a list is returned unchanged.
 
     >>> from cntk.layers import Dense, Sequential
     >>> x = C.input_variable(3)

@@ -26,7 +26,7 @@ def MaxPooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = defau
         A function of an input (channels, *spatial); channels are pooled each by itself.
 
     Raises:
-        TypeError: *filter_shape* is no tuple.
+        TypeError: *filter_shape* is not a tuple.
         ValueError: *strides* or *pad* has the wrong number of values.
 
     >>> from cntk.layers import MaxPooling
@@ -40,7 +40,7 @@ def MaxPooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = defau
 
 @checked
 def AveragePooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = default_override_or(False), name: str = "") -> Function:
-    """A layer that takes the mean of each window; what reaches over the edge does not count.
+    """A layer that takes the mean of each window; padding does not count.
 
     Args:
         filter_shape: window, a tuple with a size for each spatial axis.
@@ -52,7 +52,7 @@ def AveragePooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = d
         A function of an input (channels, *spatial); channels are pooled each by itself.
 
     Raises:
-        TypeError: *filter_shape* is no tuple.
+        TypeError: *filter_shape* is not a tuple.
         ValueError: *strides* or *pad* has the wrong number of values.
 
     >>> from cntk.layers import AveragePooling
@@ -130,7 +130,7 @@ def MaxUnpooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = Fal
         A function of two inputs: the pooled values, and what was pooled, which tells places and shape.
 
     Raises:
-        TypeError: *filter_shape* is no tuple.
+        TypeError: *filter_shape* is not a tuple.
         ValueError: *strides* or *pad* has the wrong number of values.
 
     >>> from cntk.layers import MaxPooling, MaxUnpooling

@@ -28,7 +28,7 @@ def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "
 
     Args:
         T: number of steps; negative ones bring the future forward, 0 leaves the sequence as it is.
-        initial_state: what stands where there is no step to take: a number, an array, a Constant or Parameter.
+        initial_state: the value before the first step, or after the last: a number, an array, a Constant or Parameter.
         name: name of the block.
 
     Returns:
@@ -221,7 +221,7 @@ def UnfoldFrom(generator_function: Any, until_predicate: Any = None, length_incr
         axis, or on one of its own if its length may be another.
 
     Raises:
-        TypeError: the numbers of states that the generator takes and gives do not go together.
+        TypeError: the numbers of states that the generator takes and gives are incompatible.
 
     >>> from cntk.layers import UnfoldFrom
     >>> x = C.sequence.input_variable(1)

@@ -33,7 +33,7 @@ def has_graphviz() -> bool:
 
 
 def draw(picture: Picture, kind: str) -> bytes:
-    """Have Graphviz draw the picture.
+    """Draw the picture with Graphviz.
 
     Args:
         kind: ``'svg'``, ``'png'`` or ``'pdf'``.

@@ -22,7 +22,7 @@ def depth_first_search(root: Any, visitor: Callable[[Any], bool], depth: int = 0
     Args:
         root: a function or variable.
         visitor: called once with every node, a function or a leaf variable; tells whether to list it.
-        depth: how many blocks to look into on the way from *root* to a node; -1 for all.
+        depth: how many blocks to enter on the way from *root* to a node; -1 for all.
 
     >>> x = C.input_variable(2)
     >>> [node.op_name for node in C.logging.depth_first_search(C.relu(x + 1), lambda node: isinstance(node, C.Function))]
@@ -32,19 +32,19 @@ def depth_first_search(root: Any, visitor: Callable[[Any], bool], depth: int = 0
 
 
 def find_by_name(node: Any, node_name: str, depth: int = 0) -> Any:
-    """The node called *node_name* behind *node*, or None; blocks are looked into as :func:`depth_first_search` does.
+    """The node called *node_name* behind *node*, or None; blocks are entered as :func:`depth_first_search` does.
 
     Raises:
-        ValueError: *node_name* is no string, or several nodes have it.
+        ValueError: *node_name* is not a string, or several nodes have it.
     """
     return graph.find_by_name(node, node_name, depth)
 
 
 def find_all_with_name(node: Any, node_name: str, depth: int = 0) -> list[Any]:
-    """All nodes called *node_name* behind *node*; blocks are looked into as :func:`depth_first_search` does.
+    """All nodes called *node_name* behind *node*; blocks are entered as :func:`depth_first_search` does.
 
     Raises:
-        ValueError: *node_name* is no string.
+        ValueError: *node_name* is not a string.
 
     >>> x = C.input_variable(2, name='x')
     >>> C.logging.find_all_with_name(C.relu(x), 'x')
@@ -54,16 +54,16 @@ def find_all_with_name(node: Any, node_name: str, depth: int = 0) -> list[Any]:
 
 
 def find_by_uid(node: Any, node_uid: str, depth: int = 0) -> Any:
-    """The node with this uid behind *node*, or None; blocks are looked into as :func:`depth_first_search` does.
+    """The node with this uid behind *node*, or None; blocks are entered as :func:`depth_first_search` does.
 
     Raises:
-        ValueError: *node_uid* is no string.
+        ValueError: *node_uid* is not a string.
     """
     return graph.find_by_uid(node, node_uid, depth)
 
 
 def get_node_outputs(node: Any, depth: int = 0) -> list[Variable]:
-    """Outputs of every function behind *node*, blocks looked into to *depth* levels.
+    """Outputs of every function behind *node*, blocks entered to *depth* levels.
 
     >>> x = C.input_variable(2)
     >>> len(C.logging.graph.get_node_outputs(C.relu(x + 1)))
@@ -87,7 +87,7 @@ def plot(root: Function, filename: str | os.PathLike[str] | None = None) -> str:
         Lines ``operator(operands) -> output;`` with an empty line between, operands first.
 
     Raises:
-        TypeError: *root* is no function.
+        TypeError: *root* is not a function.
         ValueError: the file has another ending.
         ImportError: a picture is wanted and there is neither Graphviz nor matplotlib.
         RuntimeError: Graphviz failed.

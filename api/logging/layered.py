@@ -1,4 +1,4 @@
-"""Where the boxes of a picture go: in layers, so that arrows point down, side by side with few crossings.
+"""Places the boxes of a picture: in layers, so that arrows point down, side by side with few crossings.
 
 Source: Sugiyama, Tagawa, Toda, Methods for Visual Understanding of Hierarchical System Structures (1981). Arrows that close a cycle are
 turned round for the purpose, those over several layers get a bend in each; neighbours are ordered by their barycentres and then placed

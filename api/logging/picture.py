@@ -1,4 +1,4 @@
-"""What a drawing of a graph shows: boxes and the arrows between them."""
+"""The contents of a drawing of a graph: boxes and the arrows between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cntk.core.graph.variable import Constant, Output, Parameter, Placeholder, V
 
 
 class Box(NamedTuple):
-    """A node of the picture: lines of text, and what it stands for, which says how it looks."""
+    """A node of the picture: lines of text, and the kind of object, which decides its shape."""
 
     text: str
     kind: str

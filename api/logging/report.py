@@ -1,4 +1,4 @@
-"""How much is told, and what a model consists of."""
+"""The trace level, and summaries of models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cntk.core.graph.function import Function
 
 
 class TraceLevel(IntEnum):
-    """How much is told while programs run."""
+    """How much programs print while they run."""
 
     Error = 0
     Warning = 1
@@ -23,16 +23,16 @@ _level = Switch("trace_level", TraceLevel.Warning)
 
 
 def set_trace_level(value: TraceLevel | int) -> None:
-    """Choose how much is told.
+    """Set the trace level.
 
     Raises:
-        ValueError: *value* is no level.
+        ValueError: *value* is not a level.
     """
     _level.value = TraceLevel(value)
 
 
 def get_trace_level() -> int:
-    """How much is told, as a number; warnings by default.
+    """The trace level as a number; warnings by default.
 
     >>> C.logging.get_trace_level() == C.logging.TraceLevel.Warning
     True

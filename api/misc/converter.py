@@ -1,4 +1,4 @@
-"""Putting other functions in the place of some nodes of a graph."""
+"""Replacing nodes of a graph by other functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cntk.ops.functions import CloneMethod, Function
 
 
 def convert(root_func: Function, filter: Callable[[Any], bool], converter: Callable[[Any], Any]) -> Function:
-    """Copy a graph and put other functions in the place of some of its nodes, inside blocks, too.
+    """Copy a graph and replace some of its nodes by other functions, inside blocks as well.
 
     Args:
         root_func: the graph. The copy has its parameters and its inputs.
         filter: called with every node, a Function; tells whether to replace it.
-        converter: called with a node to replace; returns what takes its place, a function of the node's ``inputs`` with as many
+        converter: called with a node to replace; returns its replacement, a function of the node's ``inputs`` with as many
             results. Nodes inside a block are replaced before the block is.
 
     Returns:
@@ -47,7 +47,7 @@ def convert(root_func: Function, filter: Callable[[Any], bool], converter: Calla
 
 
 def _functions(root: Function, accept: Callable[[Any], bool]) -> list[Any]:
-    """Nodes that are functions and accepted, blocks not looked into."""
+    """Nodes that are functions and accepted, blocks are not entered."""
     return depth_first_search(root, lambda node: isinstance(node, Function) and accept(node))
 
 
@@ -65,7 +65,7 @@ def _convert_block(block: Any, filter: Callable[[Any], bool], converter: Callabl
 def _replaced(root: Function, replacements: dict[Any, Any]) -> Function:
     """A copy of the graph in which each of some nodes is replaced.
 
-    What replaces a node is first cut off from the node's inputs, and then connected to the copies of these.  So several nodes one
+    A replacement is first disconnected from the node's inputs, and then connected to their copies.  So several nodes one
     behind the other can be replaced at once, and nodes in a loop.
     """
     if not replacements:

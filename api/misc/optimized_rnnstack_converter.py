@@ -1,4 +1,4 @@
-"""Recurrent layers in the place of stacks of them that run as one operator."""
+"""Replaces stacks of recurrent layers that run as one operator by recurrent layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS: dict[str, Callable[..., Function]] = {
     "rnnReLU": partial(RNNStep, activation=ops.relu),
     "rnnTanh": partial(RNNStep, activation=ops.tanh),
 }
-"""Makers of step functions by what ``recurrent_op`` calls them."""
+"""Factories of step functions by their ``recurrent_op``."""
 
 
 def convert_optimized_rnnstack(cudnn_model: Function) -> Function:

@@ -1,4 +1,4 @@
-"""Operators: everything that plugins register, and what builds graphs."""
+"""Operators: everything that plugins register, and functions that build graphs."""
 
 from __future__ import annotations
 

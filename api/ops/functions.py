@@ -1,4 +1,4 @@
-"""Functions, what makes them of Python functions, and their files."""
+"""Functions, their conversion from Python functions, and their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators on sequences: what plugins register as ``sequence.<name>``, and the inputs that take sequences."""
+"""Operators on sequences: those that plugins register as ``sequence.<name>``, and the inputs that take sequences."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 >>> from cntk.testing import check_op
 >>> check_op(C.tanh)
 
-Each check returns nothing when the part conforms, and raises an AssertionError that says what it was given, what came out and
-what was expected.  :func:`isolated` lets tests set what holds for the whole process.
+Each check returns nothing when the part conforms, and raises an AssertionError with the arguments, the result and
+the expected result.  :func:`isolated` lets tests change settings of the whole process.
 """
 
 from cntk.core.common.switches import isolated

@@ -33,7 +33,7 @@ def check_backend(backend_class: Callable[..., Any]) -> None:
     backend = backend_class()
     _require(backend, backend.unavailable() == "", f"cannot be used here: {backend.unavailable()}")
     _require(backend, bool(backend.describe()), "describe() is empty")
-    _require(backend, backend.kind in tuple(DeviceKind), f"kind is {backend.kind!r}, which is no DeviceKind")
+    _require(backend, backend.kind in tuple(DeviceKind), f"kind is {backend.kind!r}, which is not a DeviceKind")
     _require(backend, backend.device_count() > 0, "device_count() is 0, but it can be used")
     _require(backend, _is_made_for(backend_class, backend.device_count() - 1), "its class does not take the number of a device")
     with backend.guard():

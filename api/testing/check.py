@@ -1,4 +1,4 @@
-"""One check for every kind of plugin, by what it is."""
+"""One check for plugins of every kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cntk.testing.strategies import check_strategy
 
 
 def check(plugin: Callable[..., Any]) -> None:
-    """Require that a plugin conforms to the contract of what it is, by the check of its kind.
+    """Check that a plugin conforms to the contract of its kind.
 
     Args:
         plugin: the function of an operator, marked with ``operator``; a function ``(parameters, lr)`` that makes a learner; the class of a

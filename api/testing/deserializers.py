@@ -92,7 +92,7 @@ def _check_rows(where: str, info: StreamInformation, rows: Any) -> None:
 
 
 def _check_transform(where: str, deserializer: Deserializer, data: Chunk, keys: Any) -> None:
-    """What is drawn at random depends on key and seed alone, and what is made of a sequence has the stream's type and shape."""
+    """Check that random numbers depend on key and seed alone, and that transformed sequences have the stream's type and shape."""
     for number in range(len(keys)):
         sequence = {name: stream.sequence(number) for name, stream in data.items()}
         first, again = (deserializer.transform(dict(sequence), keys[number], 7) for _ in range(2))

@@ -46,7 +46,7 @@ def check_files(function: Callable[..., Any], sample: Sample, device: DeviceDesc
 
 
 def _copies(function: Function, name: str, device: DeviceDescriptor | None) -> Iterator[tuple[str, Function]]:
-    """The same function, by what has been done to it."""
+    """The same function, by the way it was obtained."""
     try:
         with repetition_is_meant():
             yield "saved and loaded", Function.load(b"".join(map(bytes, written_whole(function))), device)

@@ -1,4 +1,4 @@
-"""Kernels against the operators that they stand in for: the same numbers, whatever the size.
+"""Compares kernels with the operators that they replace: the same numbers, whatever the size.
 
 Kernels take over where there is much to do.  So samples are tried with many rows, around and far above the sizes from which on kernels
 do, and with few rows once more as if these sizes were zero.
@@ -92,7 +92,7 @@ def _by_a_kernel(function: Callable[..., Any], sample: Sample, rows: int) -> str
 
 
 def _by_both(compute: Callable[[], Any]) -> tuple[Any, Any]:
-    """What kernels make of it, and operators."""
+    """The results of kernels, and of operators."""
     found = compute()
     with without_kernels():
         return found, compute()

@@ -38,8 +38,8 @@ METHODS_OF_KINDS: dict[str, type] = {
 def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = None) -> None:
     """Check an operator on every sample that it carries.
 
-    For each sample: results are right, or the same in every element type where the sample does not say what is right; they have
-    the element type of the operands; it does not matter what else is in a minibatch; gradients agree with finite differences;
+    For each sample: results are right, or the same in every element type if the sample has no expected results; they have
+    the element type of the operands; they do not depend on other samples of a minibatch; gradients agree with finite differences;
     all that holds step by step for sequences, if the operator takes them; a recurrence over it is its unrolling; sparse operands are
     dense ones; kernels compute what the operator's own methods do, in small minibatches and in large ones; and it is the same when it
     has been saved and loaded, cloned and pickled.
@@ -112,8 +112,8 @@ def check_kinds(function: Callable[..., Any]) -> None:
         for method, kind in METHODS_OF_KINDS.items():
             if hasattr(op, method) and not isinstance(op, kind):
                 raise AssertionError(
-                    f"{describe(function, sample)}: {type(op).__name__} has the method {method}, but is no {kind.__name__}, so that nobody "
-                    f"calls it; derive it from cntk.core.operators' {kind.__name__}"
+                    f"{describe(function, sample)}: {type(op).__name__} has the method {method}, but is not a {kind.__name__}, so it is "
+                    f"not called; derive it from cntk.core.operators' {kind.__name__}"
                 )
 
 

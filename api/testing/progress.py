@@ -24,7 +24,7 @@ def check_progress_writer(factory: Callable[[], Any]) -> None:
         factory: called without arguments, returns the writer.
 
     Raises:
-        AssertionError: it is no ProgressWriter, or its counts are lost on the way through a checkpoint.
+        AssertionError: it is not a ProgressWriter, or a checkpoint loses its counts.
 
     >>> from cntk.testing import check_progress_writer
     >>> check_progress_writer(lambda: C.logging.TrainingSummaryProgressCallback(12, lambda *summary: None))

@@ -70,7 +70,7 @@ class Trial:
                 variable.value = value
 
     def feed(self, samples: Sequence[int] | None = None) -> dict[Any, Any]:
-        """What ``eval`` wants for a minibatch of these samples, by default all: data by variable, sparse where the operand is."""
+        """The arguments of ``eval`` for a minibatch of these samples, by default all: data by variable, sparse where the operand is."""
         chosen = range(self.rows) if samples is None else samples
         return {
             variable: _data(operand, variable, value if operand.kind == "static" else pick(by_sample(operand, value), chosen))
@@ -87,9 +87,9 @@ class Trial:
         return [_dense(value, output) for value, output in zip(values, self.result.outputs, strict=True)]
 
     def expected(self) -> list[Values] | None:
-        """What the results should be according to the sample, or None where it does not say.
+        """The expected results of the sample, or None if it has none.
 
-        Results on dynamic axes are lists of what is right for each sample.
+        Results on dynamic axes are lists of the expected result of each sample.
         """
         if self.sample.expected is None:
             return None

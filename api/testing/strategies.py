@@ -15,7 +15,7 @@ from cntk.plugins.distributed.base import Strategy, Transport, sum_over_workers
 STEPS = 30
 TOLERANCE = 0.1
 GOAL = np.array([[1.0], [-2.0], [0.5]], np.float32)
-"""What the first parameter should become."""
+"""The expected value of the first parameter."""
 
 
 class ThreadTransport(Transport):
@@ -147,7 +147,7 @@ def check_strategy(factory: Callable[[Any, Transport], Strategy]) -> None:
 
 
 class _Trained(NamedTuple):
-    """What has become of a worker: the part of the loss that is left, its parameters, and whether its strategy says it is lossless."""
+    """The outcome of a worker: the remaining part of the loss, its parameters, and whether its strategy declares that it is lossless."""
 
     loss: float
     parameters: list[Any]
@@ -211,7 +211,7 @@ def _rates() -> tuple[Any, Any]:
 
 
 def _everyones(transport: Any, own: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is each worker's own, as the main worker would read it from a file."""
+    """The states of all workers, as the main worker would read them from a file."""
     from cntk.train.checkpoint import from_bytes, to_bytes
 
     return [from_bytes(bytes(data)) for data in transport.gather(np.frombuffer(to_bytes(own), np.uint8))]

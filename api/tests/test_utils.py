@@ -1,4 +1,4 @@
-"""What CNTK's notebooks import at their start."""
+"""Names that CNTK's notebooks import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: the trainer, training sessions, and what ``Function.train`` and ``Function.test`` do."""
+"""Training: the trainer, training sessions, ``Function.train`` and ``Function.test``."""
 
 from cntk.learners.schedules import minibatch_size_schedule
 from cntk.train import distributed, trainer

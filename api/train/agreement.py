@@ -1,4 +1,4 @@
-"""In what workers that learn together must be alike, and how they find out where they are not."""
+"""Compares the settings in which workers that train together must agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLERANCE = 1e-3
 """By so large a part may the workers' sums of squares of a parameter differ."""
 
 SHOWN = 8
-"""So many differences are told, and so many workers named in each."""
+"""The number of differences that errors list, and of workers named in each."""
 
 
 def agree(transport: Transport, own: Mapping[str, Any]) -> None:
@@ -28,7 +28,7 @@ def agree(transport: Transport, own: Mapping[str, Any]) -> None:
 
     Args:
         transport: what connects them.
-        own: values of this worker, by what they are called.
+        own: values of this worker, by name.
 
     Raises:
         ValueError: the workers differ; it is raised on all, and names in what.
@@ -46,7 +46,7 @@ def agree_on_values(transport: Transport, parameters: Sequence[Parameter]) -> No
     """Compare the sizes of parameters that should have the same values with those of the other workers, who all call this.
 
     Raises:
-        ValueError: the workers' values have come apart by more than the rounding of unlike processors; it is raised on all.
+        ValueError: the workers' values differ by more than the rounding of different processors; raised on all workers.
     """
     if transport.size == 1:
         return
@@ -62,7 +62,7 @@ def agree_on_values(transport: Transport, parameters: Sequence[Parameter]) -> No
 
 
 def description(learners: Sequence[DistributedLearner], loss: Variable) -> dict[str, Any]:
-    """What a trainer trains, and how."""
+    """The settings of a trainer."""
     graph = combine([loss])
     known = graph.parameters
     places = {parameter: place for place, parameter in enumerate(known)}
@@ -84,7 +84,7 @@ def description(learners: Sequence[DistributedLearner], loss: Variable) -> dict[
 
 
 def difference(workers: Sequence[Mapping[str, str]]) -> str:
-    """The message that names in what workers differ, given what each of them says."""
+    """The message that names the differences between workers, given the settings of each."""
     names = dict.fromkeys(name for worker in workers for name in worker)
     unlike = [name for name in names if len({worker.get(name) for worker in workers}) > 1]
     lines = [f"\n  {name}: {_by_worker([worker.get(name, 'none') for worker in workers])}" for name in unlike[:SHOWN]]

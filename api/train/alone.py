@@ -23,7 +23,7 @@ class Alone(UpdateStrategy):
         self.learners: Sequence[Learner] = list(learners)
 
     def begin(self) -> None:
-        """There is nobody to agree with."""
+        """There are no other workers."""
 
     def learn(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
         run.backward()

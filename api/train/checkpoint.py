@@ -33,7 +33,7 @@ from cntk.plugins.models.files import written_whole
 VERSION = 1
 KIND = "opencntk checkpoint"
 PENDING = r"\.[0-9a-f]{32}\.new"
-"""How the name of a model goes on that waits to take its place."""
+"""The suffix of the name of a model that waits to replace the old one."""
 UNKNOWN = "unknown"
 """In place of a digest: the state that is there cannot be read."""
 
@@ -43,7 +43,7 @@ def write_checkpoint(filename: Any, model: Function, state: Mapping[str, Any]) -
 
     Args:
         filename: path of the model's file; the state's gets ``.ckp`` appended.
-        model: what is saved.
+        model: the model to save.
         state: dictionaries with strings as keys, lists, strings, numbers, bools, None and NumPy arrays.
 
     Raises:
@@ -84,9 +84,9 @@ def require_savable(model: Function) -> None:
 
 
 def _commit(path: str, given: str, digest: str, model: Any, state: Any) -> None:
-    """Have the new model wait, then the new state take its place, then the model."""
+    """Write the new model beside the old one, then replace the state, then the model."""
     pending = _pending(path, digest)
-    waiting, new = NewFile(pending, like=path, given=given), NewFile(path + ".ckp", given=given + ".ckp")
+    waiting, new = NewFile(pending, like=path, shown=given), NewFile(path + ".ckp", shown=given + ".ckp")
     try:
         waiting.write(model)
         waiting.take_place()
@@ -134,7 +134,7 @@ def _read(data: bytes, path: str) -> tuple[bytes, dict[str, Any]]:
 def _header(found: dict[str, Any], where: str) -> tuple[str, str, Any]:
     """The digests of model and state, and the bytes of the state."""
     if not isinstance(kind := found.get("kind"), str) or kind != KIND:
-        raise DamagedFile(f"{where} is no checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {where[:-4]}, can be loaded")
+        raise DamagedFile(f"{where} is not a checkpoint of opencntk. Of a checkpoint of CNTK 2, the model, {where[:-4]}, can be loaded")
     if not isinstance(version := found.get("version"), int) or version != VERSION:
         raise DamagedFile(f"{where} is a checkpoint of version {version!r:.80}; this is opencntk for version {VERSION}")
     model, digest, state = (found.get(name) for name in ("model", "digest", "state"))
@@ -147,7 +147,7 @@ def _dictionary(data: Any, where: str, read: Callable[[Any], dict[str, Any]] = v
     try:
         return read(data)
     except DamagedFile as error:
-        raise DamagedFile(f"{where} is no checkpoint, or damaged: {error}") from None
+        raise DamagedFile(f"{where} is not a checkpoint, or damaged: {error}") from None
 
 
 def to_bytes(state: Mapping[str, Any]) -> bytes:
@@ -160,7 +160,7 @@ def to_bytes(state: Mapping[str, Any]) -> bytes:
 
 
 def require_plain(value: Any, name: str) -> None:
-    """Refuse what a state may not hold; *name* is what errors call the value.
+    """Check that a state holds only allowed values; *name* is the value's name in errors.
 
     Raises:
         TypeError: there is something else in it.
@@ -200,7 +200,7 @@ def part_of(where: str, part: str) -> Iterator[None]:
 
 
 def from_bytes(data: bytes) -> Any:
-    """What :func:`to_bytes` was given."""
+    """The state that :func:`to_bytes` encoded."""
     return _natural(read_dictionary(data), "the state of a worker")
 
 
@@ -212,8 +212,8 @@ def has_checkpoint(filename: Any) -> bool:
 def furthest(filename: Any, with_numbered: bool) -> str | None:
     """The checkpoint that has come furthest: *filename* or, if wanted, one with a number appended; None where there is none.
 
-    What was written after training had been begun anew has come further than anything before.  Where there are several, those that cannot
-    be read are passed over, with a warning.
+    A checkpoint written after a restart of training counts as further than any before.  Where there are several, those that cannot
+    be read are skipped with a warning.
     """
     names = [os.fsdecode(filename)] if has_checkpoint(filename) else []
     names += numbered(filename) if with_numbered else []
@@ -224,12 +224,12 @@ def furthest(filename: Any, with_numbered: bool) -> str | None:
         try:
             reached[name] = progress_of(name)
         except RuntimeError as error:
-            warn_user(f"a checkpoint is passed over: {error}", RuntimeWarning)
+            warn_user(f"a checkpoint is skipped: {error}", RuntimeWarning)
     return max(reached, key=lambda name: reached[name]) if reached else names[0]
 
 
 def progress_of(filename: Any) -> tuple[int, int]:
-    """How often training had been begun anew when a checkpoint was written, and samples seen; the arrays in the file are not read.
+    """How often training had been restarted when a checkpoint was written, and samples seen; the arrays in the file are not read.
 
     Raises:
         RuntimeError: the file cannot be read.
@@ -308,7 +308,7 @@ def _mapped(file: Any) -> Any:
 
 
 def _remove_leftovers(path: str) -> None:
-    """Remove what saves have left that were killed: what was being written, and models that no state names."""
+    """Remove the leftovers of killed saves: temporary files, and models that no state names."""
     remove_leftovers(path, f"({PENDING})?{TEMPORARY}|\\.ckp{TEMPORARY}")
     waiting = siblings(path, PENDING)
     if waiting:
@@ -324,7 +324,7 @@ def _remove_leftovers(path: str) -> None:
 
 
 def _plain(value: Any, place: str) -> Any:
-    """A value in terms of what the format has."""
+    """A value in the types of the format."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or key in (ARRAY, INTEGER):

@@ -21,7 +21,7 @@ class DistributedLearner(LearnerInterface):
     """A learner that learns together with those of the other workers; made by :func:`data_parallel_distributed_learner` and the like.
 
     Attributes:
-        announcements: none: as in CNTK 2.7 progress writers are not told the learning rate of distributed learners.
+        announcements: none: as in CNTK 2.7 the learning rate of distributed learners is not reported to progress writers.
 
     Args:
         learner: the learner of this worker.
@@ -192,7 +192,7 @@ def distributed_learner(strategy: Any, learner: Learner, distributed_after: int 
 
     Raises:
         KeyError: nothing is registered under this name.
-        TypeError: *learner* is no learner, or a distributed one.
+        TypeError: *learner* is not a learner, or a distributed one.
         ValueError: *distributed_after* is negative, or an option is out of range.
 
     >>> w = C.parameter(2)
@@ -213,7 +213,7 @@ def data_parallel_distributed_learner(
     """Learn from the samples of all workers at once: each update uses the sum of their gradients.
 
     Args:
-        learner: the learner that updates this worker's parameters; it is told the number of samples of all workers.
+        learner: the learner that updates this worker's parameters; it gets the number of samples of all workers.
         distributed_after: number of samples that each worker learns from alone before that; all must have the same ones.
         num_quantization_bits: bits of each number that is exchanged: 32 for gradients as they are, 1 to 31 for quantised ones, whose errors
             are made up for in the next minibatch.
@@ -224,7 +224,7 @@ def data_parallel_distributed_learner(
 
     Raises:
         RuntimeError: *use_async_buffered_parameter_update*.
-        TypeError: *learner* is no learner.
+        TypeError: *learner* is not a learner.
         ValueError: a number of bits or samples out of range.
 
     Source: for fewer bits F. Seide, H. Fu, J. Droppo, G. Li and D. Yu, "1-bit stochastic gradient descent and its application to
@@ -272,7 +272,7 @@ def block_momentum_distributed_learner(
         The learner, for a :class:`~cntk.train.trainer.Trainer`.
 
     Raises:
-        TypeError: *learner* is no learner.
+        TypeError: *learner* is not a learner.
         ValueError: a block has less than a sample for each worker, or a number is negative.
 
     Source: K. Chen and Q. Huo, "Scalable training of deep learning machines by incremental block training with intra-block parallel

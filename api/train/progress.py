@@ -1,4 +1,4 @@
-"""How far training and tests have come, and who is told of it."""
+"""Progress of training and tests, and its reports to progress writers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Progress:
         last: samples, loss and metric of the last minibatch; None before the first.
 
     Raises:
-        TypeError: something is no progress writer.
+        TypeError: something is not a progress writer.
     """
 
     def __init__(self, writers: Writers) -> None:
@@ -38,7 +38,7 @@ class Progress:
     # ---- training ----
 
     def count(self, minibatch: Minibatch, updates: UpdateStrategy) -> None:
-        """Count a minibatch that has been trained on, and tell of it, and of what has changed with it."""
+        """Count a minibatch that has been trained on, and report it with changed hyper-parameters."""
         self.seen += minibatch.samples
         self.ended_sweep = minibatch.ends_sweep
         sums = minibatch.sums
@@ -66,7 +66,7 @@ class Progress:
         return self.last
 
     def take_training_summary(self) -> Callable[[], None]:
-        """Have the writers start anew, and return what has them write the summary of training until now."""
+        """Reset the writers, and return a function that writes their summary of training until now."""
         summaries = [writer.take_training_summary() for writer in self.writers]
 
         def write() -> None:
@@ -87,14 +87,14 @@ class Progress:
         for writer in self.writers:
             writer.summarize_test()
 
-    # ---- who is told ----
+    # ---- progress writers ----
 
     def add(self, writers: Writers) -> None:
-        """Have further writers told of what comes."""
+        """Add progress writers."""
         self.writers.extend(writers_of(writers))
 
     def remove(self, writers: Writers) -> None:
-        """Have writers told no more.
+        """Remove progress writers.
 
         Raises:
             ValueError: one is not among them.

@@ -1,4 +1,4 @@
-"""What a training session is told: how often to do what, where checkpoints go, on what to validate and to test."""
+"""Configuration of training sessions: frequencies, checkpoints, data for validation and test."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class _Evaluation:
         name = type(self).__name__
         if minibatch_source is not None and not is_source(minibatch_source):
             if criterion is None:
-                raise ValueError(f"{name}: data that is no minibatch source needs a criterion, which tells the order of its arguments")
+                raise ValueError(f"{name}: data that is not a minibatch source needs a criterion, which tells the order of its arguments")
             if model_inputs_to_streams is not None:
                 raise ValueError(f"{name}: arrays go to the criterion's arguments by position; model_inputs_to_streams is for sources")
         self.minibatch_source = minibatch_source

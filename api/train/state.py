@@ -11,8 +11,8 @@ from cntk.core.graph.function import Function
 from cntk.core.graph.operator_states import check_operator_states, operator_states, restore_operator_states
 from cntk.plugins.formats.wire import DamagedFile
 from cntk.plugins.models.files import holders_of_both
+from cntk.readers.partitions import Share
 from cntk.readers.reader import handed_over
-from cntk.readers.shares import Share
 from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, require_savable, write_checkpoint
 from cntk.train.progress import Progress
 from cntk.train.update_strategy import UpdateStrategy

@@ -131,19 +131,19 @@ class Trainer:
         self.take_training_summary()()
 
     def take_training_summary(self) -> Callable[[], None]:
-        """Have the progress writers start anew, and return what has them write the summary of training until now."""
+        """Reset the progress writers, and return a function that writes their summary of training until now."""
         return self._progress.take_training_summary()
 
     def add_progress_writers(self, progress_writers: Writers) -> None:
-        """Have further progress writers told of what comes.
+        """Add progress writers.
 
         Raises:
-            TypeError: something is no progress writer.
+            TypeError: something is not a progress writer.
         """
         self._progress.add(progress_writers)
 
     def remove_progress_writers(self, progress_writers: Writers) -> None:
-        """Have progress writers told no more.
+        """Remove progress writers.
 
         Raises:
             ValueError: one is not among those of the trainer.

@@ -298,7 +298,7 @@ class TrainingSession:
         self._trainer.save_checkpoint(filename, {"source": self._data.get_checkpoint_state(), "session": session})
 
     def _restore(self) -> None:
-        """Go on from the checkpoint that has come furthest; or remember that training was begun anew, so that what follows is further."""
+        """Restore the furthest checkpoint; or record that training was restarted, so that later checkpoints count as further."""
         config, team = self._checkpoints, self._trainer.team
         if config.filename is None:
             return

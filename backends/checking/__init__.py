@@ -1,4 +1,4 @@
-"""The checking backend: NumPy's arrays, and operators that are watched while they compute."""
+"""The checking backend: NumPy's arrays, and checks of what operators read and write."""
 
 from ...core.extension.hookspecs import Register, hookimpl
 

@@ -1,4 +1,4 @@
-"""NumPy as a backend that is full of NaN: whoever reads what nobody has written, or writes where nobody expects it, is found out."""
+"""NumPy as a backend whose memory begins as NaN, which shows when an operator reads unwritten memory or writes memory not its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .checks import Checks, poison
 
 
 class CheckingBackend(NumpyBackend):
-    """Arrays in the host's memory, which begins as NaN; operators compute by their own methods, whose promises are checked."""
+    """Arrays in the host's memory, which begins as NaN; operators compute by their own methods, and their declarations are checked."""
 
     name = "checking"
     passes = (Checks(),)

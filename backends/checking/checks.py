@@ -1,4 +1,4 @@
-"""What operators promise, checked whenever one of their methods is called."""
+"""Checks of what operators declare, whenever one of their methods is called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Checks(Pass):
-    """Calls operators' methods in a way that shows where these read what they have not written, or write what is not theirs."""
+    """Calls operators' methods such that it shows if they read unwritten memory, or write memory that is not theirs."""
 
     name = "checks"
 
@@ -67,7 +67,7 @@ def _backward(op: Op, method: Callable[..., None], ctx: Context, grad: Any, grad
 
 
 def _forget_operands(slots: Sequence[Slot], instruction: Instruction, forward: int, backward: int) -> None:
-    """Let operands and arriving gradients be NaN after their last use, at these moments; parts of chains use them once each."""
+    """Overwrite operands and arriving gradients with NaN after their last use, at these moments; parts of chains use them once each."""
 
     def last(read: Sequence[int | None], written: Iterable[int | None], moment: int) -> list[int]:
         kept = {slots[index].base for index in written if index is not None}
@@ -116,7 +116,7 @@ def _poison_unshared(results: Iterable[Any], others: Sequence[Any]) -> None:
 
 @contextmanager
 def _unchanged(op: Op, method: str, arrays: Iterable[Any]) -> Iterator[None]:
-    """Refuse that arrays have changed."""
+    """Raise an error if arrays have changed."""
     before = [(array, _digest(array)) for array in _arrays(list(arrays))]
     yield
     for array, digest in before:

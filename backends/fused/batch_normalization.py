@@ -19,7 +19,7 @@ from .followers import Follower, followers
 
 
 class BatchNormalizationKernel:
-    """Loops for float32 and float64.  What is small, or uses running statistics, is left to the operator."""
+    """Loops for float32 and float64.  Small operands, and running statistics, are left to the operator."""
 
     in_place = True
 
@@ -54,23 +54,23 @@ class BatchNormalizationKernel:
 
 
 class _Loops(NamedTuple):
-    """The loops with what is theirs alone.
+    """The loops, with their own arguments.
 
     Attributes:
-        is_cut: whether a rectifier follows.
+        rectify: whether a rectifier follows.
         addend: what is added before it, or the array of that gradient; None for nothing.
         out: the result, in a backward step.
     """
 
     op: Any
     ctx: Context
-    is_cut: bool
+    rectify: bool
     addend: Any
     out: Any = None
 
     def normalise(self, x: Any, y: Any, scale: Any, bias: Any, *statistics_and_epsilon: Any) -> None:
         """Write the statistics of each feature of x, and the result to y."""
-        least = x.dtype.type(0 if self.is_cut else -np.inf)
+        least = x.dtype.type(0 if self.rectify else -np.inf)
         addend = y if self.addend is None else self._by_feature(self.addend, scale)
         adds = self.addend is not None
         loops, shared, part = _module(), x.size >= thresholds.batch_normalization_shared, self._part(x)
@@ -79,19 +79,19 @@ class _Loops(NamedTuple):
 
     def differentiate(self, x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
         """Write the gradients of scale, bias, operand and addend."""
-        y = self._by_feature(self.out, scale) if self.is_cut else dy
+        y = self._by_feature(self.out, scale) if self.rectify else dy
         da = dy if self.addend is None else self._by_feature(self.addend, scale)
         vectors = scale, mean, inverse, slope, offset
         targets = dy if dx is None else dx, dx is not None, da, self.addend is not None
         loops, shared, part = _module(), x.size >= thresholds.batch_normalization_shared, self._part(x)
-        loops.add_up.run(shared, x, dy, y, self.is_cut, mean, part)
-        loops.differentiate.run(shared, x, dy, y, self.is_cut, *vectors, *targets, part)
+        loops.add_up.run(shared, x, dy, y, self.rectify, mean, part)
+        loops.differentiate.run(shared, x, dy, y, self.rectify, *vectors, *targets, part)
 
     def _by_feature(self, array: Any, scale: Any) -> Any:
         return self.op.by_feature(self.ctx, array, scale.size)
 
     def _part(self, x: Any) -> Any:
-        """Space for what is found in each part of the rows."""
+        """Space for the sums of each part of the rows."""
         return self.ctx.scratch("part", (2, min(_module().PARTS, len(x)), x.shape[1]), np.float64)
 
 

@@ -1,6 +1,6 @@
-"""The steps of the cells that stacks of recurrent layers have, in lines of a tape.
+"""The steps of the cells of recurrent layers, as lines of a tape.
 
-Each of the functions is given what writes lines, the cell, and how many steps back the state before is: −1 where the layer goes backwards.
+Each function takes the writer of lines, the cell, and how many steps back the previous state is: −1 in a layer that goes backwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Steps = Callable[[Writer, Any, int], Iterator[Line]]
 
 
 def _product(w: Writer, cell: Any, back: int) -> Iterator[Line]:
-    """The product with the state before."""
+    """The product with the previous state."""
     yield w.copy(cell.earlier, cell.h)._replace(back=back)
     yield w.product(cell.products, cell.earlier, cell.of_h.T)
 
@@ -58,7 +58,7 @@ def _gru(w: Writer, cell: Any, back: int) -> Iterator[Line]:
 
 
 def _product_back(w: Writer, cell: Any, back: int) -> Iterator[Line]:
-    """What the state before gets from the gates."""
+    """The gradient of the previous state from the gates."""
     yield w.product(cell.work, cell.dgates, cell.of_h)
     yield w.copy(cell.dh, cell.work, op.ADD_TO)._replace(back=back)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import carray, helper
+from ...core.machine.language import carray, jittable
 from . import opcodes as op
 from .elements import compute, each
 from .exponential import exp
@@ -46,7 +46,7 @@ _floor = each(lambda one, z, x, y: np.floor(x))
 _fill = each(lambda one, z, x, y: y, by_number=True)
 
 
-@helper(fastmath={"reassoc"})
+@jittable(fastmath={"reassoc"})
 def _row_sum(at: Any, like: Any) -> None:
     """The sum of each row, in lanes; *size* is that of x."""
     rows, size, z, z_stride, x, x_stride, _, _ = at
@@ -58,7 +58,7 @@ def _row_sum(at: Any, like: Any) -> None:
         carray(pointer(z + row * z_stride, like), 1)[0] = total
 
 
-@helper
+@jittable
 def compute_any(kind: int, at: Any, like: Any) -> None:
     """Do an operation, as :func:`~cntk.backends.fused.elements.compute`, of any kind."""
     if kind < op.PRODUCT:
@@ -91,7 +91,7 @@ def compute_any(kind: int, at: Any, like: Any) -> None:
         _transform(kind, at, like)
 
 
-@helper
+@jittable
 def _compare(kind: int, at: Any, like: Any) -> None:
     if kind == op.GREATER:
         _greater(at, like)
@@ -111,7 +111,7 @@ def _compare(kind: int, at: Any, like: Any) -> None:
         _equal_number(at, like)
 
 
-@helper
+@jittable
 def _choose(kind: int, at: Any, like: Any) -> None:
     if kind == op.SLOPE:
         _slope(at, like)
@@ -127,7 +127,7 @@ def _choose(kind: int, at: Any, like: Any) -> None:
         _where_not_number(at, like)
 
 
-@helper
+@jittable
 def _transform(kind: int, at: Any, like: Any) -> None:
     if kind == op.EXP:
         _exp(at, like)

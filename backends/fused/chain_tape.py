@@ -1,14 +1,14 @@
 """The machine that runs chains: element-wise operations as a table of numbers, which one compiled function goes through.
 
-Rows lie along up to three axes.  Groups of them go through all operations, while what these compute is in the processor's cache.  Groups
-are put into parts, whose number does not depend on that of the threads; what is summed up over rows is summed up for each part.
+Rows lie along up to three axes.  Each group of them goes through all operations, so that results stay in the processor's cache.  Groups
+are divided into parts, whose number does not depend on the number of threads; sums over rows are computed for each part.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from . import opcodes as op
 from .chain_elements import compute_any
@@ -19,13 +19,13 @@ def run(shares: int, parts: int, extents: tuple[int, ...], lines: tuple[int, int
     """Run a tape.
 
     Args:
-        shares: how many shares threads take, each with memory of its own.
+        shares: the number of shares for threads, each with memory of its own.
         parts: how many parts the groups are divided into.
         extents: how many rows there are along each of three axes, and how many rows of the last one are a group.
         lines: the operations to run: the first, and the one behind the last.
         groups: the groups to run.
         tape: the operations.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
     chunks = (extents[2] + extents[3] - 1) // extents[3]
     total = extents[0] * extents[1] * chunks
@@ -39,7 +39,7 @@ def run(shares: int, parts: int, extents: tuple[int, ...], lines: tuple[int, int
                     _operate(tape, line, (outer, middle, row, share, part), rows, like)
 
 
-@helper
+@jittable
 def _operate(tape: Any, line: int, at: Any, rows: int, like: Any) -> None:
     """Run an operation for the rows of a group."""
     z, x, y = _address(tape, line, op.Z_AT, at), _address(tape, line, op.X_AT, at), _address(tape, line, op.Y_AT, at)
@@ -50,7 +50,7 @@ def _operate(tape: Any, line: int, at: Any, rows: int, like: Any) -> None:
     compute_any(tape[line, op.KIND], (rows, size, z, z_stride, x, x_stride, y, y_stride), like)
 
 
-@helper
+@jittable
 def _address(tape: Any, line: int, begin: int, at: Any) -> int:
     outer, middle, row, share, part = at
     address = tape[line, begin + op.PLACE] + outer * tape[line, begin + op.OUTER] + middle * tape[line, begin + op.MIDDLE]

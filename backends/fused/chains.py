@@ -48,11 +48,11 @@ class ChainKernel:
 
     @staticmethod
     def plan(chain: Chain, slots: Sequence[Slot], sizes: Sizes) -> ChainPlan | None:
-        """How to run a chain; None where there is little to do."""
+        """How to run a chain; None if it is too small to be worth it."""
         first = chain.members[0].outputs[0]
         layout = sizes.layouts[first]
         plan = ChainPlan(chain, slots, sizes, 0 if layout is None else layout.rows)
-        # what else is in a program must not matter: with and without a backward pass values are the same
+        # must not depend on the rest of the program, so that values are the same with and without a backward pass
         return plan if plan.elements >= thresholds.chain_compiled and plan.recipe() is not None and are_usable() else None
 
 
@@ -85,13 +85,13 @@ class ChainPlan:
         return [getattr(of, name) for of, name in self._attributes]
 
     def _is_contiguous(self) -> bool:
-        """Whether arrays of parameters and constants are laid out as all others."""
+        """Whether arrays of parameters and constants are contiguous like all others."""
         used = {index for i in self.chain.members for index in i.inputs if self._slots[index].kind == HELD}
         held: list[Any] = [self._slots[index].variable for index in used]
         return all(variable.array.flags.c_contiguous for variable in held)
 
     def recipe(self) -> Recipe | None:
-        """What the chain does for one row of data; None where no tape can."""
+        """The chain's tape for one row of data; None if no tape can run it."""
         known = self.chain.known
         used = [index for i in self.chain.members for index in i.used_forward() if not self._slots[index].spec.is_concrete]
         key = (*[self._specs[index].dims for index in used], *self.attributes())
@@ -116,7 +116,7 @@ class Taped:
     Args:
         plan: how it is run.
         arrays: the arrays of slots.
-        context: where memory for values on the way comes from.
+        context: provides memory for intermediate values.
     """
 
     def __init__(self, plan: ChainPlan, arrays: Sequence[Any], context: Context) -> None:
@@ -179,7 +179,7 @@ class Taped:
 
 
 def _is_ours(kernel: Any) -> bool:
-    """Whether nobody else has a kernel for the operator."""
+    """Whether no other plugin has a kernel for the operator."""
     return kernel is None or getattr(kernel, "__module__", "").startswith(f"{__package__}.")
 
 

@@ -17,11 +17,11 @@ from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
-from .followers import Follower, followers, is_cut
+from .followers import Follower, followers, has_rectifier
 
 
 class ConvolutionKernel:
-    """Loops for float32 and float64, with a bias and a rectifier that follow.  What is small is left to the operator."""
+    """Loops for float32 and float64, with a bias and a rectifier that follow.  Small operands are left to the operator."""
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
@@ -35,7 +35,7 @@ class ConvolutionKernel:
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that convolves these arrays; None where loops do not do all of it."""
+        """A function that convolves these arrays; None if loops cannot do all of it."""
         g, rows = _geometry(op, ctx, filters, operand)
         if op.transpose or not is_for_loops(g, rows, operand.dtype):
             return None
@@ -43,7 +43,7 @@ class ConvolutionKernel:
         if epilogue is not None:
             if epilogue.others and not epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]:
                 return None
-            result = _Result(epilogue.others[0].reshape(-1) if epilogue.others else None, is_cut(epilogue.steps))
+            result = _Result(epilogue.others[0].reshape(-1) if epilogue.others else None, has_rectifier(epilogue.steps))
         op.forward(ctx, out, filters, operand, result)
         return result.call
 
@@ -70,15 +70,15 @@ class ConvolutionKernel:
 
 
 class _Result:
-    """Is handed a correlation by the operator, in place of a module that computes it, and notes what to call."""
+    """Stands in for a module of correlations when the operator calls it, and records the call."""
 
-    def __init__(self, bias: Any = None, is_cut: bool = False) -> None:
-        self._bias, self._is_cut = bias, is_cut
+    def __init__(self, bias: Any = None, rectify: bool = False) -> None:
+        self._bias, self._rectify = bias, rectify
         self.call: Callable[[], None] | None = None
 
     def correlate(self, ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
-        """Note it."""
-        self.call = _module(g, len(operand), operand.itemsize).bound_correlation(ctx, out, filters, operand, g, self._bias, self._is_cut)
+        """Record the call."""
+        self.call = _module(g, len(operand), operand.itemsize).bound_correlation(ctx, out, filters, operand, g, self._bias, self._rectify)
 
 
 def _is_bias(spec: Spec) -> bool:
@@ -87,7 +87,7 @@ def _is_bias(spec: Spec) -> bool:
 
 
 def _geometry(op: Any, ctx: Context, filters: Any, operand: Any) -> tuple[Correlation, int]:
-    """How filters slide, and over how many images."""
+    """The windows of the filters, and the number of images."""
     static = operand.shape if ctx.layouts[1] is None else operand.shape[1:]
     return op.geometry(filters.shape, static), operand.size // size_of(static) if operand.size else 0
 
@@ -101,7 +101,7 @@ def _loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> Sequence
 
 
 def _module(g: Correlation, rows: int, itemsize: int) -> Any:
-    """The module whose loops correlate so many images fastest."""
+    """The module with the fastest loops for this many images."""
     from . import correlation, winograd
 
     return winograd if winograd.fits(g, rows, itemsize) else correlation

@@ -1,7 +1,7 @@
 """Correlation of filters with images, and its gradients, in compiled loops over the images.
 
-Images are copied into grids (:mod:`.grid`), in which what a weight meets at all places is a run of elements.  So all three are products of
-matrices whose rows are found in the grid, and nothing else is copied.  What is copied where, :mod:`.plan` has found out.
+Images are copied into grids (:mod:`.grid`), in which the elements that a weight is multiplied by form a run.  So all three are products of
+matrices whose rows are runs of the grid, and nothing else is copied.  :mod:`.plan` determines what is copied where.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, wei
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile
 
 LARGEST_FILTERS = 2**21
-"""Weights up to which their gradient is summed in parts."""
+"""The largest number of weights whose gradient is summed in parts."""
 
 
 @loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? (11) R1 ?", takes_long=True)
 def _multiply(
     work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
-    clears: bool, sizes: Any, bias: Any, is_cut: bool,
+    clears: bool, sizes: Any, bias: Any, rectify: bool,
 ) -> None:  # fmt: skip
     """Write targets: a product, as :class:`.plan.Product` describes it.
 
     Args:
         bias: what is added to each target; empty for nothing.
-        is_cut: whether what is negative becomes zero then.
+        rectify: whether negative results then become zero.
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
     threads, rows, itemsize, width = len(work), targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
@@ -71,9 +71,9 @@ def _multiply(
                         to = ((first_image + image) * targets + group * rows + row) * target_size
                         at = row * target_grid + image * image_step
                         lines = gives[first_give:last_give]
-                        if is_cut or len(bias) > 0:
+                        if rectify or len(bias) > 0:
                             added = bias[group * rows + row] if len(bias) > 0 else out.dtype.type(0)
-                            finish_lines(out, to, give_stride, result, at, pixel, lines, added, is_cut)
+                            finish_lines(out, to, give_stride, result, at, pixel, lines, added, rectify)
                         else:
                             copy_lines(out, to, give_stride, result, at, pixel, lines)
 
@@ -116,25 +116,25 @@ def _weigh(
                             dots(left, address(rows, row), right, address(columns, column), looked_at, run_count, to, per_row * itemsize, x)
 
 
-def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False) -> None:
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False) -> None:
     """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does.
 
     Args:
         bias: an array with a number for each filter that is added to its results; None for none.
-        is_cut: whether negative results become zero then.
+        rectify: whether negative results then become zero.
     """
     how = plan_of_results(g, out.itemsize, len(operand))
-    _multiply.run(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, is_cut))
+    _multiply.run(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify))
 
 
 def bound_correlation(
-    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False
+    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False
 ) -> Callable[[], None]:
     """A function that correlates these arrays, as :func:`correlate` would."""
     if not all(array.flags.carray for array in (out, filters, operand)):
-        return partial(correlate, ctx, out, filters, operand, g, bias, is_cut)
+        return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
     how = plan_of_results(g, out.itemsize, len(operand))
-    return _multiply.bound(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, is_cut))
+    return _multiply.bound(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify))
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
@@ -172,15 +172,15 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
 
 
 def _arguments(
-    ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, bias: Any = None, is_cut: bool = False
+    ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, bias: Any = None, rectify: bool = False
 ) -> Sequence[Any]:
-    """What :func:`_multiply` is given, and first whether threads share it."""
+    """Whether threads share :func:`_multiply`, and its arguments."""
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     out, weights, x = (writable(ctx, name, array).reshape(-1) for name, array in (("result", out), ("filters", weights), ("images", x)))
     if bias is None:
         bias = work[0, :0]
     tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.clears, how.sizes
-    return multiplications >= thresholds.convolution_shared, work, out, weights, x, *tables, bias, is_cut
+    return multiplications >= thresholds.convolution_shared, work, out, weights, x, *tables, bias, rectify
 
 
 def _multiplications(result: Any, g: Correlation) -> int:

@@ -25,7 +25,7 @@ class CrossEntropyKernel:
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether the operator computes a call itself."""
         if (
             z.size < thresholds.cross_entropy_compiled
             or z.dtype == np.float16

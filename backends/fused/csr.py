@@ -8,15 +8,15 @@ import numpy as np
 
 from ...core.common.sums import FEW, write_in_pieces
 from ...core.common.thresholds import thresholds
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.sparse import Parts
 
 SHARES = 16
-"""Runs of rows, with about as many entries each, that a product is cut into for the threads."""
+"""The number of runs of rows, of about as many entries each, that a product is divided into for threads."""
 
 DIGIT = 11
-"""Bits of a column's number that one pass of the sort looks at."""
+"""Bits of a column's number that one pass of the radix sort uses."""
 
 
 @loop("R1 N1 N1 R2 R2")
@@ -36,7 +36,7 @@ def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None
                     total[j] = value * term[j]
             else:
                 total[:] = 0
-            for k in range(begin + odd, end, 2):  # two terms at a time keep the memory busier than one
+            for k in range(begin + odd, end, 2):  # two terms at a time use the memory bandwidth better than one
                 value, term = data[k], dense[indices[k]]
                 value2, term2 = data[k + 1], dense[indices[k + 1]]
                 for j in range(total.size):
@@ -67,7 +67,7 @@ def _transpose(
     count[0], count[1] = found, longest
 
 
-@helper
+@jittable
 def _sorted(indices: Any, width: int, order: Any, moved: Any, places: Any) -> Any:
     """The entries by ascending column; those of a column keep their order."""
     mask = len(places) - 2

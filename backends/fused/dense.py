@@ -1,4 +1,4 @@
-"""Which products of dense matrices compiled loops compute, and what they do beside.
+"""Which products of dense matrices compiled loops compute, and what they fuse with them.
 
 Numba, and the loops that it compiles, are imported when there is enough to do.
 """
@@ -69,9 +69,9 @@ class Products:
     def send_back(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> Any:
         """The gradient of the product, after which come the steps; writes those of their operands."""
         (bias_grad,) = epilogue.grads
-        is_cut = len(epilogue.steps) > 1 and bias_grad is not None
+        rectify = len(epilogue.steps) > 1 and bias_grad is not None
         if (
-            not is_cut
+            not rectify
             or out.size < thresholds.product_cut
             or out.dtype.char not in "fd"
             or bias_grad.size != out.shape[-1]
@@ -82,7 +82,7 @@ class Products:
 
 
 def _is_bias(step: Step) -> bool:
-    """Whether what is added has a number for each of so many columns as panels may have."""
+    """Whether the bias has a number for each column, and panels may have as many columns."""
     (spec,) = step.others
     return spec.axes == () and len(spec.dims) == 1 and spec.dims[0] >= thresholds.product_sides and _fills_panels(spec.dims[0])
 

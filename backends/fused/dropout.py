@@ -18,13 +18,13 @@ from ...core.types.context import Context
 
 
 class DropoutKernel:
-    """Loops for float32 and float64 in training; the numbers, and so the results, are the operator's.  What is small is left to it."""
+    """Loops for float32 and float64 in training; the numbers, and so the results, are the operator's.  Small operands are left to it."""
 
     in_place = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether the operator computes a call itself."""
         return not ctx.training or out.dtype == np.float16 or out.size < thresholds.dropout_compiled or not are_usable()
 
     @staticmethod

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import means
+from ...core.machine.language import overload_for
 from .exponential import exp
 
 SATURATED = 80
@@ -22,21 +22,21 @@ Function = Callable[[Any], Any]
 
 
 def sigmoid(x: Any) -> Any:
-    """The logistic function, exact far into the left tail; there in compiled code."""
+    """The logistic function, exact far into the left tail; callable from compiled code only."""
     raise NotImplementedError("sigmoid is called from compiled code only")
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent; there in compiled code."""
+    """The hyperbolic tangent; callable from compiled code only."""
     raise NotImplementedError("tanh is called from compiled code only")
 
 
-@means(sigmoid)
+@overload_for(sigmoid)
 def _sigmoid_of(x: Any) -> Function:
     return _SINGLE[0] if x.bitwidth == 32 else _DOUBLE[0]
 
 
-@means(tanh)
+@overload_for(tanh)
 def _tanh_of(x: Any) -> Function:
     return _SINGLE[1] if x.bitwidth == 32 else _DOUBLE[1]
 

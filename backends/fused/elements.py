@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.machine.language import carray, helper
+from ...core.machine.language import carray, jittable
 from . import opcodes as op
 from .elementary import sigmoid, tanh
 from .tile import pointer
@@ -13,9 +13,9 @@ from .tile import pointer
 
 def each(function: Callable[..., Any], by_number: bool = False) -> Callable[..., None]:
     """Applies a function one, z, x, y → z to the elements of rows, given 1 in their type; *by_number* with the first of y for all."""
-    element = helper(function)
+    element = jittable(function)
 
-    @helper
+    @jittable
     def apply(at: Any, like: Any) -> None:
         rows, size, z, z_stride, x, x_stride, y, y_stride = at
         one = like.dtype.type(1)
@@ -52,14 +52,14 @@ _relu = each(lambda one, z, x, y: x if x > 0 or x != x else one - one)
 _relu_gradient = each(lambda one, z, x, y: (one if y > 0 else one - one) * x)
 
 
-@helper
+@jittable
 def compute(kind: int, at: Any, like: Any) -> None:
     """Do an operation.
 
     Args:
         kind: the operation.
         at: how many rows there are, and elements in each; addresses of result and operands, each with the bytes from one row to the next.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
     if kind == op.COPY:
         _copy(at, like)

@@ -1,7 +1,7 @@
 """The exponential in plain arithmetic, which LLVM turns into vector instructions.
 
-It is within two units in the last place of the true value.  What is not a normal number it treats as a library does, but for one thing:
-what is too small for a normal number is 0.
+It is within two units in the last place of the true value.  It treats infinities and NaN as a library does, but
+results that are too small for a normal number are 0.
 
 Source: S. L. Moshier, *Cephes Mathematical Library*: ``exp`` and ``expf``.
 """
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper, means
+from ...core.machine.language import jittable, overload_for
 
 Function = Callable[[Any], Any]
 
 CONTRACT = {"contract"}
-"""What lets the compiler multiply and add in one instruction."""
+"""Allows the compiler to multiply and add in one instruction."""
 
 TO_TWO, HIGH, LOW = 1.44269504088896341, 0.693145751953125, 1.42860682030941723212e-6
 """1 / log(2), and log(2) in two parts, the first of which has few digits."""
@@ -29,11 +29,11 @@ EVEN = 3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028
 
 
 def exp(x: Any) -> Any:
-    """The exponential of a number; there in compiled code."""
+    """The exponential of a number; callable from compiled code only."""
     raise NotImplementedError("exp is called from compiled code only")
 
 
-@means(exp)
+@overload_for(exp)
 def _exp_of(x: Any) -> Function:
     return _SINGLE if x.bitwidth == 32 else _DOUBLE
 
@@ -50,7 +50,7 @@ def _function(real: Any, whole: Any, near: Function) -> Function:
     most, least = np.nextafter(np.log(limits.max), real(0)), real((limits.minexp + 1) * np.log(2))
     rounder, digits, zero, infinity = real(1.5 * 2.0**limits.nmant), whole(limits.nmant), real(0), real(np.inf)
 
-    @helper(fastmath=CONTRACT)
+    @jittable(fastmath=CONTRACT)
     def exp(x: Any) -> Any:
         moved = x * to_two + rounder  # its last digits are a whole number
         power = moved - rounder
@@ -66,7 +66,7 @@ def _single() -> Function:
     terms = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1
     p0, p1, p2, p3, p4, p5, one = (np.float32(term) for term in terms)
 
-    @helper(fastmath=CONTRACT)
+    @jittable(fastmath=CONTRACT)
     def near(x: Any) -> Any:
         return (((((p0 * x + p1) * x + p2) * x + p3) * x + p4) * x + p5) * (x * x) + x + one
 
@@ -76,7 +76,7 @@ def _single() -> Function:
 def _double() -> Function:
     (p0, p1, p2), (q0, q1, q2) = ODD, EVEN
 
-    @helper(fastmath=CONTRACT)
+    @jittable(fastmath=CONTRACT)
     def near(x: Any) -> Any:
         square = x * x
         odd = x * ((p0 * square + p1) * square + p2)

@@ -37,7 +37,7 @@ class Value:
         kind: the operation that makes it, or one of the kinds above.
         along: the axes along which it has elements of its own.
         x, y: operands.
-        slot, number: what it is in place of an operation.
+        slot, number: the slot or number that it is, if it is not the result of an operation.
         member: which of the chain's members computes it first.
     """
 
@@ -51,12 +51,12 @@ class Value:
 
     @property
     def operands(self) -> list[Value]:
-        """The operands that there are."""
+        """The operands, without None."""
         return [operand for operand in (self.x, self.y) if operand is not None]
 
 
 class Store(NamedTuple):
-    """A value that others than the chain read, and the slot in whose memory they do so."""
+    """A value that is read outside the chain, and the slot it is written to."""
 
     slot: int
     value: Value
@@ -68,7 +68,7 @@ class Expressions:
     Args:
         chain: the chain.
         slots: the program's slots.
-        specs: types of their values for the sizes at hand.
+        specs: types of their values for the current sizes.
 
     Attributes:
         dtype: element type of all values.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 
 PARTS = 8
@@ -25,9 +25,9 @@ BLOCK = 4096
 
 def _over_planes(part: Callable[..., Any]) -> Callable[..., Any]:
     """A pair of sums over a plane, in float64, of what *part* sums up for places from one to another in the type of the values."""
-    summed = helper(fastmath=LANES)(part)
+    summed = jittable(fastmath=LANES)(part)
 
-    @helper
+    @jittable
     def sums(x: Any, dy: Any, y: Any, row: int, f: int, centre: Any) -> tuple[float, float]:
         first = second = 0.0
         for begin in range(0, x.shape[2], BLOCK):
@@ -72,27 +72,27 @@ def _sum_products_of_positive(x: Any, dy: Any, y: Any, row: int, f: int, mean: A
 _moments, _products, _products_of_positive = map(_over_planes, (_sum_moments, _sum_products, _sum_products_of_positive))
 
 
-@helper
+@jittable
 def _write(y: Any, x: Any, row: int, f: int, mean: Any, factor: Any, bias: Any, least: Any) -> None:
     for i in range(x.shape[2]):
         value = (x[row, f, i] - mean) * factor + bias
         y[row, f, i] = least if value < least else value
 
 
-@helper
+@jittable
 def _write_sum(y: Any, x: Any, addend: Any, row: int, f: int, mean: Any, factor: Any, bias: Any, least: Any) -> None:
     for i in range(x.shape[2]):
         value = (x[row, f, i] - mean) * factor + bias + addend[row, f, i]
         y[row, f, i] = least if value < least else value
 
 
-@helper
+@jittable
 def _send(dx: Any, dy: Any, x: Any, row: int, f: int, mean: Any, tilt: Any, level: Any, factor: Any) -> None:
     for i in range(x.shape[2]):
         dx[row, f, i] = (dy[row, f, i] - (x[row, f, i] - mean) * tilt - level) * factor
 
 
-@helper
+@jittable
 def _send_positive(dx: Any, dy: Any, y: Any, x: Any, row: int, f: int, mean: Any, tilt: Any, level: Any, factor: Any) -> None:
     zero = x.dtype.type(0)
     for i in range(x.shape[2]):
@@ -100,14 +100,14 @@ def _send_positive(dx: Any, dy: Any, y: Any, x: Any, row: int, f: int, mean: Any
         dx[row, f, i] = (d - (x[row, f, i] - mean) * tilt - level) * factor
 
 
-@helper
+@jittable
 def _send_to_addend(da: Any, dy: Any, y: Any, row: int, f: int) -> None:
     zero = da.dtype.type(0)
     for i in range(da.shape[2]):
         da[row, f, i] = dy[row, f, i] * da.dtype.type(y[row, f, i] > zero)
 
 
-@helper
+@jittable
 def _measure(x: Any, begin: int, end: int, middle: Any, spread: Any) -> None:
     """Mean and sum of squared distances from it of each feature, over some rows.
 
@@ -175,11 +175,11 @@ def normalise(
 
 
 @loop("R3 R3 R3 ? R1 D3")
-def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
+def add_up(x: Any, dy: Any, y: Any, rectify: bool, mean: Any, part: Any) -> None:
     """Write sums of the gradient's products with distances from the mean, and of the gradient, of each part of the rows.
 
     Args:
-        is_cut: whether the gradient is 0 where the result y is not positive.
+        rectify: whether the gradient is 0 where the result y is not positive.
         part: space for them, (2, parts, features).
     """
     rows, features, _ = x.shape
@@ -189,7 +189,7 @@ def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
             part[0, p, f] = part[1, p, f] = 0
         for row in range(rows * p // parts, rows * (p + 1) // parts):
             for f in range(features):
-                if is_cut:
+                if rectify:
                     total, products = _products_of_positive(x, dy, y, row, f, mean[f])
                 else:
                     total, products = _products(x, dy, dy, row, f, mean[f])
@@ -199,13 +199,13 @@ def add_up(x: Any, dy: Any, y: Any, is_cut: bool, mean: Any, part: Any) -> None:
 
 @loop("R3 R3 R3 ? R1 R1 R1 R1 R1 R3 ? R3 ? D3")
 def differentiate(
-    x: Any, dy: Any, y: Any, is_cut: bool, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any,
+    x: Any, dy: Any, y: Any, rectify: bool, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any,
     dx: Any, sends: bool, da: Any, adds: bool, part: Any,
 ) -> None:  # fmt: skip
     """Write the gradients of scale, bias, operand, through the statistics too, and addend.
 
     Args:
-        is_cut: whether the gradient is 0 where the result y is not positive.
+        rectify: whether the gradient is 0 where the result y is not positive.
         sends, adds: whether the gradients of operand and addend, dx and da, are wanted.
         part: what :func:`add_up` has found.
     """
@@ -222,7 +222,7 @@ def differentiate(
         for row in range(rows * p // parts, rows * (p + 1) // parts):
             for f in range(features):
                 tilt, level, factor = slope[f] * inverse[f] / count, offset[f] / count, inverse[f] * scale[f]
-                if sends and is_cut:
+                if sends and rectify:
                     _send_positive(dx, dy, y, x, row, f, mean[f], tilt, level, factor)
                 elif sends:
                     _send(dx, dy, x, row, f, mean[f], tilt, level, factor)

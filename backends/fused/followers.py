@@ -1,4 +1,4 @@
-"""Which of the operators that follow theirs kernels take."""
+"""Element-wise operators that kernels apply to their results: which of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FOLLOWERS = ByClass({"cntk.plugins.ops.arithmetic:Plus": Follower.SUM, "cntk.plu
 
 
 def followers(steps: Sequence[Step]) -> list[Follower | None]:
-    """What the first two steps are; None for one that no kernel takes."""
+    """The kinds of the first two steps; None for a step that no kernel applies."""
     return [FOLLOWERS.get(type(step.op)) for step in steps[:2]]
 
 
-def is_cut(steps: Sequence[Step]) -> bool:
+def has_rectifier(steps: Sequence[Step]) -> bool:
     """Whether the last step is a rectifier."""
     return FOLLOWERS.get(type(steps[-1].op)) is Follower.RECTIFIER

@@ -1,6 +1,6 @@
 """Formulas of element-wise operators in operations of tapes.
 
-Most primitives are an operation each.  Some combinations of primitives are one operation too, and are found where a formula has them.
+Most primitives are an operation each.  Some combinations of primitives are a single operation, and are recognised in formulas.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ OPERATIONS = {
     Primitive.SIGMOID: op.SIGMOID,
     Primitive.TANH: op.TANH,
 }
-"""The operations that primitives are; that which chooses is three."""
+"""The operation of each primitive; choosing takes three."""
 
 
 class Combination(NamedTuple):
-    """An operation that is several primitives.
+    """An operation that computes several primitives.
 
     Attributes:
         kind: the operation.
         operands: symbols for its operands.
-        formula: what it makes of them.
+        formula: what it computes from them.
     """
 
     kind: int
@@ -79,7 +79,7 @@ _known: dict[tuple[type[Op], int, bool], bool] = {}
 
 
 def is_known(of: Op, count: int, goes_back: bool) -> bool:
-    """Whether tapes compute an operator of so many operands or, where it *goes_back*, its gradients; looked up once for a class."""
+    """Whether tapes compute an operator of so many operands or, where it *goes_back*, its gradients; cached for each class."""
     key = type(of), count, goes_back
     if key not in _known:
         _known[key] = isinstance(of, Elementwise) and states_formula(type(of)) and _is_operations(of, count, goes_back)
@@ -96,7 +96,7 @@ def _is_operations(of: Elementwise, count: int, goes_back: bool) -> bool:
 
 
 def forward(w: Any, of: Any, inputs: Sequence[Any]) -> Any:
-    """What an operator makes of values.
+    """The value that an operator computes from values.
 
     Args:
         w: makes a value from an operation and operands, values or numbers: ``w(op.ADD, x, y)``.
@@ -123,7 +123,7 @@ class Operation(NamedTuple):
 
     Attributes:
         kind: the operation.
-        operands: places among what the formula is given, or after these of operations before it; or numbers.
+        operands: indices of the formula's operands, followed by the earlier operations; or numbers.
     """
 
     kind: int
@@ -190,7 +190,7 @@ def only_operation(of: Op, count: int, i: int | None = None) -> tuple[int, tuple
 
 
 class _Writer:
-    """Writes a formula of these symbols down as operations, those of other symbols once."""
+    """Translates a formula of these symbols to operations, each term once."""
 
     def __init__(self, symbols: Sequence[Symbol]) -> None:
         self._count = len(symbols)
@@ -227,7 +227,7 @@ class _Writer:
 
 
 def _matches(formula: Term, term: Term, found: dict[int, Term]) -> bool:
-    """Whether a term has the form of a formula; *found* then has what stands for its symbols."""
+    """Whether a term matches a formula; *found* then has the terms that its symbols stand for."""
     if not isinstance(formula, Symbol):
         return not isinstance(term, Symbol) and formula == term and copysign(1, formula) == copysign(1, term)
     if formula.primitive is None:

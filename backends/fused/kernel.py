@@ -1,4 +1,4 @@
-"""What the kernels of learners have in common: how gradients are prepared, and how loops are run.
+"""What the kernels of learners have in common: the preparation of gradients, and running loops.
 
 A kernel's ``update`` stands in for a learner's ``prepare`` and ``step``.  It computes what these compute, to the bit: the same
 operations in the same order and in the parameter's type.
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.common import sums
 from ...core.common.thresholds import thresholds
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import Loop, loop
 
 
@@ -27,7 +27,7 @@ class Part(Protocol):
         states: the smoothed gradients that the learner keeps for it.
         work: as many temporary arrays as the kernel's ``work_arrays`` says.
         coefficients: the numbers of the learner's formula.
-        preparation: what makes the gradient that the update sees: factor, bound on its elements, weight with which *w* is added.
+        preparation: how the gradient is prepared: factor, bound on its elements, weight with which *w* is added.
     """
 
     w: Any
@@ -39,9 +39,9 @@ class Part(Protocol):
     preparation: Sequence[float]
 
 
-@helper
+@jittable
 def prepared(g: Any, w: Any, scale: Any, threshold: Any, weight: Any) -> Any:
-    """An element of the gradient that the update sees."""
+    """An element of the prepared gradient."""
     x = g * scale
     if x > threshold:
         x = threshold
@@ -74,7 +74,7 @@ def run_rows(loop: Loop, part: Part) -> None:
 def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
     """As :func:`run`; also the mean of each call's last array, as ``core.sums.mean`` computes it.
 
-    The loop goes through blocks of the arrays, and leaves the sums of each block's lanes in a further array.
+    The loop goes through blocks of the arrays, and writes the sums of each block's lanes to a further array.
     """
     means = []
     shared = _are_worth_sharing(calls)
@@ -83,7 +83,7 @@ def run_and_average(loop: Loop, calls: Sequence[Call]) -> list[float]:
         lanes = np.empty((written.size // sums.BLOCK, sums.LANES), written.dtype)
         flat = [array.reshape(-1) for array in arrays]
         loop.run(shared and written.size >= thresholds.elements_shared, *flat, lanes, *_typed(written.dtype.type, tuple(numbers)))
-        means.append(sums.total_of_lanes(np, lanes, written) / written.size)
+        means.append(sums.sum_from_lanes(np, lanes, written) / written.size)
     return means
 
 
@@ -91,9 +91,9 @@ def _are_worth_sharing(calls: Sequence[Call]) -> bool:
     return sum(arrays[0].size for arrays, _ in calls) >= thresholds.learner_shared
 
 
-@helper
+@jittable
 def add_lanes(array: Any, block: int, lanes: Any) -> None:
-    """Leave the sums of a block's lanes, if the block is a whole one."""
+    """Write the sums of a block's lanes, if the block is complete."""
     if block < len(lanes):
         for lane in range(sums.LANES):
             lanes[block, lane] = array[block * sums.BLOCK + lane]
@@ -129,7 +129,7 @@ class Elementwise:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether parts may be some rows of a parameter."""
+        """Whether an update may be of some rows of a parameter."""
         return self.rows_loop is not None
 
     def update(self, parts: Sequence[Part]) -> None:

@@ -1,4 +1,4 @@
-"""What rows are reduced to, in lanes: pieces of compiled loops over rows of a matrix.
+"""Reductions of rows in lanes: functions for compiled loops over rows of a matrix.
 
 Sums of some thousand elements are taken in the elements' type, those of such sums in float64.
 """
@@ -10,32 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper, means
+from ...core.machine.language import jittable, overload_for
 from .exponential import exp
 
 SUM = {"reassoc", "contract"}
-"""What lets the compiler sum in lanes."""
+"""Allows the compiler to sum in lanes."""
 
 BLOCK = 4096
 """Elements that are summed in their own type."""
 
 
 def ordered(x: Any) -> Any:
-    """A whole number of a number's size; they are in the same order.  There in compiled code."""
+    """A whole number of a number's size; they are in the same order.  Callable from compiled code only."""
     raise NotImplementedError("ordered is called from compiled code only")
 
 
 def from_ordered(x: Any) -> Any:
-    """The number that a whole number stands for; there in compiled code."""
+    """The number that a whole number stands for; callable from compiled code only."""
     raise NotImplementedError("from_ordered is called from compiled code only")
 
 
-@means(ordered)
+@overload_for(ordered)
 def _ordered_of(x: Any) -> Callable[[Any], Any]:
     return _ORDERED[x.bitwidth]
 
 
-@means(from_ordered)
+@overload_for(from_ordered)
 def _from_ordered_of(x: Any) -> Callable[[Any], Any]:
     return _FROM_ORDERED[x.bitwidth]
 
@@ -58,9 +58,9 @@ _PAIRS = {32: _make_order(np.float32, np.int32), 64: _make_order(np.float64, np.
 _ORDERED, _FROM_ORDERED = ({size: pair[i] for size, pair in _PAIRS.items()} for i in range(2))
 
 
-@helper
+@jittable
 def highest(x: Any) -> Any:
-    """The greatest element; what it is where one is NaN is not told.  Whole numbers have maxima in lanes, which NaN forbids others."""
+    """The greatest element; undefined with NaN.  Compares whole numbers, since comparisons that respect NaN prevent vectors."""
     best = ordered(x[0])
     for i in range(x.size):
         place = ordered(x[i])
@@ -68,7 +68,7 @@ def highest(x: Any) -> Any:
     return from_ordered(best)
 
 
-@helper
+@jittable
 def lowest(x: Any) -> Any:
     """The same for the smallest element."""
     best = ordered(x[0])
@@ -78,7 +78,7 @@ def lowest(x: Any) -> Any:
     return from_ordered(best)
 
 
-@helper
+@jittable
 def has_nan(x: Any) -> bool:
     found = False
     for i in range(x.size):
@@ -88,9 +88,9 @@ def has_nan(x: Any) -> bool:
 
 def _in_blocks(part: Callable[..., Any]) -> Callable[..., Any]:
     """A sum over rows x and y, in float64, of what *part* sums up for x, a number and y in their own type."""
-    summed = helper(fastmath=SUM)(part)
+    summed = jittable(fastmath=SUM)(part)
 
-    @helper
+    @jittable
     def total(x: Any, edge: Any, y: Any) -> float:
         if x.size <= BLOCK:
             return np.float64(summed(x, edge, y))
@@ -135,25 +135,25 @@ def _write_powers(x: Any, edge: Any, y: Any) -> Any:
 _elements, _products, _powers, _written_powers = map(_in_blocks, (_sum, _sum_of_products, _sum_of_powers, _write_powers))
 
 
-@helper
+@jittable
 def add_up(x: Any) -> float:
     """The sum of the elements."""
     return _elements(x, 0, x)
 
 
-@helper
+@jittable
 def inner(x: Any, y: Any) -> float:
     """The sum of the products of two rows' elements."""
     return _products(x, 0, y)
 
 
-@helper
+@jittable
 def add_up_powers(x: Any, edge: Any) -> float:
     """The sum of the exponentials of the distances from *edge*."""
     return _powers(x, edge, x)
 
 
-@helper
+@jittable
 def write_powers(x: Any, edge: Any, y: Any) -> float:
-    """The same sum, whose terms are written to y; this must not be x, nor lie right behind it, for the order of addition changes then."""
+    """The same sum, whose terms are written to y; y must neither be x nor lie right behind it, since that changes the order of addition."""
     return _written_powers(x, edge, y)

@@ -1,4 +1,4 @@
-"""The kernels of learners, each imported when it is asked for, once compiled loops have been found usable."""
+"""The kernels of learners, each imported on first use, after the check that compiled loops can be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls of a recurrence do, in lines of a tape."""
+"""Translates the calls of a recurrence to lines of a tape."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Unknown(Exception):
 
 
 def lines_of(call: Call | DelayCopy, is_fixed: Callable[[Any], bool]) -> list[Line]:
-    """What a call does; nothing where tapes cannot do it.
+    """The lines of a call; none if tapes cannot do it.
 
     Args:
         call: the call.
@@ -77,13 +77,13 @@ def lines_of(call: Call | DelayCopy, is_fixed: Callable[[Any], bool]) -> list[Li
 
 
 class Writer:
-    """Writes lines; arrays that no line can be about raise :class:`Unknown`."""
+    """Writes lines; raises :class:`Unknown` for arrays that lines cannot refer to."""
 
     def __init__(self, is_fixed: Callable[[Any], bool]) -> None:
         self.is_fixed = is_fixed
 
     def lines(self, call: Call | DelayCopy) -> Iterator[Line]:
-        """What a call does."""
+        """The lines of a call."""
         of = call.instruction.op
         if isinstance(call, DelayCopy):
             yield self.copy(call.z, call.x, op.ADD_TO if call.adds else op.COPY)._replace(back=call.back)
@@ -105,7 +105,7 @@ class Writer:
     # ---- operators ----
 
     def forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
-        """What an operator's forward does."""
+        """The lines of an operator's forward."""
         kind = type(of)
         operation = only_operation(of, len(inputs))
         if operation is not None:
@@ -114,13 +114,13 @@ class Writer:
             yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))
         elif kind in JOINS:
             yield from (self.copy(part, x) for part, x in self.parts(out, inputs))
-        elif isinstance(of, View) and of.selects and still_holds(kind, "view", "forward"):
+        elif isinstance(of, View) and of.is_slice and still_holds(kind, "view", "forward"):
             yield self.copy(out, of.view(inputs[0], out.shape))
         else:
             raise Unknown
 
     def backward(self, of: Op, grad: Any, grads: Sequence[Any], out: Any, kept: Sequence[Any]) -> Iterator[Line]:
-        """What an operator's backward does."""
+        """The lines of an operator's backward."""
         wanted = [i for i, x in enumerate(grads) if x is not None]
         kind = type(of)
         operations = [(i, only_operation(of, len(kept), i)) for i in wanted]

@@ -12,38 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper, means
+from ...core.machine.language import jittable, overload_for
 from .exponential import EVEN, HIGH, LOW, ODD, TO_TWO
 
 Function = Callable[[Any], Any]
 
 
 def expm1(x: Any) -> Any:
-    """The exponential less 1, exact near 0; there in compiled code."""
+    """The exponential less 1, exact near 0; callable from compiled code only."""
     raise NotImplementedError("expm1 is called from compiled code only")
 
 
 def log(x: Any) -> Any:
-    """The natural logarithm of what is positive and not subnormal; there in compiled code."""
+    """The natural logarithm of what is positive and not subnormal; callable from compiled code only."""
     raise NotImplementedError("log is called from compiled code only")
 
 
 def log1p(x: Any) -> Any:
-    """The natural logarithm of 1 more than what is between 0 and 1, exact near 0; there in compiled code."""
+    """The natural logarithm of 1 more than what is between 0 and 1, exact near 0; callable from compiled code only."""
     raise NotImplementedError("log1p is called from compiled code only")
 
 
-@means(expm1)
+@overload_for(expm1)
 def _expm1_of(x: Any) -> Function:
     return _SINGLE[0] if x.bitwidth == 32 else _DOUBLE[0]
 
 
-@means(log)
+@overload_for(log)
 def _log_of(x: Any) -> Function:
     return _SINGLE[1] if x.bitwidth == 32 else _DOUBLE[1]
 
 
-@means(log1p)
+@overload_for(log1p)
 def _log1p_of(x: Any) -> Function:
     return _SINGLE[2] if x.bitwidth == 32 else _DOUBLE[2]
 
@@ -62,7 +62,7 @@ def _exponential_less_one(real: Any, whole: Any, digits: int, least: float, most
     one, two, half, bottom, top = (real(c) for c in (1, 2, 0.5, least, most))
     bias, shift, single = whole(np.finfo(real).maxexp - 1), whole(digits), whole(1)
 
-    @helper
+    @jittable
     def power_of_two(power: Any) -> Any:
         return whole((power + bias) << shift).view(real)
 
@@ -95,7 +95,7 @@ def _logarithms(real: Any, whole: Any, digits: int) -> tuple[Function, Function]
     bias, shift, fraction = whole(np.finfo(real).maxexp - 1), whole(digits), whole((1 << digits) - 1)
     bits_of_one = whole(np.array(1, real).view(whole)[()])
 
-    @helper
+    @jittable
     def log(x: Any) -> Any:
         bits = real(x).view(whole)
         power = real(whole(bits >> shift) - bias)

@@ -1,4 +1,4 @@
-"""Loops of dropout: random bits, and what is kept for them."""
+"""Loops of dropout: random bits, and the elements that they keep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from .philox import philox
 from .pieces import address
@@ -15,15 +15,15 @@ AT_ONCE = 8
 """Elements whose bits come together, 32 for each."""
 
 SPARE = np.uint32(8)
-"""How many of these are not a part of the random number."""
+"""Low bits that are not part of the random number."""
 
 BLOCK = 512
 """Times as many elements, whose bits a thread makes before it goes through them."""
 
 
-@helper
+@jittable
 def _keep(y: Any, x: Any, bits: Any, begin: int, end: int, least: Any, scale: Any) -> None:
-    """Write what is kept of some elements to y, which may be x: there are no vectors where arrays may be the same."""
+    """Write the kept ones of some elements to y, which may be x: the compiler does not vectorise if arrays may overlap."""
     part, source, numbers, zero = y[begin:end], x[begin:end], bits[begin:end], y.dtype.type(0)
     if address(y, begin) == address(x, begin):
         for i in range(part.size):

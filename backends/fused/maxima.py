@@ -1,4 +1,4 @@
-"""Maxima of windows, without where they are, in compiled loops over planes, as :mod:`.pools` finds them: what evaluation needs."""
+"""Maxima of windows, without their places, in compiled loops over planes, as in :mod:`.pools`: for evaluation."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ import numpy as np
 from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.windows import Windows
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import copy
 from .pools import are_many, tables_for
 
 
-@helper
+@jittable
 def _greater(one: Any, other: Any) -> Any:
     """The greater of two values; NaN is greater than anything."""
     return other if (other > one) | (other != other) else one
 
 
-@helper
+@jittable
 def _greatest_of_three(best: Any, first: Any, second: Any, third: Any) -> None:
     for i in range(best.size):
         best[i] = _greater(_greater(first[i], second[i]), third[i])
 
 
-@helper
+@jittable
 def _take_greater(best: Any, met: Any) -> None:
     for i in range(best.size):
         best[i] = _greater(best[i], met[i])
 
 
 @loop("q R1 R1 R1 U1 I2 I2 q ?")
-def find(threads: int, work: Any, x: Any, out: Any, firsts: Any, axes: Any, lines: Any, size: int, is_cut: bool) -> None:
+def find(threads: int, work: Any, x: Any, out: Any, firsts: Any, axes: Any, lines: Any, size: int, rectify: bool) -> None:
     """Find the maximum of each window of each plane.
 
     Args:
         work: flat space.
         firsts, axes, lines: as :class:`.pools.Tables` says.
         size: elements of a plane of x.
-        is_cut: whether zero takes the place of what is negative.
+        rectify: whether negative maxima become zero.
     """
     positions, planes, space = len(firsts), len(x) // size, len(work) // threads
     store = space // (len(axes) + 1)
@@ -68,18 +68,18 @@ def find(threads: int, work: Any, x: Any, out: Any, firsts: Any, axes: Any, line
             found, results = np.uintp(at), out[plane * positions : (plane + 1) * positions]
             for i in range(positions):
                 results[i] = work[found + firsts[i]]
-            if is_cut:
+            if rectify:
                 for i in range(positions):
                     results[i] = zero if results[i] < zero else results[i]
 
 
-def bound_maxima(ctx: Context, out: Any, planes: Any, w: Windows, is_cut: bool) -> Callable[[], None]:
+def bound_maxima(ctx: Context, out: Any, planes: Any, w: Windows, rectify: bool) -> Callable[[], None]:
     """A function that writes the maximum of each window into *out*.
 
     Args:
-        is_cut: whether zero takes the place of negative maxima.
+        rectify: whether negative maxima become zero.
     """
     t, threads = tables_for(w), min(max_threads(), len(planes))
     work = ctx.scratch("work", (threads * (len(t.axes) + 1) * size_of(w.padded),), planes.dtype)
-    arguments = threads, work, planes.reshape(-1), out.reshape(-1), t.firsts, t.axes, t.lines, size_of(w.dims), is_cut
+    arguments = threads, work, planes.reshape(-1), out.reshape(-1), t.firsts, t.axes, t.lines, size_of(w.dims), rectify
     return find.bound(are_many(w, planes), *arguments)

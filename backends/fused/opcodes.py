@@ -1,4 +1,4 @@
-"""What a tape is made of: see :mod:`~cntk.backends.fused.tape`, which runs it."""
+"""Operations and columns of tapes, which :mod:`~cntk.backends.fused.tape` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hearts of minimal filtering: patches of images, vectors of channels, go to what is multiplied and back.
+"""The transforms of minimal filtering (Winograd): from patches of images, in vectors of channels, to the factors of products and back.
 
 Four results of a filter of 3x3 weights, two by two, need 36 multiplications by its definition, and 16 if sums of the patch that they see
 are multiplied by sums of the weights.
@@ -39,7 +39,7 @@ def enter(source: int, row: int, pixel: int, target: int, step: int, like: Any) 
         source: address of the first pixel's vector.
         row, pixel: bytes from a row to the next, and from a pixel to the next.
         target, step: address of the first of 16 sums, and the bytes from one to the next.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
 
 
@@ -69,7 +69,7 @@ def enter_filters(source: int, stride: int, is_turned: bool, target: int, step: 
         source, stride: address of the first filter's weights, and the bytes from one filter's to the next.
         is_turned: whether weights are to be taken from last to first.
         target, step: address of the first of 16 sums, and the bytes from one to the next.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
 
 
@@ -80,7 +80,7 @@ def leave_filters(source: int, step: int, target: int, stride: int, like: Any) -
     Args:
         source, step: address of the first of the gradients of 16 sums, and the bytes from one to the next.
         target, stride: address of the first channel's weights, and the bytes from one channel's to the next.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
 
 
@@ -92,7 +92,7 @@ def spread(source: int, stride: int, target: int, places: int, like: Any) -> Non
         source, stride: address of the square, and the bytes from one row to the next.
         target: an address.
         places: address of a table that tells for each column how many bytes behind *target* it comes.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper
+from ...core.machine.language import jittable
 
 M0, M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 K0, K1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-@helper
+@jittable
 def _product(x: Any, y: Any) -> tuple[Any, Any]:
     """Upper and lower 64 bits of a product, from halves, which vectors of numbers have products of."""
     x_high, x_low, y_high, y_low = x >> HALF, x & LOW, y >> HALF, y & LOW
@@ -25,7 +25,7 @@ def _product(x: Any, y: Any) -> tuple[Any, Any]:
     return x_high * y_high + (half_of_sum >> np.uint64(31)), x * y
 
 
-@helper
+@jittable
 def _mixed(words: Any, key: Any) -> Any:
     """A round, and the next one's key."""
     a, b, c, d = words
@@ -34,7 +34,7 @@ def _mixed(words: Any, key: Any) -> Any:
     return (other_high ^ b ^ key[0], other_low, high ^ d ^ key[1], low), (key[0] + K0, key[1] + K1)
 
 
-@helper
+@jittable
 def philox(key: Any, count: Any, draw: Any) -> Any:
     """Four words of 64 bits; the key is two, and all numbers are unsigned.  NumPy counts from 1.
 

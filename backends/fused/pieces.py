@@ -1,4 +1,4 @@
-"""Copying pieces of arrays within compiled loops, and making arrays fit for these."""
+"""Copying pieces of arrays within compiled loops, and converting arrays for these."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import copy_bytes, helper
+from ...core.machine.language import copy_bytes, jittable
 from ...core.types.context import Context
 from .tile import put_alternate, take_alternate
 
 
-@helper
+@jittable
 def address(array: Any, at: int) -> int:
     """Where an element of a flat contiguous array lies."""
     return array.ctypes.data + at * array.itemsize
 
 
-@helper
+@jittable
 def copy(target: Any, at: int, source: Any, start: int, size: int) -> None:
     """Copy *size* elements between flat arrays."""
     copy_bytes(address(target, at), address(source, start), size * target.itemsize)
 
 
-@helper
+@jittable
 def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any) -> None:
     """Copy lines of *source*, whose elements lie *stride* apart, to where they belong in *target*, *step* apart."""
     for i in range(len(lines)):
@@ -39,11 +39,11 @@ def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride:
                 target[to + j * step] = source[of + j * stride]
 
 
-@helper
-def finish_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any, bias: Any, is_cut: bool) -> None:
+@jittable
+def finish_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any, bias: Any, rectify: bool) -> None:
     """Copy lines with something added to each element and, if they are to be cut, zeros in place of what is negative."""
     least = -np.inf
-    if is_cut:
+    if rectify:
         least = 0.0
     low = target.dtype.type(least)
     for i in range(len(lines)):
@@ -60,7 +60,7 @@ def finish_lines(target: Any, at: int, step: int, source: Any, start: int, strid
 
 
 def writable(ctx: Context, name: str, array: Any) -> Any:
-    """The array, or a copy of one that is read only, for which loops would have to be compiled once more."""
+    """The array, or a copy if it is read-only, since loops would have to be compiled again for that."""
     if array.flags.writeable:
         return array
     copied = ctx.scratch(f"writable {name}", array.shape, array.dtype)

@@ -1,4 +1,4 @@
-"""What a correlation's loops go through: which images come into a grid together, and what is multiplied there.
+"""The plan of a correlation's loops: which images share a grid, and what is multiplied there.
 
 A product writes targets from sources.  The correlation itself writes results from the channels of images; sending gradients back writes
 channels, phase by phase, from the gradients of results.

@@ -25,7 +25,7 @@ MAXIMUM = 0
 
 
 class PoolingKernel:
-    """Loops for maxima of float32 and float64, with a rectifier that follows.  Averages, and what is small, are left to the operator."""
+    """Loops for maxima of float32 and float64, with a rectifier that follows.  Averages and small operands are left to the operator."""
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
@@ -34,13 +34,13 @@ class PoolingKernel:
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that pools these arrays; None where loops do not, or where gradients need more than maxima."""
+        """A function that pools these arrays; None if loops cannot, or gradients need more than the maxima."""
         planes, w = _planes(op, ctx, x)
         if ctx.training or not _is_for_loops(op, w, planes):
             return None
         from .maxima import bound_maxima
 
-        return bound_maxima(ctx, out, planes, w, is_cut=epilogue is not None)
+        return bound_maxima(ctx, out, planes, w, rectify=epilogue is not None)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> None:
@@ -51,7 +51,7 @@ class PoolingKernel:
         elif _is_for_loops(op, w, planes):
             from .pools import find_maxima
 
-            find_maxima(ctx, out, _taps(ctx, planes, w), planes, w, is_cut=epilogue is not None)
+            find_maxima(ctx, out, _taps(ctx, planes, w), planes, w, rectify=epilogue is not None)
         else:
             op.forward(ctx, out, x)
             if epilogue is not None:
@@ -75,7 +75,7 @@ def _is_for_loops(op: Any, w: Windows, planes: Any) -> bool:
 
 
 def is_for_loops(w: Windows, planes: int, dtype: Any) -> bool:
-    """Whether loops are faster, and no window meets nothing but padding."""
+    """Whether loops are faster, and no window lies in the padding alone."""
     kernel = size_of(w.kernel)
     if (
         dtype == np.float16

@@ -1,7 +1,7 @@
 """Maxima of windows in compiled loops over planes: samples, or channels of them.
 
 The maxima of all windows, wherever they begin, are found on flat memory, one axis after the other: long runs, which fill vector registers,
-are worth more than what is thrown away.
+save more time than the unused results cost.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Windows
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import copy, writable
 
 
-@helper
+@jittable
 def _greater(one: Any, number: Any, other: Any, other_number: Any) -> Any:
     """The greater of two values with its number; NaN is greater than anything."""
     is_greater = (other > one) | (other != other)
     return (other if is_greater else one), (other_number if is_greater else number)
 
 
-@helper
+@jittable
 def _greatest_of_three(
     best: Any, numbers: Any, first: Any, first_numbers: Any, second: Any, second_numbers: Any, third: Any, third_numbers: Any,
     tap: Any, last: Any,
 ) -> None:  # fmt: skip
     """The greatest of three arrays and its number, to which those of the second add *tap*, those of the third *last*.
 
-    Numbers are of the values' type, so that the compiler makes vectors of equal length.
+    Numbers are of the values' type, so that the compiler uses vectors of equal length.
     """
     for i in range(best.size):
         value, number = _greater(first[i], first_numbers[i], second[i], second_numbers[i] + tap)
         best[i], numbers[i] = _greater(value, number, third[i], third_numbers[i] + last)
 
 
-@helper
+@jittable
 def _take_greater(best: Any, numbers: Any, met: Any, met_numbers: Any, tap: Any) -> None:
     """The greater of an array and the best so far, which needs a loop of its own: arrays that may be the same are gone through singly."""
     for i in range(best.size):
         best[i], numbers[i] = _greater(best[i], numbers[i], met[i], met_numbers[i] + tap)
 
 
-@helper
+@jittable
 def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
     """Find the maximum of the window that begins at each element of a plane, axis by axis; tell where in *work* they are.
 
-    Results of windows that reach over the end of a line mean nothing.
+    Results of windows that reach over the end of a line are meaningless.
     """
     size, weight = store, 1
     for axis in range(len(axes)):
@@ -78,14 +78,14 @@ def _slide(work: Any, numbers: Any, at: int, axes: Any, store: int) -> int:
 @loop("q R1 R1 R1 R1 B1 U1 B1 I2 I2 q ?")
 def _find(
     threads: int, work: Any, numbers: Any, x: Any, out: Any, taps: Any, firsts: Any, first_taps: Any, axes: Any, lines: Any, size: int,
-    is_cut: bool,
+    rectify: bool,
 ) -> None:  # fmt: skip
     """Find the maximum of each window of each plane, and the number of the first element that has it.
 
     Args:
         work, numbers: flat space, for values and the numbers of the window elements they come from.
         size: elements of a plane of x.
-        is_cut: whether zero takes the place of what is negative.
+        rectify: whether negative maxima become zero.
     """
     zero = work.dtype.type(0)
     positions, planes, space = len(firsts), len(x) // size, len(work) // threads
@@ -101,7 +101,7 @@ def _find(
             found, first = np.uintp(_slide(work, numbers, begin, axes, store)), plane * positions
             for i in range(positions):
                 best = work[found + firsts[i]]
-                out[first + i], taps[first + i] = (zero if is_cut and best < zero else best), np.uint8(numbers[found + firsts[i]])
+                out[first + i], taps[first + i] = (zero if rectify and best < zero else best), np.uint8(numbers[found + firsts[i]])
                 if best == -np.inf:
                     taps[first + i] = first_taps[i]
 
@@ -118,18 +118,18 @@ def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets
                 target[starts[i] + offsets[places[i]]] += sent[i]
 
 
-def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, is_cut: bool) -> None:
+def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, rectify: bool) -> None:
     """Write the maximum of each window into *out* and the number of the first window element that has it into *taps*.
 
     Args:
-        is_cut: whether zero takes the place of negative maxima.
+        rectify: whether negative maxima become zero.
     """
     t, threads = tables_for(w), min(max_threads(), len(planes))
     space = threads * (len(t.axes) + 1) * size_of(w.padded)
     work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), planes.dtype)
     is_shared, planes = are_many(w, planes), writable(ctx, "planes", planes).reshape(-1)
     tables = t.firsts, t.first_taps, t.axes, t.lines
-    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims), is_cut)
+    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims), rectify)
 
 
 def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
@@ -145,7 +145,7 @@ def are_many(w: Windows, planes: Any) -> bool:
 
 
 class Tables(NamedTuple):
-    """What the loops are given for windows of one geometry.
+    """The arguments of the loops for windows of one geometry.
 
     Attributes:
         starts, offsets: where each window begins in a plane, and how far from there its elements are.

@@ -1,7 +1,7 @@
 """Products of dense matrices, and of stacks of them, in compiled loops, with the bias and the rectifier that follow.
 
-Threads share rows.  What these are multiplied by is copied to panels of columns, whose rows lie one behind the other; then a few rows at a
-time meet one panel after another.  Each element of the result is a sum in an order that the sizes alone decide.
+Threads share rows.  The right operand is copied to panels of columns, whose rows are contiguous; then a few rows at a
+time are multiplied by one panel after another.  Each element of the result is a sum in an order that the sizes alone decide.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.threads import max_threads
-from ...core.machine.language import carray, helper, prange
+from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import address
@@ -29,14 +29,14 @@ SUMMED = 64
 
 
 @loop("R2 q q q R1 ? (13)", takes_long=True)
-def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes: Any) -> None:
+def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
     """Write products of matrices.
 
     Args:
         work: a row for each thread, in which some panels fit.
         a, b, c: addresses of the operands and the result.
         bias: what is added to each row of the result; empty for nothing.
-        is_cut: whether what is negative becomes zero then.
+        rectify: whether negative results then become zero.
         sizes: number of products; rows, depth and columns of each; columns of the panels that are made at a time; how many bytes lie
             between products, rows and elements of a row of the first operand, of the second one, and between products and rows of the
             result.
@@ -62,7 +62,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes:
                     from_b = b + product * b_next + begin * b_stride
                     _pack(panels, from_b, b_stride, b_step, end - begin, begin_column, end_column, work)
                 is_last = part == parts - 1
-                cuts = is_cut and is_last
+                cuts = rectify and is_last
                 for row in range(first, last, MOST_ROWS):
                     rows, left = min(MOST_ROWS, last - row), a + product * a_next + row * a_stride + begin * a_step
                     for column in range(begin_column, end_column, width):
@@ -78,7 +78,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, is_cut: bool, sizes:
                             _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
 
 
-@helper
+@jittable
 def _pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
     """Copy columns of a matrix to panels."""
     width = PANEL_BYTES // like.itemsize
@@ -90,7 +90,7 @@ def _pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, e
             _copy_turned(panel, b + column * step, stride, step, depth, known, like)
 
 
-@helper
+@jittable
 def _copy(panel: int, b: int, stride: int, depth: int, known: int, like: Any) -> None:
     """Copy so many columns of a matrix."""
     width = PANEL_BYTES // like.itemsize
@@ -104,7 +104,7 @@ def _copy(panel: int, b: int, stride: int, depth: int, known: int, like: Any) ->
                 target[column] = source[column]
 
 
-@helper
+@jittable
 def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: int, like: Any) -> None:
     """Copy so many columns of a matrix whose columns lie one behind the other."""
     lanes = VECTOR_BYTES // like.itemsize
@@ -121,28 +121,28 @@ def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: 
             target[column] = carray(pointer(b + row * stride + column * step, like), 1)[0]
 
 
-@helper
-def _finish(c: int, stride: int, result: int, rows: int, known: int, is_sum: bool, bias: Any, is_cut: bool, like: Any) -> None:
+@jittable
+def _finish(c: int, stride: int, result: int, rows: int, known: int, is_sum: bool, bias: Any, rectify: bool, like: Any) -> None:
     """Write rows of a result to where they belong, or add them, with what follows."""
     width = PANEL_BYTES // like.itemsize
     for row in range(rows):
         source = carray(pointer(result + row * PANEL_BYTES, like), width)
         target = carray(pointer(c + row * stride, like), width)
         if known == width:
-            _finish_row(target, source, width, is_sum, bias, is_cut)
+            _finish_row(target, source, width, is_sum, bias, rectify)
         else:
-            _finish_row(target, source, known, is_sum, bias, is_cut)
+            _finish_row(target, source, known, is_sum, bias, rectify)
 
 
-@helper
-def _finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, is_cut: bool) -> None:
+@jittable
+def _finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, rectify: bool) -> None:
     if is_sum:
         for i in range(size):
             source[i] += target[i]
     if len(bias) > 0:
         for i in range(size):
             source[i] += bias[i]
-    if is_cut:
+    if rectify:
         for i in range(size):
             source[i] = source.dtype.type(0) if source[i] < 0 else source[i]
     for i in range(size):
@@ -179,25 +179,25 @@ def cut_back(ctx: Context, grad: Any, out: Any, bias_grad: Any) -> Any:
     return cut
 
 
-def multiply(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, is_cut: bool = False) -> None:
+def multiply(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> None:
     """Write the product of matrices *left* ``(m, depth)`` and *right* ``(depth, n)``, or of stacks of such, to *out*, of which rows or
     columns are contiguous.
 
     Args:
         bias: an array of shape ``(n,)`` that is added to each row; None for none.
-        is_cut: whether negative results become zero then.
+        rectify: whether negative results then become zero.
     """
-    _multiply.run(True, *_arguments(ctx, left, right, out, bias, is_cut))
+    _multiply.run(True, *_arguments(ctx, left, right, out, bias, rectify))
 
 
-def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, is_cut: bool = False) -> Callable[[], None]:
+def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
     """A function that does what :func:`multiply` does with these arrays."""
-    call = _multiply.bound(True, *_arguments(ctx, left, right, out, bias, is_cut))
+    call = _multiply.bound(True, *_arguments(ctx, left, right, out, bias, rectify))
     call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call
 
 
-def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, is_cut: bool) -> tuple[Any, ...]:
+def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, rectify: bool) -> tuple[Any, ...]:
     if out.strides[-1] != out.itemsize:
         left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
     (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
@@ -206,4 +206,4 @@ def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, is_cut:
     work = ctx.scratch("panels", (max_threads(), at_once * panels * width), out.dtype)
     strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
     sizes = count, m, depth, n, panels * width, *strides[:-1]
-    return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, is_cut, sizes
+    return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, rectify, sizes

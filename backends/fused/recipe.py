@@ -1,4 +1,4 @@
-"""How a chain's values are computed: the operations of a tape, in which order, and where their results lie meanwhile."""
+"""How a chain's values are computed: the operations of a tape, their order, and the memory of intermediate results."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Recipe:
         share_bytes, sum_bytes: scratch space for a thread, and for a part's sums.
 
     Raises:
-        Refused: the values do not go together.
+        Refused: the shapes of the values are incompatible.
     """
 
     def __init__(self, expressions: Expressions, slots: Sequence[Slot]) -> None:
@@ -200,7 +200,7 @@ class Recipe:
         self.ends += [len(self._lines)] * (self._of.members + 1 - len(self.ends))
 
     def _direct_stores(self) -> dict[int, int]:
-        """Values that are computed where others read them: nobody reads what was there before at that time, or later."""
+        """Values that are computed directly in their slots: nothing reads the slot's old contents at that time, or later."""
         uses = [(position, x) for position, value in enumerate(self._of.values) for x in value.operands]
         uses += [(len(self._of.values), value) for _, value in self._of.stores]
         last_read: dict[int, int] = {}
@@ -305,7 +305,7 @@ class Recipe:
     # ---- the table ----
 
     def _finish(self) -> None:
-        """Give values on the way their places, and write the table."""
+        """Place intermediate values, and write the table."""
         wide, narrow = (_in_vectors(self.at_once * size * self._itemsize) for size in (self._size, 1))
         wide_bytes = self._pools.counts[True] * wide
         self.share_bytes = wide_bytes + self._pools.counts[False] * narrow
@@ -341,7 +341,7 @@ def _patterns(of: Expressions) -> list[Axes]:
 
 
 class _Pools:
-    """Places for values on the way, those of a row's size and numbers: which of them are free."""
+    """Places for intermediate values, rows and numbers, and which of them are free."""
 
     def __init__(self) -> None:
         self.counts = {True: 0, False: 0}
@@ -359,5 +359,5 @@ class _Pools:
 
 
 def _in_vectors(nbytes: int) -> int:
-    """Room for so many bytes: an odd number of vectors, for places of values must not all fall on the same places of a cache."""
+    """Padded size for so many bytes: an odd number of vectors, so that values do not all map to the same cache lines."""
     return (-(-nbytes // VECTOR_BYTES) | 1) * VECTOR_BYTES

@@ -1,7 +1,7 @@
-"""Recurrences on NumPy arrays in one compiled call: what a loop's calls do, written on tapes.
+"""Recurrences on NumPy arrays in one compiled call: a loop's calls, as tapes.
 
-Calls that follow one another and are understood become a :class:`Taped` one; the others stay as they are.  Where there is little to
-multiply all do, and Numba is not imported.
+Consecutive calls that tapes can run become one :class:`Taped`; the others stay as they are.  If there is little to multiply all of them
+do, and Numba is not imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from .lines import Line, Rows, lines_of
 
 FEWEST = 4
-"""Sequences that are worth a thread of their own, which reads all matrices."""
+"""The fewest sequences that are worth a thread of their own, since each thread reads all matrices."""
 
 
 def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Taped]:
@@ -106,15 +106,15 @@ class Tape:
 
 
 class Taped(Tape):
-    """Calls of a loop that follow one another, on a tape.
+    """Consecutive calls of a loop, as a tape.
 
     Args:
         calls: the calls.
-        lines: what goes on the tape for each of them.
+        lines: the lines of the tape for each of them.
 
     Attributes:
         calls: the calls.
-        instruction: what the first of them belongs to.
+        instruction: the instruction of the first of them.
     """
 
     def __init__(self, calls: Sequence[Call | DelayCopy], lines: Sequence[Sequence[Line]]) -> None:
@@ -128,7 +128,7 @@ class Taped(Tape):
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:
-    """A line in numbers."""
+    """A line as numbers."""
     depth = 0
     if line.matrix is not None:
         line, depth = line._replace(y=next(packed)), len(line.matrix)

@@ -17,11 +17,11 @@ from ...core.types.context import Context
 
 
 class ReductionKernel:
-    """Loops for float32 and float64 where what is reduced lies together.  Everything else is left to the operator."""
+    """Loops for float32 and float64 if the reduced elements are contiguous.  Everything else is left to the operator."""
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether the operator computes a call itself."""
         return not _length(op, ctx, x)
 
     @staticmethod

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...core.common.sums import BLOCK
-from ...core.machine.language import helper, prange
+from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from .kernel import Part, add_lanes, move, prepared, run, run_and_average
 
 
-@helper
+@jittable
 def adapted(size: Any, agreement: Any, inc: Any, dec: Any, largest: Any, smallest: Any) -> Any:
     """A step size after a gradient whose sign times the one before is *agreement*."""
     if agreement > 0:
@@ -24,7 +24,7 @@ def adapted(size: Any, agreement: Any, inc: Any, dec: Any, largest: Any, smalles
     return smallest if size < smallest else size
 
 
-@helper
+@jittable
 def noted(
     i: Any, x: Any, squares: Any, sign: Any, size: Any,
     first_step: Any, gamma: Any, fresh: Any, floor: Any, inc: Any, dec: Any, largest: Any, smallest: Any,
@@ -80,4 +80,4 @@ class RMSProp:
         means = run_and_average(gather, [((p.w, p.g, *p.states, p.work[0]), (*p.coefficients[:-2], *p.preparation)) for p in parts])
         rates = [p.coefficients[-2] / (mean or math.nan) for p, mean in zip(parts, means, strict=True)]
         moves = [((p.w, p.g, p.work[0]), (rate, *p.preparation)) for p, rate in zip(parts, rates, strict=True) if rate != 0]
-        run(move, moves)  # a step size that has overflowed makes the mean infinite: nothing moves
+        run(move, moves)  # a step size that has overflowed makes the mean infinite, and steps zero

@@ -34,7 +34,7 @@ def _steps_for(op: Any, ctx: Context, out: Any) -> Steps | None:
 
 
 class Steps:
-    """What computes the steps of a cell.
+    """Computes the steps of a cell.
 
     Args:
         kind: of cell.
@@ -50,14 +50,14 @@ class Steps:
 
     def forward(self, cell: Any) -> None:
         """Compute all states."""
-        self._run(cell, 0, not cell.sweep.backwards)
+        self._run(cell, 0, not cell.scan.backwards)
 
     def backward(self, cell: Any) -> None:
         """Compute the gradients of all gates and states."""
-        self._run(cell, 1, cell.sweep.backwards)
+        self._run(cell, 1, cell.scan.backwards)
 
     def _run(self, cell: Any, direction: int, rising: bool) -> None:
-        back = -1 if cell.sweep.backwards else 1
+        back = -1 if cell.scan.backwards else 1
         tape = recurrence.Tape(list(self._steps[direction](Writer(lambda array: False), cell, back)))
         passing = [cell.work] if direction else [cell.work, cell.products]
         tape.place(self._ctx.scratch("tape", (tape.memory_needed(passing, cell.widest),), np.uint8), passing, cell.widest)

@@ -18,13 +18,13 @@ from ...core.types.context import Context
 
 
 class SoftmaxKernel:
-    """Loops for float32 and float64 where what sums to 1 lies together.  Other axes, and what is small, are left to the operator."""
+    """Loops for float32 and float64 along contiguous elements.  Other axes and small operands are left to the operator."""
 
     loop = "softmax"
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether the operator computes a call itself."""
         return out.size < thresholds.softmax_compiled or not _classes(op, ctx, out) or not are_usable()
 
     @classmethod

@@ -1,8 +1,8 @@
 """The machine that runs tapes: a recurrence's operations as a table of numbers, which one compiled function goes through.
 
 A row of the table is an operation on the rows of a step (:mod:`~cntk.backends.fused.opcodes`).  Between two products a row of values goes
-through all operations while it is in the processor's cache.  Sequences do not depend on each other, so that threads take some each
-through all steps, and wait for nobody.  No number depends on how they are divided.
+through all operations while it is in the processor's cache.  Sequences are independent, so each thread takes some of them
+through all steps and never waits.  Results do not depend on how sequences are divided.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import carray, helper, prange
+from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from . import opcodes as op
 from .elements import compute
@@ -34,7 +34,7 @@ def packed_bytes(matrix: Any) -> int:
 
 
 def blocks_of(matrix: Any, address: int) -> Any:
-    """The table of the blocks of a matrix that is packed at an address: such that little memory is read at a time."""
+    """The table of the blocks of a matrix that is packed at an address, small enough to be read from cache."""
     rows, columns = matrix.shape
     panel, width = rows * PANEL_BYTES, PANEL_BYTES // matrix.itemsize
     table = []
@@ -77,13 +77,13 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
         offsets: first row of each of all steps, and the number of rows.
         begin, end: the steps to run.
         rising: whether they come in the order of time.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
     for part in prange(parts):
         _run(tape, offsets, begin, end, rising, _cut(part, parts, offsets, begin, end), _cut(part + 1, parts, offsets, begin, end), like)
 
 
-@helper
+@jittable
 def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
     """Where to cut the sequences so that each part has about as many rows: the first sequence whose middle would be in a part."""
     rows, sequence, step, wanted = 0, 0, end, 2 * (offsets[end] - offsets[begin]) * part
@@ -99,7 +99,7 @@ def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
     return sequence
 
 
-@helper
+@jittable
 def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
     unfinished = spare(like)
     largest = 1
@@ -122,7 +122,7 @@ def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, 
             start = stop + 1
 
 
-@helper
+@jittable
 def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any, like: Any) -> None:
     """Run an operation for rows of a step; a delay for those of sequences in which it does not look outside."""
     z_row = x_row = row
@@ -143,7 +143,7 @@ def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any,
     compute(tape[line, op.KIND], (rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride), like)
 
 
-@helper
+@jittable
 def _multiply(tape: Any, line: int, first: int, last: int, begin: int, unfinished: int, like: Any) -> None:
     """Run a product for rows: as many at a time as there are registers for, and a panel of the packed matrix after another."""
     x = tape[line, op.X] + (first - tape[line, op.X_PASSES] * begin) * tape[line, op.X_STRIDE]

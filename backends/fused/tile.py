@@ -1,10 +1,10 @@
-"""The hearts of products of matrices, with sums in registers: rows times a panel of columns, and dots of rows with rows."""
+"""The inner loops of products of matrices, with sums in registers: rows times a panel of columns, and dots of rows with rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.machine.language import helper, lowered_in
+from ...core.machine.language import jittable, lowered_in
 from ...core.machine.processor import level
 
 _IS_WIDE = level() == "x86-64-v4"
@@ -20,7 +20,7 @@ DOT_ROWS, DOT_COLUMNS = (4, 6) if _IS_WIDE else (3, 4)
 """Rows whose dots with as many others are computed at once."""
 
 
-@helper
+@jittable
 def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
     """Multiply rows by a panel.
 
@@ -32,7 +32,7 @@ def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: i
         b: address of the panel.
         depth: how many products are added up.
         c, c_stride: address of the result, whose rows are as long as the panel's, and the bytes from one row to the next.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
     strided_tile(False, False, rows, a, a_stride, a_step, b, PANEL_BYTES, depth, c, c_stride, like)
 
@@ -41,7 +41,7 @@ def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: i
 def gathered_tile(
     is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, like: Any
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel whose rows lie here and there.
+    """Multiply rows by a panel whose rows are scattered.
 
     Args:
         is_half: whether the panel is half as wide as others, one vector.
@@ -76,7 +76,7 @@ def dots(a: int, a_places: int, b: int, b_places: int, runs: int, count: int, c:
         runs, count: address of a table of runs of elements that are looked at: the first one's bytes behind where rows begin, and a
             number of vectors; and how many runs there are.
         c, c_stride: address of the matrix, and the bytes from one of its rows to the next.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
 
 
@@ -87,13 +87,13 @@ def turn(source: int, stride: int, target: int, like: Any) -> None:
     Args:
         source, stride: address of the square, and the bytes from one row to the next.
         target: address of the first of its columns in the panel.
-        like: an array of the type that all is in.
+        like: an array of the common element type.
     """
 
 
 @lowered_in("tile_code")
 def fetch(address: int) -> None:
-    """Have what lies at an address brought into the cache, to be written to soon."""
+    """Prefetch an address into the cache, for writing."""
 
 
 @lowered_in("tile_code")

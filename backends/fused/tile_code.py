@@ -1,4 +1,4 @@
-"""LLVM's code of tiles: Numba gives no hold on registers."""
+"""LLVM code of tiles, since Numba gives no control over registers."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class Code:
 
 
 def written(write: Callable[..., None]) -> Any:
-    """What compiled code calls, made of a function that writes it, given :class:`Code` and the arguments but for the last, an array."""
+    """An intrinsic for compiled code, from a function that generates it, given :class:`Code` and all arguments but the last, an array."""
 
     def typed(typing: Any, *arguments: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What minimal filtering's loops go through: which patches of images come together, and where they lie.
+"""The plan of minimal filtering's loops: which patches of images are processed together, and where they lie.
 
 A patch gives two by two results; so those of an image form rows and columns.  Images lie in grids, pixel by pixel, each a vector of
 channels, with the padding that patches see; results lie in grids of their own.
@@ -75,7 +75,7 @@ class Tiling(NamedTuple):
 
     @property
     def tables(self) -> tuple[Any, ...]:
-        """What loops are given."""
+        """The arguments of the loops."""
         sides = tuple(self.images), tuple(self.results)
         return self.blocks, *sides, self.image_pixels, self.result_pixels, self.patches, self.sizes, self.clears
 
@@ -97,7 +97,7 @@ def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int) -> Ti
         count = max(min(most // (patch_rows * columns), rows // TURNS), 1)
     at_once = min(most, -(-count * strip * columns // MOST_ROWS) * MOST_ROWS)
     image_bytes, out_image_bytes = (2 * strip + 2) * row_bytes, 2 * strip * out_row_bytes
-    # An odd number of vectors: the 16 sums of a patch must not all lie in the same places of a cache.
+    # An odd number of vectors: the 16 sums of a patch must not all map to the same cache lines.
     step, out_step = ((at_once * size // lanes | 1) * lanes for size in (row, out_row))
     pixel_bytes, out_pixel_bytes = row * itemsize, out_row * itemsize
     patches = [

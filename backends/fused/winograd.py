@@ -2,7 +2,7 @@
 
 A vector holds channels of one pixel.  Images are copied to grids of such, with their padding; there every patch of 4x4 pixels, two apart,
 gives 16 sums.  For each of the 16 there is a product of matrices: of patches' sums by those of filters, which sums over channels and gives
-what results are made of, or, for the gradient of filters, of what comes back by sums, over patches.  What lies where tells :mod:`.tiling`.
+the terms of results, or, for the gradient of filters, of the sums that come back, over patches.  The memory layout is in :mod:`.tiling`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation, Windows
-from ...core.machine.language import carray, helper, prange
+from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import Loop, loop
 from ...core.types.context import Context
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
@@ -27,11 +27,10 @@ from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, tiling
 
 LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 9216
-"""Channels on either side from which on, and results of a filter from which on, one more for so many weights, the products are worth what
-is done for them."""
+"""The fewest channels on either side for which the products pay; the fewest results of a filter, and one more for so many weights."""
 
 LARGEST_FILTERS = 2**22
-"""Weights up to which their gradient is summed in parts."""
+"""The largest number of weights whose gradient is summed in parts."""
 
 MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
@@ -42,7 +41,7 @@ def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
     """Write the sums of filters' weights, (16, depth, filters).
 
     Args:
-        is_turned: whether filters are turned by half a circle.
+        is_turned: whether filters are rotated by 180 degrees.
         sizes: channels; filters, and the same filled up to whole vectors; elements from one channel's weights to the next one's, and
             from one filter's.
     """
@@ -56,7 +55,7 @@ def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
             enter_filters(of, map_stride * itemsize, is_turned, to, depth * row * itemsize, sums)
 
 
-@helper
+@jittable
 def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, comes: bool) -> None:
     """Copy what a block sees of images, or its results, to their grid, or back if it does not *come*."""
     channels, height, width, above, before, halo, _, _, image_bytes, row_bytes, pixel_bytes = side
@@ -81,7 +80,7 @@ def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, comes: bool) ->
                     collect(there, address(pixels, pixel), here, plane, x)
 
 
-@helper
+@jittable
 def _copy_few(here: int, plane: int, there: int, pixels: Any, size: int, comes: bool, like: Any) -> None:
     """Copy a vector of channels of each of fewer pixels than a vector has elements."""
     lanes = VECTOR_BYTES // like.itemsize
@@ -95,7 +94,7 @@ def _copy_few(here: int, plane: int, there: int, pixels: Any, size: int, comes: 
                 line[i] = vector[lane]
 
 
-@helper
+@jittable
 def _enter(grid: int, sums: int, side: Any, places: Any, of_image: int, first: int, count: int, like: Any) -> None:
     """Write the sums of some patches of a block, of which there are so many in an image."""
     channels, _, _, _, _, halo, row, step, image_bytes, row_bytes, pixel_bytes = side
@@ -113,9 +112,9 @@ def _enter(grid: int, sums: int, side: Any, places: Any, of_image: int, first: i
                 enter_gradient(source, row_bytes, pixel_bytes, target, step * itemsize, like)
 
 
-@helper
+@jittable
 def _memory(work: Any, thread: int, count: int, images: Any, results: Any) -> tuple[int, int, int, int, int]:
-    """Where in a thread's memory the grids of images and of results begin, the sums of either, and what is behind."""
+    """Offsets in a thread's memory of the grids of images and of results, the sums of either, and the end."""
     _, _, _, _, _, _, _, step, image_bytes, _, _ = images
     _, _, _, _, _, _, _, out_step, out_image_bytes, _, _ = results
     grid = address(work, thread * work.shape[1])
@@ -128,14 +127,14 @@ def _memory(work: Any, thread: int, count: int, images: Any, results: Any) -> tu
 @loop("R2 R1 R1 R1 I2 (11) (11) I1 I1 I2 (3) ? R1 ?", takes_long=True)
 def _convolve(
     work: Any, out: Any, filters: Any, x: Any, blocks: Any, images: Any, results: Any, image_pixels: Any, result_pixels: Any, patches: Any,
-    sizes: Any, clears: bool, bias: Any, is_cut: bool,
+    sizes: Any, clears: bool, bias: Any, rectify: bool,
 ) -> None:  # fmt: skip
     """Write results, as :class:`.tiling.Tiling` describes it.
 
     Args:
         filters: the sums of their weights.
         bias: what is added to each result; empty for nothing.
-        is_cut: whether what is negative becomes zero then.
+        rectify: whether negative results then become zero.
     """
     count, columns, at_once = sizes
     channels, _, _, _, _, _, row, step, _, _, _ = images
@@ -143,7 +142,7 @@ def _convolve(
     threads, itemsize = len(work), work.itemsize
     lanes, width = VECTOR_BYTES // itemsize, PANEL_BYTES // itemsize
     least = -np.inf
-    if is_cut:
+    if rectify:
         least = 0.0
     for thread in prange(threads):
         grid, out_grid, sums, products, added = _memory(work, thread, count, images, results)
@@ -263,24 +262,24 @@ def fits(g: Correlation, rows: int, itemsize: int) -> bool:
     return filled <= MOST_FILLED * size_of(sizes) and rows * size_of(w.out) >= least
 
 
-def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False) -> None:
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False) -> None:
     """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does.
 
     Args:
         bias: an array with a number for each filter that is added to its results; None for none.
-        is_cut: whether negative results become zero then.
+        rectify: whether negative results then become zero.
     """
-    for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut):
+    for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify):
         step.run(*arguments)
 
 
 def bound_correlation(
-    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, is_cut: bool = False
+    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False
 ) -> Callable[[], None]:
     """A function that correlates these arrays, as :func:`correlate` would."""
     if not all(array.flags.carray for array in (out, filters, operand)):
-        return partial(correlate, ctx, out, filters, operand, g, bias, is_cut)
-    transform, convolve = (step.bound(*arguments) for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, is_cut=is_cut))
+        return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
+    transform, convolve = (step.bound(*arguments) for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify))
 
     def call() -> None:
         transform()
@@ -307,7 +306,7 @@ def _reverse(g: Correlation) -> Correlation:
 
 
 def _steps(
-    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, is_cut: bool = False
+    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, rectify: bool = False
 ) -> Sequence[tuple[Loop, Sequence[Any]]]:
     """The loops that correlate, and their arguments."""
     channels, maps = g.channels, g.maps
@@ -319,7 +318,7 @@ def _steps(
     filters_shared, shared = filters.size >= thresholds.winograd_filters_shared, out.size * channels * TAPS >= thresholds.winograd_shared
     return (
         (_transform, (filters_shared, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
-        (_convolve, (shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, is_cut)),
+        (_convolve, (shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify)),
     )
 
 

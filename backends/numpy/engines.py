@@ -1,4 +1,4 @@
-"""What compiled loops for products have, which a plugin registers as the engines ``Csr`` and ``Products`` of the backend ``numpy``."""
+"""The interface of compiled loops for products, which a plugin registers as ``Csr`` and ``Products`` of the backend ``numpy``."""
 
 from __future__ import annotations
 

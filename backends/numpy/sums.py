@@ -1,8 +1,8 @@
 """Sums over axes of an array, whose error does not grow with the number of terms.
 
-NumPy and the BLAS add up in pairs, or in lanes, where what is summed lies together; other sums they take one term after another.  These
-are cut into blocks here, whose sums are added up in float64, in blocks again.  Those of float16 are float32 meanwhile.  The sums of blocks
-are products with ones where this is faster, and it mostly is.
+NumPy and the BLAS add up in pairs, or in lanes, along contiguous axes; other sums they take one term after another.  These
+are cut into blocks here, whose sums are added up in float64, in blocks again.  Those of float16 are computed in float32.  The sums of
+blocks are products with ones where this is faster, as it mostly is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def summing(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         return partial(_call, _steps(full, axes, split, target))
     if full.dtype != np.float16:
         return partial(np.add.reduce, full, axes, None, target, True)
-    sums = np.empty(target.shape, np.float32)  # NumPy rounds what it has got so far to the target's type, again and again
+    sums = np.empty(target.shape, np.float32)  # NumPy rounds every partial sum to the target's type
     return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), _copying(sums, target)])
 
 

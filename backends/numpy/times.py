@@ -21,7 +21,7 @@ from ...core.types.sparse import Parts, RowSparse, SparseRows
 from .engines import DenseProducts, SparseProducts
 
 SPARSE, DENSE = "Csr", "Products"
-"""The engines that have the compiled loops."""
+"""Names of the engines with the compiled loops."""
 
 
 class TimesKernel:
@@ -29,18 +29,18 @@ class TimesKernel:
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
-        """What the loops for dense operands take."""
+        """Element types of the loops for dense operands."""
         loops: DenseProducts | None = _loops(DENSE)
         return 0 if loops is None else loops.takes(steps)
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
-        """Whether there is nothing to gain for dense operands."""
+        """Whether loops gain nothing for dense operands."""
         return type(left) is type(right) is np.ndarray and _dense_loops(left, right) is None
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that multiplies these arrays; None where the operator had better be called."""
+        """A function that multiplies these arrays; None if the operator's own method is better."""
         if not type(left) is type(right) is np.ndarray:
             return None
         bound = _bound_to_loops(op, ctx, out, left, right, epilogue)
@@ -82,12 +82,12 @@ def _call(calls: Sequence[Callable[[], Any]]) -> None:
 
 
 def _bound_to_loops(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None) -> Callable[[], None] | None:
-    """A function that has loops multiply dense operands; None where they do not do all of it."""
+    """A function that multiplies dense operands by loops; None if these cannot do all of it."""
     loops = _dense_loops(left, right)
     if loops is None:
         return None
     x, w, y = op.matrices(ctx, out, left, right)
-    are_views = all(map(np.may_share_memory, (x, w, y), (left, right, out)))  # copies would hold what operands hold now
+    are_views = all(map(np.may_share_memory, (x, w, y), (left, right, out)))  # copies would keep the current values of the operands
     return loops.bound(ctx, x, w, y, epilogue) if are_views and loops.fits(x, w, y) else None
 
 

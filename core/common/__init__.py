@@ -1,5 +1,5 @@
-"""What needs nothing of the project: locks, threads, thresholds, random streams, element types, shapes, sums, windows.
+"""What depends on nothing else of the project: locks, threads, thresholds, random streams, element types, shapes, sums, windows.
 
-Anything goes in that several rooms or parts use and that is not about networks.
-It must not know any other room but the one of files.
+Belongs here: anything that several packages use and that is not about networks.
+It must not import any other package of the kernel but ``storage``.
 """

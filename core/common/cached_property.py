@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first asked for."""
+"""Attributes that are computed on first access."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class cached_property(Generic[T]):
     """A method whose result becomes an attribute of the object.
 
     That of functools has a lock for all objects in Python 3.11: threads would wait for one another, and a process that is forked
-    meanwhile for ever.  Here threads that ask at the same time compute at the same time, and all get the same object.
+    meanwhile would wait for ever.  Here threads that ask at the same time compute at the same time, and all get the same object.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

@@ -23,7 +23,7 @@ class DataType(IntEnum):
 
 
 def computing_type(dtype: Any) -> np.dtype[Any]:
-    """The type to compute in: float16 is widened to float32, for products and maxima of it are slow and sums inexact."""
+    """The type to compute in: float16 is widened to float32, since its products and maxima are slow and its sums inexact."""
     return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
 
 
@@ -61,7 +61,7 @@ def as_dtype(dtype: Any) -> type[np.floating[Any]]:
 
 
 def as_stored_dtype(dtype: Any) -> Any:
-    """The same, int8 and int16 as well, which parameters of operators of other engines have."""
+    """As :func:`as_dtype`, and int8 and int16 as well, which parameters of operators of other engines may have."""
     try:
         return dtype if dtype in (np.int8, np.int16) else _INTEGERS[dtype]
     except (KeyError, TypeError):

@@ -1,6 +1,6 @@
-"""What the process was started with: environment variables that steer the package, and processors.
+"""The environment of the process: variables that configure the package, and processors.
 
-What variables hold is checked, and one that is empty counts as unset, where nothing else is said.
+Values of variables are checked; an empty variable counts as unset unless documented otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 def number_in(name: str, default: float, environment: Mapping[str, str] = os.environ) -> float:
-    """The number that a variable holds, 0 or more.
+    """The value of a variable, a number not less than 0.
 
     Raises:
         ValueError: it holds something else.
@@ -27,7 +27,7 @@ def number_in(name: str, default: float, environment: Mapping[str, str] = os.env
 
 
 def whole_in(name: str, environment: Mapping[str, str] = os.environ) -> int | None:
-    """The whole number, 0 or more, that a variable holds; None where it is not set.
+    """The value of a variable, a whole number not less than 0; None if it is unset.
 
     Raises:
         ValueError: it holds something else.
@@ -46,7 +46,7 @@ def switch_in(name: str, default: bool, environment: Mapping[str, str] = os.envi
     """
     text = environment.get(name, "").strip()
     if text not in ("", "0", "1"):
-        raise ValueError(f"the environment variable {name} switches by 0 or 1, got {text!r}; correct or unset it")
+        raise ValueError(f"the environment variable {name} must be 0 or 1, got {text!r}; correct or unset it")
     return text == "1" if text else default
 
 

@@ -1,4 +1,4 @@
-"""How many workers a launcher has started, and which of them this is, as environment variables say it."""
+"""The number of workers that a launcher has started, and the number of this one, from environment variables."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from .environment import whole_in
 
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
-"""Variables in which launchers of MPI programs say how many workers they have started."""
+"""Variables that launchers of MPI programs set to the number of workers."""
 STEP_SIZE = "SLURM_STEP_NUM_TASKS"
-"""The same by ``srun``, which sets it for single programs, too."""
+"""The same for ``srun``, which also sets it for single programs."""
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
-"""Variables in which they say which of them this is."""
+"""Variables that they set to the number of this worker."""
 
 
 def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
@@ -24,13 +24,13 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
-    """Number of this worker as the launcher says it, which needs no MPI; 0 where there is one."""
+    """Number of this worker by the launcher, without MPI; 0 if there is only one."""
     found = _found(RANKS, environment)
     return found[0] if found and is_launched(environment) else 0
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
-    """How many workers there are as the launcher says it; a number above that where it numbers them only, and 1 without one."""
+    """Number of workers by the launcher; an upper bound if it sets only their numbers, and 1 without a launcher."""
     if not is_launched(environment):
         return 1
     return max(_found((*SIZES, STEP_SIZE), environment), default=2**16)

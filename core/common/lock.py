@@ -1,4 +1,4 @@
-"""Locks that do not stay closed: not in a forked process, and not when a signal's handler raises an error."""
+"""Locks that are released in a forked process, and when a signal handler raises an error."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import weakref
 from typing import Any
 
 _all: set[weakref.ref[ForkSafeLock]] = set()
-"""The locks there are.  No function in Python is called when one goes, in which the error of a signal's handler would get lost."""
+"""All locks.  No Python function runs when one is deleted, in which the error of a signal handler would get lost."""
 
 
 class ForkSafeLock(_thread.RLock):  # type: ignore[misc]  # which CPython has no objection to
-    """A lock that is open in a process that was forked, where the thread that held it is not.
+    """A lock that is open in a forked process, which does not have the thread that held it.
 
-    Its thread may close it several times.  It is closed and opened within the interpreter, where no signal's handler comes between the
-    lock and the ``with`` statement that opens it again, as happens where these are functions in Python.
+    Its thread may acquire it several times.  Acquiring and releasing are functions in C, so that no signal handler runs between acquiring
+    it and entering the ``with`` block that releases it, as can happen with functions in Python.
     """
 
     def __init__(self) -> None:
         _all.add(weakref.ref(self, _all.discard))
 
     def renew(self) -> None:
-        """Open it, whoever holds it."""
+        """Release the lock, whichever thread holds it."""
         self._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:

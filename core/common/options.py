@@ -150,7 +150,7 @@ def _check_argument(function: Callable[..., Any], name: str) -> None:
 
 
 def set_global_option(key: str, value: Any) -> None:
-    """Set an option for the whole process; for what no ``with`` block can surround.
+    """Set an option for the whole process; for code that no ``with`` block can surround.
 
     Args:
         key: ``'align_axis'``: 1 if the axes in ``x[...]`` begin with the dynamic ones, which take ``:`` (``x[:, 0]``), 0 if with the first
@@ -166,7 +166,7 @@ def set_global_option(key: str, value: Any) -> None:
 
 
 def get_global_option(key: str, default_value: Any) -> Any:
-    """The value that :func:`set_global_option` has given an option, else *default_value*.
+    """The value that :func:`set_global_option` has set, else *default_value*.
 
     >>> C.get_global_option('python_operand_order', True)
     True

@@ -1,7 +1,7 @@
 """Seeds, streams and sources of random numbers.
 
 Initial values, random values and samples of classes are drawn on the host, one after the other, by the generator that CNTK has
-(:mod:`~cntk.core.common.twister`).  What users cannot see the numbers of, such as masks of dropout and noise on parameters, comes from a
+(:mod:`~cntk.core.common.twister`).  Numbers that users cannot see, such as masks of dropout and noise on parameters, come from a
 counter-based generator, Philox 4x64-10, on any device: a stream's seed and the number of the draw determine it.
 
 Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
@@ -61,12 +61,12 @@ def generate_random_seed(per_worker: bool = False) -> int:
 
 
 def create_checkpoint() -> dict[str, Any]:
-    """Which seeds will be chosen."""
+    """The state of the choice of seeds."""
     return {"fixed": seed_is_fixed.value, "next_seed": next_seed.value}
 
 
 def check_checkpoint(checkpoint: Any) -> None:
-    """Refuse what :func:`create_checkpoint` has not returned.
+    """Check that a value is one that :func:`create_checkpoint` returns.
 
     Raises:
         ValueError: it is something else.
@@ -105,10 +105,10 @@ def choose_seed(seed: int, per_worker: bool = False) -> int:
 
 
 class Stream:
-    """Where a random op stands: ``stream.next()`` numbers its draws, also from several threads at once.
+    """The position of a random op in its stream: ``stream.next()`` numbers its draws, also from several threads at once.
 
     Attributes:
-        seed: what determines the numbers.
+        seed: the seed of the numbers.
         draws: how many draws were taken.
     """
 

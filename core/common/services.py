@@ -1,7 +1,7 @@
-"""What lower rooms ask of higher ones, and the kernel of what is built on it: set once, while the package is imported.
+"""Services that packages of the kernel need from higher ones, and from the parts above the kernel: set once, on import.
 
-A function, say, has a method ``eval``, though graphs know nothing of programs that run.  :mod:`cntk.wiring` is the one place that knows
-who does what.
+A function, for example, has a method ``eval``, though the package ``graph`` cannot import ``run``.  :mod:`cntk.wiring` alone assigns the
+services.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Services:
     Attributes:
         apply: makes a function of an operator and its operands.
         start: takes memory for a run of a program, and loads data into it.
-        evaluate, forward, backward, grad: what the methods of functions with these names do (``evaluate`` is ``eval``).
-        held_by: the array or CSR matrix that a Value or NDArrayView holds; what else it is given as it is.
+        evaluate, forward, backward, grad: implementations of the methods of functions with these names (``evaluate`` is ``eval``).
+        held_by: the array or CSR matrix that a Value or NDArrayView holds; anything else is returned unchanged.
         view_of: an NDArrayView of a CSR matrix.
         save, load, restore, register_callback: functions and their files.
         reduce, shallow_copy, deep_copy: functions and variables for ``pickle`` and ``copy``.
@@ -45,11 +45,11 @@ class Services:
         """Set services by name.
 
         Raises:
-            TypeError: nobody asks for one of these.
+            TypeError: there is no service of such a name.
         """
         for name, service in services.items():
             if name not in Services.__annotations__:
-                raise TypeError(f"services: nobody asks for '{name}'; expected one of {', '.join(Services.__annotations__)}")
+                raise TypeError(f"there is no service '{name}'; expected one of {', '.join(Services.__annotations__)}")
             setattr(self, name, service)
 
 

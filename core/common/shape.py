@@ -10,20 +10,20 @@ import numpy as np
 Shape = tuple[int, ...]
 
 MOST_AXES = 64
-"""As many as arrays of NumPy may have."""
+"""The limit of NumPy's arrays."""
 
 InferredDimension = -1
 """A dimension that the graph fills in when it learns it (``Parameter((-1, 10))``)."""
 
 UnknownDimension = -2
-"""What a placeholder, whose shape is not known at all, shows as its dimension."""
+"""The dimension that a placeholder shows, whose shape is unknown."""
 
 FreeDimension = -3
-"""A dimension of an input that each minibatch decides; prints as ``*``."""
+"""A dimension of an input that varies between minibatches; prints as ``*``."""
 
 
 def as_shape(shape: float | Iterable[float]) -> Shape:
-    """Return *shape* as a tuple of ints; a number is a shape of one axis, and whole floats will do.
+    """Return *shape* as a tuple of ints; a number is a shape of one axis, and floats without fraction are accepted.
 
     Raises:
         TypeError: it is something else.
@@ -42,9 +42,9 @@ def as_shape(shape: float | Iterable[float]) -> Shape:
         raise ValueError(f"a shape of 2**56 elements or more is larger than any memory, got one of {len(dims)} axes")
     for dim, number in zip(dims, given, strict=True):
         if dim != number:
-            raise TypeError(f"a shape is made of whole numbers, got {number!r} in {shape!r}; use // where sizes are divided")
+            raise TypeError(f"dimensions are whole numbers, got {number!r} in {shape!r}; use // where sizes are divided")
         if dim < 0 and dim not in (InferredDimension, FreeDimension):
-            raise ValueError(f"shape {dims}: {dim} is no dimension; use a size, InferredDimension (-1) or FreeDimension (-3)")
+            raise ValueError(f"shape {dims}: {dim} is not a dimension; use a size, InferredDimension (-1) or FreeDimension (-3)")
     return dims
 
 
@@ -88,7 +88,7 @@ def reshaped(old: Shape, new: Shape) -> Shape:
 
 
 def broadcast_dims(left: int, right: int) -> int | None:
-    """The dimension two aligned dimensions give, or None when they do not go together."""
+    """The dimension that two aligned dimensions broadcast to; None if they are incompatible."""
     if left == right or right == 1:
         return left
     if left == 1:
@@ -101,7 +101,7 @@ def broadcast_dims(left: int, right: int) -> int | None:
 
 
 def broadcast(*shapes: Shape) -> Shape | None:
-    """Broadcast shapes as NumPy does, aligned on trailing axes; None when they do not go together."""
+    """Broadcast shapes as NumPy does, aligned on trailing axes; None if they are incompatible."""
     result: Shape = ()
     for shape in shapes:
         rank = max(len(result), len(shape))

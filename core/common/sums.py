@@ -1,6 +1,6 @@
 """Sums of long arrays, and of long runs of rows, whose errors do not grow with their lengths.
 
-The order of addition is one that compiled loops can follow: no result depends on who adds, or how many.
+Compiled loops add in the same order, so results do not depend on the number of threads or on what computes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .dtypes import computing_type
 from .shape import size_of
 
 LANES = 64
-"""Sums that are made side by side: lane k adds elements k, k + LANES, k + 2 * LANES and so on."""
+"""Sums that are computed side by side: lane k adds elements k, k + LANES, k + 2 * LANES and so on."""
 
 ROWS = 64
 """Elements that are added up in the array's own type, before the sums of lanes are in float64."""
@@ -27,27 +27,27 @@ PIECE = 256
 """Rows of a piece of a longer run."""
 
 
-def total(xp: Any, array: Any) -> float:
+def deterministic_sum(xp: Any, array: Any) -> float:
     """The sum of an array's elements, in an order that depends on the array's size alone.
 
-    >>> from cntk.core.common.sums import total
-    >>> total(np, np.array([[1.0, 2.0], [3.0, 6.0]]))
+    >>> from cntk.core.common.sums import deterministic_sum
+    >>> deterministic_sum(np, np.array([[1.0, 2.0], [3.0, 6.0]]))
     12.0
     """
     flat = array.reshape(-1)
     whole = flat[: flat.size - flat.size % BLOCK]
-    return total_of_lanes(xp, xp.sum(whole.reshape(-1, ROWS, LANES), axis=1), flat)
+    return sum_from_lanes(xp, xp.sum(whole.reshape(-1, ROWS, LANES), axis=1), flat)
 
 
-def total_of_lanes(xp: Any, lanes: Any, flat: Any) -> float:
-    """As :func:`total`, of an array of one axis, where the *lanes* of its whole blocks have been summed."""
+def sum_from_lanes(xp: Any, lanes: Any, flat: Any) -> float:
+    """As :func:`deterministic_sum`, of an array of one axis, where the *lanes* of its whole blocks have been summed."""
     rest = flat[flat.size - flat.size % BLOCK :]
     return float(xp.sum(lanes, dtype=xp.float64)) + float(xp.sum(rest, dtype=xp.float64))
 
 
 def mean(xp: Any, array: Any) -> float:
-    """The mean of an array's elements, from their :func:`total`."""
-    return total(xp, array) / size_of(array.shape)
+    """The mean of an array's elements, from their :func:`deterministic_sum`."""
+    return deterministic_sum(xp, array) / size_of(array.shape)
 
 
 def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:

@@ -1,9 +1,9 @@
-"""Switches: what a program sets for the whole process, and what later code goes by.
+"""Switches: settings of the whole process.
 
-Those of the kernel are here.  A part above has its own, made in the same way, beside what goes by them.  All are known by name, so that
-:func:`isolated` can put them back.
+Those of the kernel are here.  Parts above it define theirs in the same way, beside the code that uses them.  All are registered by name,
+so that :func:`isolated` can restore them.
 
-Whoever goes by a switch reads its value as an attribute.  Values are not changed in place: a switch is set by giving it another one.
+Code that depends on a switch reads its value as an attribute.  Values are not changed in place: a switch is set by giving it another one.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ registered: Mapping[str, Switch[Any]] = MappingProxyType(_all)
 
 
 class Switch(Generic[T]):
-    """Something that a program sets for the whole process.
+    """A setting of the whole process.
 
     Args:
-        name: what it is called, as no other switch is.
-        value: what it is at first.
+        name: its name, which is unique.
+        value: its initial value.
 
     Attributes:
-        value: what it is now.
-        first: what it was at first.
+        value: its current value.
+        first: its initial value.
 
     Raises:
         ValueError: another switch has this name.
@@ -43,17 +43,17 @@ class Switch(Generic[T]):
 
     def __init__(self, name: str, value: T) -> None:
         if name in _all:
-            raise ValueError(f"there is a switch '{name}' already; give this one another name")
+            raise ValueError(f"a switch '{name}' exists already; give this one another name")
         self.name, self.value = name, value
         self.first = self.get()
         _all[name] = self
 
     def get(self) -> T:
-        """The value, as :meth:`put_back` takes it later."""
+        """The value in the form that :meth:`put_back` takes."""
         return self.value
 
     def put_back(self, value: T) -> None:
-        """Let it be what it was when :meth:`get` returned *value*."""
+        """Restore the value that :meth:`get` returned."""
         self.value = value
 
     def __repr__(self) -> str:
@@ -75,10 +75,10 @@ global_options: Switch[Mapping[str, Any]] = Switch("global_options", MappingProx
 """Options of the whole process by name."""
 
 default_device: Switch[Any] = Switch("default_device", None)
-"""The device of what is said to be on none, None for the CPU."""
+"""The device of whatever names no device; None for the CPU."""
 
 default_device_is_in_use = Switch("default_device_is_in_use", False)
-"""Whether something has been put on the default device, which then stays what it is."""
+"""Whether the default device is in use, after which it cannot be changed."""
 
 default_device_may_change = Switch("default_device_may_change", False)
 """Whether the default device may be set although it is in use."""
@@ -99,11 +99,11 @@ recorders: Switch[tuple[Any, ...]] = Switch("recorders", ())
 """The recorders that take the time of operators."""
 
 
-# ---- putting them back ----
+# ---- restoring them ----
 
 
 class _Found:
-    """What an open block found, to be put back."""
+    """The values that an open block found, to be restored."""
 
     def __init__(self) -> None:
         self.values = {switch: switch.get() for switch in _all.values()}
@@ -119,9 +119,9 @@ _lock = ForkSafeLock()
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Put all switches back on leaving a ``with`` block, whatever was set in it, by whichever thread, and however it is left.
+    """Restore all switches on leaving a ``with`` block, whatever it has set, in any thread, and however it is left.
 
-    A switch that came with a module imported in the block is as it was at first.  Blocks may lie within one another.  Those of several
+    A switch of a module that is imported in the block gets its initial value.  Blocks may lie within one another.  Those of several
     threads may also overlap, though all see what each sets: the last to be left puts back what the first found.
 
     Example:

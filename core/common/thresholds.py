@@ -1,7 +1,7 @@
-"""From which sizes on another way of computing the same pays: one table, which a file of the user's may change.
+"""The sizes from which on another implementation is faster: one table, which a file of the user's may change.
 
-The ways give the same results, but for the roundings that differ between NumPy and compiled loops; whether threads share the work changes
-no bit.  Defaults were measured on a few processors; ``cntk tune`` measures the machine at hand and writes the file.
+Implementations give the same results, except that NumPy and compiled loops round differently; the number of threads never changes a
+bit.  Defaults were measured on a few processors; ``cntk tune`` measures this machine and writes the file.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..storage.cache_folder import user_cache
 from .switches import Switch
 
 VARIABLE = "CNTK_THRESHOLDS"
-"""The environment variable that names another file, or is 0 where none is to be read."""
+"""The environment variable that names another file, or is 0 to read none."""
 
 NEVER = 2**62
-"""A size that nothing has."""
+"""A size larger than any."""
 
 _LARGEST_FILE = 1 << 20
 
 
 class Threshold(NamedTuple):
-    """A line of the table.
+    """An entry of the table.
 
     Attributes:
-        name: what it is called.
-        default: the size where nobody says otherwise.
-        unit: what is counted.
+        name: its name.
+        default: the default size.
+        unit: the unit of sizes.
         decides: what is done from that size on.
     """
 
@@ -49,7 +49,7 @@ def _from(default: int, unit: str, decides: str) -> Any:
 
 @dataclass(slots=True)
 class Thresholds:
-    """The sizes in force.  Each is read where it decides, as an attribute; other values hold for what is compiled or called after."""
+    """The current sizes, as attributes; changes apply to whatever is compiled or called afterwards."""
 
     batch_normalization_compiled: int = _from(2**18, "values in a call", "batch normalisation in training runs in compiled loops")
     batch_normalization_places: int = _from(16, "values of a feature side by side", "these loops are used for such data")
@@ -95,11 +95,11 @@ TABLE = {
     field.name: Threshold(field.name, getattr(_DEFAULTS, field.name), field.metadata["unit"], field.metadata["decides"])
     for field in dataclasses.fields(Thresholds)
 }
-"""The lines of the table by name."""
+"""The entries of the table by name."""
 
 
 def own_file(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The user's file, which need not be there; None where none is to be read, or the user has no folder for it."""
+    """The user's file, which need not exist; None if none is to be read, or the user has no folder for it."""
     given = environment.get(VARIABLE, "").strip()
     if given:
         return None if given == "0" else Path(given)
@@ -110,8 +110,8 @@ def own_file(environment: Mapping[str, str] = os.environ) -> Path | None:
 def read_file(path: Path) -> dict[str, int]:
     """The thresholds in a file: ``{"thresholds": {"softmax_compiled": 4096}}``.
 
-    Nothing in it is run.  An entry that says nothing is left out, with a warning that names it, and so is a file that is damaged or that
-    somebody else may have written.
+    Nothing in it is run.  Invalid entries are ignored with a warning that names them, and so is a file that is damaged or that somebody
+    else may have written.
     """
     import json
 
@@ -125,7 +125,7 @@ def read_file(path: Path) -> dict[str, int]:
         warn_of(error.place, error.why, "Thresholds are what they are by default")
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        _warn(f"{path} holds no thresholds: {type(error).__name__}: {error}; write it anew with: cntk tune")
+        _warn(f"{path} holds no thresholds: {type(error).__name__}: {error}; write it again with: cntk tune")
         return {}
     return {name: value for name, value in entries if _is_entry(path, name, value)}
 
@@ -145,7 +145,7 @@ def _warn(message: str) -> None:
 
 
 def _in_force() -> Thresholds:
-    """The defaults, with what the user's file says in their place."""
+    """The defaults, overridden by the user's file."""
     path = own_file()
     if path is None or not (path.exists() or os.environ.get(VARIABLE, "").strip()):
         return Thresholds()
@@ -157,7 +157,7 @@ thresholds = _in_force()
 
 
 class _Table(Switch[Thresholds]):
-    """All of them as a switch, of which a copy is kept: they are changed one by one, and whoever goes by one holds the table."""
+    """All thresholds as one switch, which saves a copy: they are changed one by one, and their readers hold the table."""
 
     def get(self) -> Thresholds:
         return dataclasses.replace(self.value)
@@ -171,7 +171,7 @@ _Table("thresholds", thresholds)
 
 @contextmanager
 def overridden(**values: int) -> Iterator[None]:
-    """Have other thresholds for a while, in all threads.
+    """Change thresholds inside a ``with`` block, in all threads.
 
     Args:
         values: sizes by name.
@@ -197,7 +197,7 @@ def overridden(**values: int) -> Iterator[None]:
 
 
 def all_set_to(size: int) -> AbstractContextManager[None]:
-    """Have the same size for all thresholds for a while: 0 has everything done as if it were large, :data:`NEVER` as if it were small.
+    """Set all thresholds inside a ``with`` block: with 0 everything is treated as large, with :data:`NEVER` as small.
 
     Args:
         size: the size.

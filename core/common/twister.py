@@ -31,7 +31,7 @@ class Twister:
 
     Attributes:
         draws: how many numbers were taken.
-        words: how many words they were made of; a normal number takes more than one now and then.
+        words: how many words they have used; a normal number may use more than one.
     """
 
     def __init__(self, seed: int) -> None:
@@ -44,13 +44,13 @@ class Twister:
         self._ready = np.empty(0, np.uint64)
 
     def skip(self, words: int) -> None:
-        """Pass over so many words when the next number is drawn."""
+        """Skip so many words before the next number is drawn."""
         with self._lock:
             self._skipped += words
             self.words += words
 
     def create_checkpoint(self) -> dict[str, Any]:
-        """The words that further ones are made of, those that are ready, and the counts."""
+        """The state: the last words, those that are ready, and the counts."""
         with self._lock:
             counts = {"draws": self.draws, "words": self.words, "skipped": self._skipped}
             return {"state": self._state.copy(), "ready": self._ready.copy(), **counts}
@@ -77,7 +77,7 @@ class Twister:
         return numbers
 
     def whole(self, count: int, stop: int) -> np.ndarray[Any, np.dtype[np.intp]]:
-        """The next *count* whole numbers in 0 … *stop* - 1, each what is left of a word divided by *stop*."""
+        """The next *count* whole numbers in 0 … *stop* - 1, each the remainder of a word divided by *stop*."""
         numbers = np.empty(count, np.intp)
         with self._lock:
             self.draws += count
@@ -87,7 +87,7 @@ class Twister:
         return numbers
 
     def normal(self, count: int, limit: float = np.inf) -> Numbers:
-        """The next *count* numbers of the standard normal distribution, those left out that are further than *limit* from 0."""
+        """The next *count* numbers of the standard normal distribution, without those further than *limit* from 0."""
         numbers, filled = np.empty(count), 0
         with self._lock:
             self.draws += count
@@ -123,8 +123,8 @@ class Twister:
     def _make(self, count: int) -> Words:
         """At least *count* more words.
 
-        By definition ``word[i + 312] = word[i + 156] ^ mix(word[i], word[i + 1])``, which could be worked out for 156 words at once.
-        Put into itself it reads ``word[i] ^ mix(i - 156) ^ mix(i)``, which can for 311.
+        By definition ``word[i + 312] = word[i + 156] ^ mix(word[i], word[i + 1])``, which could be evaluated for 156 words at once.
+        Substituted into itself it reads ``word[i] ^ mix(i - 156) ^ mix(i)``, which can for 311.
         """
         total = -(-count // STEP) * STEP
         words, mixed = np.empty(SIZE + total, np.uint64), np.empty(MIDDLE + total, np.uint64)

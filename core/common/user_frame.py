@@ -1,4 +1,4 @@
-"""Where in the user's program something was made, or went otherwise than its author may think."""
+"""The line of the user's program that created something, or that a warning is about."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 _warned: dict[Any, Any] = {}
-"""What Python's filters have seen of the warnings."""
+"""The registry of warnings that Python's filters use."""
 
 
 def user_line() -> str:
@@ -18,7 +18,7 @@ def user_line() -> str:
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the innermost line that is not ours, so that it is shown, and once."""
+    """Warn about the innermost line that is not ours, which is shown with the warning, once."""
     _, level = _frame_of_user()
     warnings.warn(message, category, stacklevel=level)
 
@@ -32,7 +32,7 @@ def _frame_of_user() -> tuple[FrameType, int]:
 
 
 def warn_at(message: str, line: str) -> None:
-    """Warn of something at a line that :func:`user_line` gave, as often as Python's filters say: once."""
+    """Warn about a line that :func:`user_line` gave, as often as Python's filters allow: once."""
     file, _, number = line.rpartition(":")
     warnings.warn_explicit(message, UserWarning, file, int(number), registry=_warned)
 

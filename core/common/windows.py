@@ -1,4 +1,4 @@
-"""Windows: the geometry of what slides over the trailing axes of an array, for convolution and pooling.
+"""The geometry of windows that slide over the trailing axes of an array, for convolution and pooling.
 
 Along one axis of size d a window of k elements, s apart from the next, starts ``lower`` elements before the first one.  Automatic
 padding gives ceil(d / s) windows, whose centres (the left one of two) lie in the middle of the axis::
@@ -48,7 +48,7 @@ class Windows:
 
     @cached_property
     def is_padded(self) -> bool:
-        """Whether windows range over something else than the array."""
+        """Whether windows reach into padding."""
         return any(self.lower) or any(self.upper)
 
     @cached_property
@@ -147,15 +147,15 @@ def _along(dim: int, kernel: int, stride: int, dilation: int, padded: bool, ceil
     span = (kernel - 1) * dilation + 1
     if not 1 <= kernel <= dim or (span > dim and not padded):
         raise ValueError(f"a window of {kernel} elements{f', {dilation} apart,' if dilation > 1 else ''} does not fit an axis of {dim}")
-    room = dim - 1 if padded else dim - span
-    out = (room + stride - 1 if ceil else room) // stride + 1
+    last = dim - 1 if padded else dim - span
+    out = (last + stride - 1 if ceil else last) // stride + 1
     beside = dim - 1 - (out - 1) * stride
     before = (span - 1) // 2 - int(beside / 2) if padded else 0
     return before, max((out - 1) * stride + span - before - dim, 0), out
 
 
 def unslide(out: int, kernel: int, stride: int, dilation: int, padded: bool) -> int:
-    """The smallest axis over which *out* windows slide: what a transposed convolution makes of an axis of size *out*."""
+    """The smallest axis over which *out* windows slide: the result of a transposed convolution along an axis of size *out*."""
     if out < 0:
         return out
     return (out - 1) * stride + (1 if padded else (kernel - 1) * dilation + 1)
@@ -163,7 +163,7 @@ def unslide(out: int, kernel: int, stride: int, dilation: int, padded: bool) -> 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Geometry of a convolution, with shapes brought to one form.
+    """Geometry of a convolution, with shapes in a common form.
 
     Where filters slide over the channels, rather than sum over them, the channels are one more axis of *windows*, the first,
     and the operand counts as having one channel.
@@ -203,13 +203,15 @@ def correlation(
     """Geometry of *maps* filters of shape *kernel* over an *operand*; the first axis of all is the channels.
 
     Raises:
-        ValueError: the shapes do not go together.
+        ValueError: the shapes are incompatible.
     """
     channels = operand[0]
     if groups < 1 or maps % groups:
         raise ValueError(f"groups={groups} must be positive and divide the {maps} filters")
     if groups > 1 and kernel[0] * groups != channels >= 0:
-        raise ValueError(f"{groups} groups of filters for {kernel[0]} channels do not make up the operand's {channels} channels")
+        raise ValueError(
+            f"{groups} groups of filters of {kernel[0]} channels need {groups * kernel[0]} channels, but the operand has {channels}"
+        )
     summed = channels < 0 or kernel[0] * groups == channels
     if summed and (channels == 1 or not padding[0]):
         spatial = windows(operand[1:], kernel[1:], strides[1:], dilation[1:], padding[1:])

@@ -1,5 +1,5 @@
 """How plugins come in: hooks, the plugin manager, registries, the backend protocol, devices, compiled code.
 
-What a plugin registers, and how it is found, goes in.
-It must not know graphs or programs.
+Belongs here: what plugins register, and how they are found.
+It must not import graphs or programs.
 """

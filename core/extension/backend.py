@@ -35,10 +35,10 @@ class Backend(Protocol):
         kind: kind of its devices, a :class:`~cntk.core.extension.device.DeviceKind` or its number: 0 for the CPU, 1 for GPUs.
         xp: array namespace with NumPy's names and ``out=`` arguments.
         dtypes: element types it computes in.
-        sparse: whether it takes CSR operands; if not, they arrive made dense.
+        sparse: whether it takes CSR operands; if not, it gets dense ones.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
-    others; and ``for_tests``, which is True where nobody is to compute on it but who asks for it by name.
+    others; and ``for_tests``, which is True if it is used only when it is asked for by name.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Backend(Protocol):
         """How many devices there are; asked only where the backend can be used."""
 
     def properties(self) -> Any:
-        """What ``cntk.device.get_gpu_properties`` tells of the device; asked only of GPUs."""
+        """The device's properties for ``cntk.device.get_gpu_properties``; asked only of GPUs."""
 
     def nbytes(self, shape: Sequence[int], dtype: DType) -> int:
         """Bytes that an array takes."""
@@ -72,10 +72,10 @@ class Backend(Protocol):
         """An uninitialised array of its own."""
 
     def asarray(self, data: npt.ArrayLike, dtype: DType) -> Array:
-        """Bring host data to the device, in an array of its own."""
+        """Copy host data to the device, into a new array."""
 
     def load(self, array: Array, data: npt.ArrayLike) -> None:
-        """Bring host data into an array that is there, broadcast to its shape and converted to its element type."""
+        """Copy host data into an existing array, broadcast to its shape and converted to its element type."""
 
     def on_device(self, *data: npt.NDArray[Any]) -> Sequence[Array]:
         """Host arrays as arrays of the device, which are read only and until the host changes them: the same where the memory is."""

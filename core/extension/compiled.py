@@ -1,4 +1,4 @@
-"""Compiled code: whether it is wanted, and what of it cannot be used on this machine."""
+"""Compiled code: whether it is enabled, and which parts of it cannot be used on this machine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..common.environment import switch_in
 from ..common.lock import ForkSafeLock
 
 SWITCH = "CNTK_FUSED"
-"""The environment variable that turns all compiled code off where it is 0."""
+"""The environment variable that turns off all compiled code if it is 0."""
 
 compiling = ForkSafeLock()
-"""Closed while machine code is made or loaded.  LLVM has locks of its own, so that no process is forked meanwhile."""
+"""Held while machine code is compiled or loaded.  LLVM has locks of its own, so no process may be forked meanwhile."""
 
 switched_off: dict[str, str] = {}
 """Parts that cannot be used, and why."""
 
 
 class Unusable(ImportError):
-    """Compiled code cannot be used here; whoever raises this has told the user."""
+    """Compiled code cannot be used here; the user has been warned."""
 
 
 def is_wanted() -> bool:
@@ -36,13 +36,13 @@ def switch_off(part: str, why: str) -> None:
     """Note that a part cannot be used, and warn about it the first time; ``cntk doctor`` repeats it."""
     if part not in switched_off:
         switched_off[part] = why
-        warnings.warn(f"{part} are switched off: {why}; results are the same, but slower to come", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{part} are switched off: {why}; results are the same, but take longer", RuntimeWarning, stacklevel=3)
 
 
 @cache
-def warn_unkept(why: str) -> None:
-    """Warn, once, that compiled code cannot be kept, so that every process makes it anew."""
-    warnings.warn(f"compiled code is not kept, and made anew by each process: {why}", RuntimeWarning, stacklevel=3)
+def warn_not_cached(why: str) -> None:
+    """Warn, once, that compiled code cannot be cached, so that every process compiles it again."""
+    warnings.warn(f"compiled code cannot be cached, so every process compiles it again: {why}", RuntimeWarning, stacklevel=3)
 
 
 if hasattr(os, "register_at_fork"):

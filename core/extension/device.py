@@ -152,14 +152,14 @@ def gpu(device_id: int) -> DeviceDescriptor:
 
 
 def all_devices() -> tuple[DeviceDescriptor, ...]:
-    """Every usable device of every backend, GPUs first and the CPU last; those of backends that are for tests only are left out."""
+    """Every usable device of every backend, GPUs first and the CPU last; without those of backends for tests only."""
     listed = [backend for backend in _usable() if not getattr(backend, "for_tests", False)]
     found = [device(backend.name, number) for backend in listed for number in range(backend.device_count())]
     return tuple(sorted(found, key=lambda one: (one.type() != DeviceKind.GPU, one == _CPU)))
 
 
 def use_default_device() -> DeviceDescriptor:
-    """The process-wide default device, which from now on stays what it is."""
+    """The process-wide default device, which cannot be changed from now on."""
     switches.default_device_is_in_use.value = True
     return _default()
 
@@ -189,7 +189,7 @@ def always_allow_setting_default_device() -> None:
 
 @contextmanager
 def default_device(chosen: DeviceDescriptor | None) -> Iterator[None]:
-    """Make a device the default for a while, whether one is in use or not; None leaves it as it is."""
+    """Make a device the default inside a ``with`` block, whether one is in use or not; None changes nothing."""
     before = switches.default_device.value
     if chosen is not None:
         switches.default_device.value = chosen
@@ -208,10 +208,10 @@ def get_gpu_properties(device: DeviceDescriptor) -> Any:
     """Properties of a GPU: ``device_id``, ``name``, ``version_major``, ``version_minor``, ``cuda_cores``, ``total_memory``.
 
     Raises:
-        ValueError: the device is no GPU.
+        ValueError: the device is not a GPU.
     """
     if device.type() != DeviceKind.GPU:
-        raise ValueError(f"get_gpu_properties: {device} is no GPU and has no GPU properties")
+        raise ValueError(f"get_gpu_properties: {device} is not a GPU")
     return device.backend.properties()
 
 

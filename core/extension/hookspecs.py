@@ -28,20 +28,20 @@ class Command(Protocol):
 
 
 class RegisterKernel(Protocol):
-    """Hand over a kernel: what stands in, on one backend, for the methods of an operator or a learner, given by its class or that's
+    """Hand over a kernel, which replaces, on one backend, the methods of an operator or a learner, given by its class or the class's
     import string."""
 
     def __call__(self, cls: type | str, backend: str, target: object) -> None: ...
 
 
 class RegisterEngine(Protocol):
-    """Hand over what computes, on one backend, more than one operator: an engine by its name."""
+    """Hand over an engine, which computes more than one operator on one backend, by its name."""
 
     def __call__(self, name: str, backend: str, target: object) -> None: ...
 
 
 class RegisterNativeFunction(Protocol):
-    """Hand over what makes the operator of a native user function, under the names of a module and of a factory in it."""
+    """Hand over a factory of the operator of a native user function, under the names of its module and itself."""
 
     def __call__(self, module_name: str, factory_method_name: str, target: object) -> None: ...
 
@@ -58,14 +58,14 @@ def cntk_register_operator_rows(register: Register) -> None:
 
 @hookspec
 def cntk_register_kernels(register: RegisterKernel) -> None:
-    """Register faster implementations, on one backend, of what an operator or a learner does, by its class.  They serve subclasses too
-    that do the same.  What is registered last stands before the others."""
+    """Register faster implementations of an operator or a learner on one backend, by its class.  They also serve subclasses that do not
+    redefine its methods.  The last one registered has precedence."""
 
 
 @hookspec
 def cntk_register_engines(register: RegisterEngine) -> None:
     """Register what does the work of several operators on one backend: what recurrences do, as ``Recurrence``, chains of operators, as
-    ``Chain``, and what products use, as ``Csr`` and ``Products``.  What is registered last stands before the others."""
+    ``Chain``, and what products use, as ``Csr`` and ``Products``.  The last one registered has precedence."""
 
 
 @hookspec

@@ -1,6 +1,6 @@
-"""Which class computes: what stands in for a class, such as a kernel or a formula, is found by the class and never by what it is called.
+"""Which class computes: whatever belongs to a class, such as a kernel or a formula, is found by the class and never by a name.
 
-A class that is not to be imported yet is named by its import string, ``'module:Class'``.
+A class that should not be imported yet is named by its import string, ``'module:Class'``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 Identity = str | type
-"""The import string of a class or, where that does not lead to it, the class itself."""
+"""The import string of a class or, if importing that does not give the class, the class itself."""
 
 SAYS_NOTHING = ("op_name", "__init__", "copy")
 """What a subclass may define, beside what Python defines in every class, and still compute what its base does."""
@@ -48,20 +48,20 @@ def _is_of_python(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name not in ("__getattr__", "__getattribute__")
 
 
-def still_holds(cls: type, said: str, *methods: str) -> bool:
-    """Whether what a class says of its methods is about those that it has: no subclass has redefined these and not what is said.
+def still_holds(cls: type, attribute: str, *methods: str) -> bool:
+    """Whether an attribute still describes a class's methods: no subclass has redefined the methods without the attribute.
 
     Args:
         cls: the class.
-        said: the attribute that says it.
-        methods: the methods that it is about.
+        attribute: the attribute.
+        methods: the methods that it describes.
     """
-    definer = next(base for base in cls.__mro__ if said in vars(base) or any(method in vars(base) for method in methods))
-    return said in vars(definer)
+    definer = next(base for base in cls.__mro__ if attribute in vars(base) or any(method in vars(base) for method in methods))
+    return attribute in vars(definer)
 
 
 class ByClass(Generic[T]):
-    """What belongs to some classes, and to subclasses that compute what these do.
+    """A mapping from classes, and subclasses that compute what these do.
 
     Args:
         entries: what belongs to each class, by its import string.
@@ -72,7 +72,7 @@ class ByClass(Generic[T]):
         self._found: dict[type, T | None] = {}
 
     def get(self, cls: type) -> T | None:
-        """What belongs to a class; None for nothing."""
+        """The entry of a class; None if it has none."""
         if cls not in self._found:
             entries = (self._entries[identity] for identity in stand_ins(cls) if identity in self._entries)  # type: ignore[index]
             self._found[cls] = next(entries, None)
@@ -81,7 +81,7 @@ class ByClass(Generic[T]):
     def __getitem__(self, cls: type) -> T:
         found = self.get(cls)
         if found is None:
-            raise KeyError(f"nothing belongs to {cls!r}")
+            raise KeyError(f"there is no entry for {cls!r}")
         return found
 
     def __contains__(self, cls: type) -> bool:

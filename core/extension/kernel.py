@@ -1,7 +1,7 @@
-"""What computes in the place of an operator on one backend.
+"""Kernels, which compute operators on one backend in place of their own methods.
 
-A kernel is a class with static methods, which are given the operator first and then what the operator's own are given.  What it can do
-besides is asked by ``issubclass`` when programs are made, the answer to which is known for a class that has been asked about before.
+A kernel is a class with static methods, which take the operator followed by the arguments of the operator's own method.  Its further
+abilities are found by ``issubclass`` when programs are compiled.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Kernel(Protocol):
-    """What every kernel has: static methods.
+    """The static methods of every kernel.
 
-    One with ``in_place = True`` besides may be given a result that lies in an operand's memory, where the operator may; one with
-    ``recordable = True`` hands a device the same work whenever it is called with the same arrays.
+    One with ``in_place = True`` may get a result that lies in an operand's memory, if the operator may.  One with
+    ``recordable = True`` gives a device the same work whenever it is called with the same arrays.
     """
 
     def forward(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> None:
@@ -46,12 +46,12 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class Binds(Protocol):
-    """A kernel that finds out once what to do with arrays that it is given again and again."""
+    """A kernel that is bound once to arrays that it computes with repeatedly."""
 
     def bind(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> Callable[[], None] | None:
         """A function to call in place of ``forward`` whenever the program runs with these arrays; None to have ``forward`` called.
 
-        It looks at shapes, types and places, and not at what the arrays hold.  It has ``epilogue=`` where the kernel takes steps.
+        It may look at shapes, types and addresses, but not at the contents of arrays.  It has ``epilogue=`` if the kernel takes steps.
 
         Args:
             op: the operator.
@@ -78,7 +78,7 @@ class Declines(Protocol):
 
 @runtime_checkable
 class TakesSteps(Protocol):
-    """A kernel that applies element-wise operators to its result while it is at hand.
+    """A kernel that applies element-wise operators to its result while that is in registers or cache.
 
     Its other methods are called with ``epilogue=`` then, an :class:`~cntk.core.operators.epilogue.Epilogue`.
     """

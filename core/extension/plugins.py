@@ -1,13 +1,13 @@
-"""The plugin manager: finds plugins by entry point, lets each register what it has, keeps a record of every one.
+"""The plugin manager: finds plugins by entry point, lets each register its objects, and keeps a record of every one.
 
 Built-in parts are plugins too: the ``opencntk`` distribution lists them under the same entry-point group, and they go through
-the same manager and hooks, before all others.  Two environment variables steer what is loaded:
+the same manager and hooks, before all others.  Two environment variables control what is loaded:
 
 * ``CNTK_PLUGINS=a,b`` loads, of the plugins of other distributions, only these (none when empty); ``-c`` leaves out plugin *c*,
   which may be a built-in one;
 * ``CNTK_STRICT_PLUGINS=1`` raises the error of a broken plugin instead of going on without it.
 
-What is wrong with one distribution stops nothing else: it is left out and named, be it a plugin or the file that lists its plugins.
+An error in one distribution affects nothing else: the plugin, or the file that lists its plugins, is left out and named.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import pluggy
 from ..common.environment import switch_in
 from . import hookspecs
 from .identity import Identity, identity_of, stand_ins
-from .registry import CLASS, FUNCTION, INSTANCE, Registry, TakenError, said
+from .registry import CLASS, FUNCTION, INSTANCE, Registry, TakenError, one_line
 
 GROUP = "cntk"
 DISTRIBUTION = "opencntk"
@@ -40,7 +40,7 @@ ENTRY_POINTS = "entry_points.txt"
 HOOK_PREFIX = "cntk_register_"
 
 SLOW = 2.0
-"""Seconds after which a plugin that is being loaded is named, as nobody could tell else what ``import cntk`` waits for."""
+"""Seconds after which a plugin that is still loading is named, so that users know what ``import cntk`` waits for."""
 
 ops = Registry("op", FUNCTION, shown_in=("cntk", "cntk.ops"))
 operator_rows = Registry("operator row")
@@ -74,23 +74,23 @@ REGISTRIES: dict[str, Registry] = {
 
 
 def kernel_place(cls: type, backend: str) -> tuple[Identity, str] | None:
-    """Under what :data:`kernels` has the kernel of an operator's or learner's class on a backend; None where there is none."""
+    """The key in :data:`kernels` of the kernel of an operator's or learner's class on a backend; None if there is none."""
     places = ((identity, backend) for identity in stand_ins(cls))
     return next((place for place in places if place in kernels), None)
 
 
 @dataclass
 class PluginRecord:
-    """What became of one plugin.
+    """The outcome of loading one plugin.
 
     Attributes:
         name: name of its entry point.
         distribution, version: the installed package it comes from.
         value: the entry point's import string.
         state: ``'loaded'``, ``'broken'`` or ``'blocked'`` (by ``CNTK_PLUGINS``).
-        error: what went wrong, for a broken one.
+        error: the error of a broken one.
         provides: names it registered, by hook.
-        warnings: what a loaded one has that is left out, and why.
+        warnings: the parts of a loaded one that are left out, and why.
         seconds: how long it took to load.
 
     A distribution whose plugins cannot be listed has a record too, under the name of the file, with its folder as *value*.
@@ -108,7 +108,7 @@ class PluginRecord:
 
     @property
     def owner(self) -> str:
-        """What the plugin is called where names are registered."""
+        """The plugin's name as the owner of registered names."""
         return f"{self.distribution}:{self.name}"
 
     @property
@@ -118,7 +118,7 @@ class PluginRecord:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The plugin's name in messages."""
         return f"plugin '{self.name}' of {self.distribution} {self.version} ({self.value})"
 
 
@@ -158,7 +158,7 @@ def is_built_in(point: EntryPoint) -> bool:
 
 
 def warn_of_unknown_names() -> None:
-    """Name those plugins that are to be left out and are not there: their names are misspelt."""
+    """Warn of plugins to be left out that do not exist: their names may be misspelt."""
     there = {record.name for record in records}
     for name in sorted(_steering()[1] - there):
         _tell(f"CNTK_PLUGINS leaves out '{name}', but there is no such plugin; there are {', '.join(sorted(there))}")
@@ -174,8 +174,8 @@ def _readable() -> Iterator[EntryPoint]:
             folder = str(getattr(distribution, "_path", "an unknown place"))
             if any((record.name, record.value) == (ENTRY_POINTS, folder) for record in records):
                 continue
-            records.append(PluginRecord(ENTRY_POINTS, name, version, folder, "broken", said(error)))
-            _tell(f"{ENTRY_POINTS} of {name} {version} in {folder} cannot be read: {said(error)}; {_remedy(name)}")
+            records.append(PluginRecord(ENTRY_POINTS, name, version, folder, "broken", one_line(error)))
+            _tell(f"{ENTRY_POINTS} of {name} {version} in {folder} cannot be read: {one_line(error)}; {_remedy(name)}")
             if is_strict():
                 raise
 
@@ -201,7 +201,7 @@ def _load(waiting: Iterable[tuple[EntryPoint, PluginRecord]]) -> None:
 
 @contextmanager
 def _guarded(record: PluginRecord) -> Iterator[None]:
-    """Leave a plugin out that fails, and say so."""
+    """Leave out a plugin that fails, with a warning."""
     try:
         with _timed(record):
             yield
@@ -209,7 +209,7 @@ def _guarded(record: PluginRecord) -> Iterator[None]:
         raise
     except BaseException as error:  # a plugin that says sys.exit() ends itself and not the program that imports cntk
         record.provides.clear()
-        record.state, record.error = "broken", said(error)
+        record.state, record.error = "broken", one_line(error)
         if is_strict() and isinstance(error, Exception):
             raise
         if is_strict():
@@ -219,7 +219,7 @@ def _guarded(record: PluginRecord) -> Iterator[None]:
 
 @contextmanager
 def _timed(record: PluginRecord) -> Iterator[None]:
-    """Note how long a plugin takes, and name it while it is slow; built-in ones have no need of it."""
+    """Measure how long a plugin takes to load, and name it if it is slow; not for built-in ones."""
     if record.is_built_in:
         yield
         return
@@ -240,26 +240,26 @@ def _remedy(distribution: str) -> str:
 
 
 def is_strict() -> bool:
-    """Whether what is wrong with a plugin is to be raised, and not only told."""
+    """Whether errors of plugins are raised rather than reported as warnings."""
     return switch_in("CNTK_STRICT_PLUGINS", False)
 
 
 def _tell(what: str) -> None:
-    with suppress(OSError, ValueError):  # where nobody reads it, or the stream is closed
+    with suppress(OSError, ValueError):  # a pipe without a reader, or a closed stream
         if sys.stderr is not None:
             print(f"cntk: {what}", file=sys.stderr)
 
 
 def register_plugin(plugin: Any, name: str) -> None:
-    """Let *plugin* (a module or object with hook implementations) register what it has; all of it or, on error, nothing.
+    """Let *plugin* (a module or object with hook implementations) register its objects: all of them or, on error, none.
 
     Args:
-        plugin: what has the implementations.
-        name: what the plugin is called; it is taken back by :func:`unregister_plugin` under this name.
+        plugin: the module or object.
+        name: the plugin's name, which :func:`unregister_plugin` takes.
 
     Raises:
-        ValueError: a name is taken or is no name, or an implementation matches no hook.
-        TypeError: something else is registered than the hook is for.
+        ValueError: a name is taken or is not a name, or an implementation matches no hook.
+        TypeError: an object is registered that is not of the hook's kind.
     """
     _join(plugin, name)
     for hook, registry in REGISTRIES.items():
@@ -282,7 +282,7 @@ def record_of(module: str) -> PluginRecord | None:
 
 
 def unregister_plugin(owner: str) -> None:
-    """Take back everything the plugin called *owner* has registered."""
+    """Remove everything that the plugin called *owner* has registered."""
     for registry in REGISTRIES.values():
         registry.remove_all_of(owner)
     if manager.has_plugin(owner):
@@ -290,7 +290,7 @@ def unregister_plugin(owner: str) -> None:
 
 
 def _join(plugin: Any, owner: str) -> None:
-    """Have pluggy know a plugin and its hooks."""
+    """Register a plugin and its hooks with pluggy."""
     if manager.has_plugin(owner):
         raise ValueError(f"a plugin called '{owner}' is registered already; each plugin of a distribution has a name of its own")
     try:
@@ -316,7 +316,7 @@ def _hashable(plugin: Any) -> Any:
 
 
 def _warn_of_hooks(plugin: Any, record: PluginRecord) -> None:
-    """Name hooks that are not marked, and a plugin whose hooks are not there yet."""
+    """Warn of hooks that are not marked, and of a plugin whose hooks are not defined yet."""
     for name in dir(plugin):
         if name.startswith(HOOK_PREFIX) and manager.parse_hookimpl_opts(plugin, name) is None and not _is_spec(plugin, name):
             _warn(record, f"{name} is not called: it is not marked with @hookimpl of cntk.core.extension.hookspecs")
@@ -329,13 +329,13 @@ def _is_spec(plugin: Any, name: str) -> bool:
 
 
 def _callers(hook: str, owners: Iterable[str]) -> list[str]:
-    """Those plugins that implement a hook, in pluggy's order; what wraps the calls of others is none of them."""
+    """Those plugins that implement a hook, in pluggy's order; without those that wrap the calls of others."""
     called = [implementation.plugin_name for implementation in getattr(manager.hook, hook).get_hookimpls() if not _wraps(implementation)]
     return [name for name in reversed(called) if name in owners]
 
 
 def _call(hook: str, registry: Registry, owner: str, record: PluginRecord | None) -> None:
-    """Call a hook of one plugin, within all wrappers: so each name has its owner, and what fails is taken back alone."""
+    """Call a hook of one plugin, within all wrappers: so each name has its owner, and a plugin that fails is removed alone."""
     implementations = getattr(manager.hook, hook).get_hookimpls()
     others = [other.plugin for other in implementations if other.plugin_name != owner and not _wraps(other)]
     provided: list[str] = []
@@ -378,7 +378,7 @@ def _register_function(registry: Registry, owner: str, provided: list[str], reco
 
 
 def _check_name(registry: Registry, name: Any, owner: str) -> None:
-    """Refuse what is no name, or the name of something else, where a registry's entries are shown as attributes."""
+    """Check that a name is valid and free in the modules that show a registry's entries as attributes."""
     if registry is kernels and not (isinstance(name[0], type) or (isinstance(name[0], str) and all(name[0].partition(":")))):
         expected = "expected the class of an operator or learner, or its import string 'module:Class'"
         raise TypeError(f"{registry.kind} {name[0]!r} of {owner}: {expected}")
@@ -395,7 +395,7 @@ def _check_name(registry: Registry, name: Any, owner: str) -> None:
     if prefix and (registry is not ops or not isinstance(_namespace(prefix), ModuleType)):
         raise ValueError(f"{title}: there is no namespace cntk.{'.'.join(prefix)} that it could be shown in")
     if name in registry:
-        return  # which the registry tells
+        return  # which the registry reports
     for module in [f"cntk.{'.'.join(prefix)}"] if prefix else registry.shown_in:
         for other in REGISTRIES.values():
             if module in other.shown_in and name in other:
@@ -406,7 +406,7 @@ def _check_name(registry: Registry, name: Any, owner: str) -> None:
 
 
 def _namespace(path: Iterable[str]) -> Any:
-    """The module of this package that is called so in programs; None if there is none."""
+    """The module of this package that programs know by this name; None if there is none."""
     found: Any = sys.modules.get("cntk")
     for name in path:
         found = getattr(found, name, None) if isinstance(found, ModuleType) else None
@@ -419,7 +419,7 @@ def _warn(record: PluginRecord, what: str) -> None:
 
 
 def _refuse_lost_kernels(loaded: Iterable[PluginRecord]) -> None:
-    """Leave out kernels for backends that nobody has registered, now that all plugins had their turn."""
+    """Leave out kernels for backends that no plugin has registered, once all plugins are loaded."""
     for record in loaded:
         for registry, place in _lost_kernels(record.owner):
             what = f"{registry.kind} {_shown(place[0])}"
@@ -449,15 +449,15 @@ def shown(registry: Registry, name: str, module: str) -> Any:
     """What a module shows of a registry under a name; see :meth:`Registry.get`.
 
     Raises:
-        AttributeError: it cannot be imported, which is told as well, once, for most who ask for attributes go on without.
+        AttributeError: it cannot be imported; there is a warning as well, once, since callers often ignore missing attributes.
     """
     try:
         return registry.get(name)
     except (ImportError, TypeError) as error:
         if str(error) not in _told:
             _told.add(str(error))
-            _tell(f"{module} is without '{name.rpartition('.')[2]}': {said(error)}")
-        raise AttributeError(f"module '{module}' has no attribute '{name.rpartition('.')[2]}': {said(error)}") from error
+            _tell(f"{module} is without '{name.rpartition('.')[2]}': {one_line(error)}")
+        raise AttributeError(f"module '{module}' has no attribute '{name.rpartition('.')[2]}': {one_line(error)}") from error
 
 
 def names_shown(registry: Registry, prefix: str = "") -> list[str]:
@@ -467,7 +467,7 @@ def names_shown(registry: Registry, prefix: str = "") -> list[str]:
 
 
 def names_to_import(registry: Registry, module: str, prefix: str = "") -> list[str]:
-    """Those of :func:`names_shown` that can be had, for ``from module import *``; what others register is imported to find out."""
+    """Those of :func:`names_shown` that can be imported, for ``from module import *``; imports those of other distributions."""
     names = names_shown(registry, prefix)
     own = f"{DISTRIBUTION}:"
     return [name for name in names if registry.owner(prefix + name).startswith(own) or _can_be_had(registry, prefix + name, module)]
@@ -481,7 +481,7 @@ def _can_be_had(registry: Registry, name: str, module: str) -> bool:
 
 
 def problems(record: PluginRecord) -> list[str]:
-    """What a loaded plugin has registered that cannot be imported or is of the wrong kind; imports all of it."""
+    """The objects of a loaded plugin that cannot be imported or are of the wrong kind; imports all of them."""
     return [problem for registry in REGISTRIES.values() for problem in registry.problems(record.owner)]
 
 
@@ -506,7 +506,7 @@ def _allowed(record: PluginRecord) -> bool:
 
 
 def _steering() -> tuple[set[str] | None, set[str]]:
-    """What ``CNTK_PLUGINS`` says: of other distributions which plugins alone are loaded, None for all, and which are left out of all."""
+    """The contents of ``CNTK_PLUGINS``: the only plugins of other distributions to load, None for all, and the plugins to leave out."""
     steering = os.environ.get("CNTK_PLUGINS")
     if steering is None:
         return None, set()

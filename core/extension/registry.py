@@ -1,4 +1,4 @@
-"""Registries: names with objects that are imported when they are first asked for."""
+"""Registries: objects by name, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Wanted(NamedTuple):
-    """What the objects of a registry are: in words, for messages, and as a test."""
+    """The kind of a registry's objects: in words, for messages, and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -23,13 +23,13 @@ INSTANCE = Wanted("an object and not its class", lambda target: not inspect.iscl
 
 
 class Registry:
-    """What plugins have registered of one kind.
+    """The objects of one kind that plugins have registered.
 
     Args:
         kind: what the entries are, for messages: ``'op'``, ``'learner'``, …
         wanted: what may be registered.
-        keys: what an entry is found by: a name, or several.
-        stacked: whether several plugins may register a name; what was registered last stands before the others.
+        keys: the names by which an entry is found.
+        stacked: whether several plugins may register a name; the last one has precedence.
         shown_in: modules that show the entries as their attributes.
     """
 
@@ -53,7 +53,7 @@ class Registry:
 
         Raises:
             TakenError: another plugin has registered the name, or, where names are stacked, this one has.
-            ValueError: *target* is a text that is no import string.
+            ValueError: *target* is a text that is not an import string.
             TypeError: *target* is not what this registry holds.
         """
         held = [entry.owner for entry in self._entries.get(name, ())]
@@ -68,7 +68,7 @@ class Registry:
         """The object registered under *name*, imported now if it has not been.
 
         Raises:
-            KeyError: nothing has this name.
+            KeyError: there is no such name.
             ImportError: it cannot be imported; the message names the plugin and says why.
             TypeError: what is imported is not what this registry holds.
         """
@@ -77,12 +77,12 @@ class Registry:
         return self._entries[name][-1].get()
 
     def behind(self, name: Any, first: object) -> Any:
-        """The object that *first* stands before under *name*; None if there is none."""
+        """The object under *name* that *first* has precedence over; None if there is none."""
         pairs = pairwise(self._entries.get(name, ()))
         return next((second.get() for second, other in pairs if other.get() is first), None)
 
     def import_from(self, place: str) -> None:
-        """Import what is registered from a module, or from the modules of a package, and has not been asked for yet."""
+        """Import the objects that are registered from a module, or from the modules of a package, and not imported yet."""
         for entries in self._entries.values():
             for entry in entries:
                 if f"{entry.module}.".startswith(f"{place}."):
@@ -101,7 +101,7 @@ class Registry:
         return [name for name, entries in self._entries.items() if any(entry.owner == owner for entry in entries)]
 
     def problems(self, owner: str) -> list[str]:
-        """What of the objects that *owner* has registered cannot be had, and why; imports them all."""
+        """The objects that *owner* has registered but that cannot be imported, and why; imports all."""
         found = []
         for entry in [entry for entries in self._entries.values() for entry in entries if entry.owner == owner]:
             try:
@@ -111,13 +111,13 @@ class Registry:
         return found
 
     def remove(self, name: Any, owner: str) -> None:
-        """Take back what *owner* has registered under *name*."""
+        """Remove what *owner* has registered under *name*."""
         left = [entry for entry in self._entries.pop(name, ()) if entry.owner != owner]
         if left:
             self._entries[name] = left
 
     def remove_all_of(self, owner: str) -> None:
-        """Take back what *owner* has registered."""
+        """Remove everything that *owner* has registered."""
         for name in self.names_of(owner):
             self.remove(name, owner)
 
@@ -132,22 +132,22 @@ class Registry:
 
 
 class TakenError(ValueError):
-    """A name belongs to somebody else already."""
+    """A name is registered already by another plugin."""
 
 
-def said(error: BaseException) -> str:
-    """An error in one line, with what helps against the most frequent one."""
+def one_line(error: BaseException) -> str:
+    """An error as one line, with advice for the most frequent one."""
     try:
         text = " ".join(str(error).split())
     except Exception:
-        text = "(its message cannot be had)"
+        text = "(without a message)"
     if "partially initialized module" in text:
         text += "; a plugin is imported while cntk is: hand over import strings, and import what uses cntk inside functions"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class _Entry:
-    """What one plugin has registered under a name."""
+    """The object that one plugin has registered under a name."""
 
     def __init__(self, title: str, target: object, owner: str, wanted: Wanted) -> None:
         self.owner = owner
@@ -157,7 +157,7 @@ class _Entry:
 
     @property
     def module(self) -> str:
-        """The module that it is imported from; nothing where it has been, or was given itself."""
+        """The module that it will be imported from; empty if it is imported already, or was registered as an object."""
         return self._target.partition(":")[0] if isinstance(self._target, str) else ""
 
     def get(self) -> Any:
@@ -174,8 +174,8 @@ class _Entry:
             return getattr(import_module(module), attribute)
         except (Exception, SystemExit) as error:
             if isinstance(error, ImportError) and type(error) not in (ImportError, ModuleNotFoundError):
-                raise  # a class of its own is how a part says that it cannot be used here, and somebody waits for it
-            raise ImportError(f"{self._title} cannot be imported from '{target}': {said(error)}") from error
+                raise  # a part raises a subclass if it cannot be used here, which callers handle
+            raise ImportError(f"{self._title} cannot be imported from '{target}': {one_line(error)}") from error
 
     def _check(self, found: object) -> None:
         if not self._wanted.fits(found):

@@ -48,14 +48,14 @@ EXPRESSIONS: dict[P, str] = {
 
 
 def to_c(formula: Term, names: Mapping[Symbol, str], result: str, real: str = "float") -> str:
-    """Statements that compute a formula of elements; what it is made of is computed once.
+    """Statements that compute a formula of elements; subexpressions are computed once.
 
-    The source needs ``math.h``; names of values on the way are t0, t1, ...
+    The source needs ``math.h``; names of intermediate values are t0, t1, ...
 
     Args:
         formula: the formula.
-        names: what the operands are called.
-        result: what the value is assigned to.
+        names: names of the operands.
+        result: the variable that the value is assigned to.
         real: ``'float'`` or ``'double'``.
 
     Raises:

@@ -1,7 +1,7 @@
 """Gradients of formulas, as formulas.
 
-A rule gives the gradient of a primitive's operand i, from i, the gradient of what the primitive makes, this itself and the operands; None
-where no gradient goes.  Where a result's derivative is cheaper or more exact than the operands', the rule uses the result.
+A rule gives the gradient of a primitive's operand i, from i, the gradient of the primitive's result, the result and the operands; None
+if no gradient flows.  Where a result's derivative is cheaper or more exact than the operands', the rule uses the result.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _of_where(i: int, dz: Any, z: Any, condition: Any, x: Any, y: Any) -> Any:
 
 
 def _of_arcsin(x: Any) -> Any:
-    """√(1 - x²), and no number where there is no inverse sine."""
+    """√(1 - x²), and NaN where there is no inverse sine."""
     return where(abs(x) <= 1, sqrt(1 - x * x), nan)
 
 
@@ -108,7 +108,7 @@ RULES: dict[P, Rule] = {
 
 
 def gradient_of(op: Elementwise, i: int, dy: Symbol, y: Symbol, inputs: tuple[Symbol, ...]) -> Term:
-    """The gradient of an operand: what the operator says, or what follows from its formula.
+    """The gradient of an operand: the one that the operator states, or the derivative of its formula.
 
     Args:
         op: the operator.
@@ -118,7 +118,7 @@ def gradient_of(op: Elementwise, i: int, dy: Symbol, y: Symbol, inputs: tuple[Sy
 
     Raises:
         NotImplementedError: it has no formula.
-        TypeError: a formula gives something else than a symbol or number.
+        TypeError: the result of a formula is neither a symbol nor a number.
     """
     own = function_of(op, "gradient_formula")
     if own is not None:
@@ -127,7 +127,7 @@ def gradient_of(op: Elementwise, i: int, dy: Symbol, y: Symbol, inputs: tuple[Sy
 
 
 def differentiated(result: Term, x: Symbol, dy: Symbol, y: Symbol) -> Term:
-    """The gradient of *x* where *dy* is that of *result*, which is at hand as *y*.
+    """The gradient of *x* where *dy* is that of *result*, which is available as *y*.
 
     >>> from cntk.core.formulas.derivatives import differentiated
     >>> from cntk.core.formulas.formula import operands, tanh
@@ -155,7 +155,7 @@ def differentiated(result: Term, x: Symbol, dy: Symbol, y: Symbol) -> Term:
 
 
 class Reads(NamedTuple):
-    """What the gradients of an operator read.
+    """The values that the gradients of an operator read.
 
     Attributes:
         inputs: the operands.
@@ -167,7 +167,7 @@ class Reads(NamedTuple):
 
 
 def reads(op: Elementwise) -> Reads:
-    """What an operator's gradients read, as its formulas have it; everything where it takes any number of operands."""
+    """The values that an operator's gradients read, by its formulas; all if it takes any number of operands."""
     return remembered(op, "reads", lambda: _reads(op))
 
 

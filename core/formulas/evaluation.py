@@ -1,4 +1,4 @@
-"""Formulas on arrays, in steps over an array namespace: what operators do that say no more than their formula."""
+"""Formulas on arrays, in steps over an array namespace: the methods of operators that state only a formula."""
 
 from __future__ import annotations
 
@@ -86,16 +86,15 @@ FUNCTIONS: dict[Primitive, Function] = {
     Primitive.SQRT: _of_positive("sqrt"),
     Primitive.SIGMOID: _sigmoid,
 }
-"""For each primitive what writes it into *out*, which may be the array of an operand; NumPy's function of its name where nothing else is
-said."""
+"""For each primitive the function that writes it into *out*, which may be the array of an operand; by default NumPy's of its name."""
 
 
 class Steps:
-    """What a formula takes on arrays.
+    """The steps of a formula on arrays.
 
     Args:
         formula: the formula.
-        leaves: symbols whose arrays are at hand, in order.
+        leaves: symbols of the operands' arrays, in order.
     """
 
     def __init__(self, formula: Term, leaves: Sequence[Symbol]) -> None:

@@ -1,4 +1,4 @@
-"""What element-wise operators compute, as formulas: written once, and read by everything that computes them.
+"""Formulas of element-wise operators: written once, and used by everything that computes them.
 
 A formula is a Python function of symbols.  Called with them it gives a tree of primitives::
 
@@ -10,8 +10,8 @@ A formula is a Python function of symbols.  Called with them it gives a tree of 
 From such trees are derived gradients (:mod:`~cntk.core.formulas.derivatives`), steps on arrays
 (:mod:`~cntk.core.formulas.evaluation`), source in C (:mod:`~cntk.core.formulas.c_source`) and what backends compile.
 
-Functions have NumPy's names and take symbols and numbers.  They mean what NumPy's do, but for what CNTK defines: ``x / y`` and ``power``
-are 0 where they divide by 0, ``log`` and ``sqrt`` take negative numbers for 0.  Comparisons give 1 and 0.
+Functions have NumPy's names and take symbols and numbers.  They mean the same as NumPy's, except as CNTK defines: ``x / y`` and ``power``
+are 0 where they divide by 0, ``log`` and ``sqrt`` treat negative numbers as 0.  Comparisons give 1 and 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Primitive(Enum):
-    """What formulas are made of."""
+    """The primitives of formulas."""
 
     ADD = "add"
     SUBTRACT = "subtract"
@@ -71,11 +71,11 @@ class Primitive(Enum):
 
 
 class Symbol:
-    """An operand of a formula, or what a primitive makes of symbols and numbers.
+    """An operand of a formula, or a primitive applied to symbols and numbers.
 
     Attributes:
-        primitive: what it is made by; None for an operand.
-        operands: what it is made of.
+        primitive: the primitive; None for an operand.
+        operands: the primitive's operands.
         name: name of an operand.
     """
 
@@ -149,7 +149,7 @@ class Symbol:
 
 
 Term = Symbol | float
-"""What a formula gives, and what primitives take."""
+"""The result of a formula, and the operands of primitives."""
 
 
 def _made(primitive: Primitive, *operands: Any) -> Symbol:
@@ -165,7 +165,7 @@ def _function(primitive: Primitive) -> Callable[..., Symbol]:
 
 
 quotient = _function(Primitive.QUOTIENT)
-"""x / y, which divides by 0 as computers do: to an infinite number, or none."""
+"""x / y, which divides by 0 as computers do: to infinity or NaN."""
 power = _function(Primitive.POWER)
 hypot = _function(Primitive.HYPOT)
 maximum = _function(Primitive.MAXIMUM)
@@ -205,7 +205,7 @@ def arity(function: Callable[..., Any]) -> int | None:
 
 
 def symbols_in(term: Term) -> Iterator[Symbol]:
-    """The symbols that a term is made of, each once and after what it is made of itself."""
+    """The symbols that a term is made of, each once and after its own operands."""
     found: set[int] = set()
     waiting = [(term, False)]
     while waiting:
@@ -224,16 +224,16 @@ def symbols_in(term: Term) -> Iterator[Symbol]:
 
 
 def states_formula(cls: type[Op]) -> bool:
-    """Whether what a class computes is its formula: neither it nor a base in between does something in its own way."""
+    """Whether what a class computes is its formula: neither it nor a base in between overrides a method."""
     return any(vars(base).get("formula") is not None for base in what_computes(cls))
 
 
 def value_of(op: Elementwise, inputs: tuple[Symbol, ...]) -> Term:
-    """What an operator makes of its operands.
+    """The formula of an operator, applied to its operands.
 
     Raises:
         NotImplementedError: it has no formula.
-        TypeError: the formula gives something else than a symbol or number.
+        TypeError: the result of the formula is neither a symbol nor a number.
     """
     formula = function_of(op, "formula")
     if formula is None:
@@ -252,10 +252,10 @@ def function_of(op: Elementwise, name: str) -> Callable[..., Any] | None:
 
 
 def remembered(op: Elementwise, key: Any, make: Callable[[], T]) -> T:
-    """What *make* gives: made once for the attributes that an operator has."""
+    """The result of *make*, cached for the attributes of an operator."""
     attributes = [getattr(op, name) for name in op._attribute_names]
     owner, known = op.__dict__.get("_derived", (None, {}))
-    if owner != id(op):  # that of a copy belongs to what it was copied from
+    if owner != id(op):  # a copy has the cache of the original
         known = {}
         op.__dict__["_derived"] = id(op), known
     of, found = known.get(key, (None, None))
@@ -271,7 +271,7 @@ def _takes_self(function: Callable[..., Any]) -> bool:
 
 
 def as_term(op: Elementwise, given: Any) -> Term:
-    """What a formula of an operator has given.
+    """The result of a formula of an operator, as a term.
 
     Raises:
         TypeError: it is neither a symbol nor a number.

@@ -1,5 +1,5 @@
 """Graphs: variables, functions, inference, cloning, calling.
 
-What users build, and walk, goes in.
-It must not know the memory of values, or programs.
+Belongs here: what users build and traverse.
+It must not know programs, or the memory of values.
 """

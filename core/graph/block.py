@@ -1,4 +1,4 @@
-"""Primitives that hold others: several results gathered, and graphs that show as one node."""
+"""Primitives that hold others: several results combined, and graphs that show as one node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .variable import Output, Variable, new_uid
 
 
 class Combine(Primitive):
-    """Several results gathered; its outputs are its inputs."""
+    """Several results combined; its outputs are its inputs."""
 
     class _Op(Op):
         op_name = "Combine"
@@ -121,14 +121,14 @@ class Block(Primitive):
 
 
 def combine(*operands: Any, name: str = "") -> Composite:
-    """Gather several results into one function; operands with several outputs are flattened, and of nothing comes one without outputs.
+    """Combine several results into one function; operands with several outputs are flattened; without operands it has no outputs.
 
     Args:
         operands: functions and variables, or one list or tuple of them.
         name: a name for the function.
 
     Raises:
-        TypeError: an operand is no function or variable.
+        TypeError: an operand is not a function or variable.
 
     >>> x = C.input_variable(2)
     >>> print(C.combine(x + 1, x * 2))
@@ -143,7 +143,7 @@ def as_outputs(items: Any, expected: str = "expected a Variable or Function") ->
 
     Args:
         items: a function or a variable, or several.
-        expected: what an error says of that.
+        expected: how errors begin: what was expected.
 
     Raises:
         TypeError: one is something else.
@@ -172,7 +172,7 @@ def as_block(
     Args:
         composite: the graph.
         block_arguments_map: pairs of an argument of the graph and the outer variable or function it stands for.
-        block_op_name: what the node's operator is called.
+        block_op_name: name of the node's operator.
         block_instance_name: the node's own name.
 
     Raises:

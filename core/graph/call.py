@@ -42,15 +42,15 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def check_types(bound: dict[Variable, Any]) -> None:
-    """Check that what is given for each argument has a type the argument takes; placeholders take anything.
+    """Check that the value of each argument has a type that the argument accepts; placeholders accept anything.
 
     Raises:
-        TypeError: it has not.
+        TypeError: one has another type.
     """
     for position, (parameter, given) in enumerate(bound.items()):
         who = f"argument '{parameter.name}'" if parameter.name else f"argument number {position + 1}"
         if not isinstance(given, (Variable, Function)):
-            raise TypeError(f"{who}: data ({type(given).__name__}) and variables cannot be given in one call; turn it into a constant")
+            raise TypeError(f"{who}: data ({type(given).__name__}) and variables cannot be mixed in a call; turn data into a constant")
         variable = given.output if isinstance(given, Function) else given
         wanted, spec = parameter.spec, variable.spec
         if parameter.is_placeholder or wanted.shape is None:

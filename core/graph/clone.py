@@ -35,7 +35,7 @@ def clone(function: Function, method: CloneMethod, substitutions: dict[Any, Any]
 
 
 def copy_graph(root: Primitive, memo: dict[Variable, Variable]) -> Primitive:
-    """Copy the graph behind *root*, where *memo* says what takes the place of its leaves; cycles are kept."""
+    """Copy the graph behind *root*, where *memo* maps its leaves to their substitutes; cycles are kept."""
     copies: dict[Primitive, Primitive] = {}
     open_ends: dict[Variable, Variable] = {}
     alike = all(old.spec == new.spec for old, new in memo.items())
@@ -50,7 +50,7 @@ def copy_graph(root: Primitive, memo: dict[Variable, Variable]) -> Primitive:
 
 
 def _renewed(variable: Variable, memo: dict[Variable, Variable], open_ends: dict[Variable, Variable], alike: bool) -> Variable:
-    """The operand of a copy; where a cycle closes, a placeholder, of the operand's shape if types stay what they are."""
+    """The operand of a copy; where a cycle closes, a placeholder, of the operand's shape if types do not change."""
     if variable in memo:
         return memo[variable]
     if isinstance(variable, Output):
@@ -134,5 +134,5 @@ def open_placeholders(function: Function, changing: Sequence[Primitive] | None =
 
 
 def _is_unresolved(variable: Variable) -> bool:
-    """Whether it has dimensions that some other primitive may tell."""
+    """Whether it has dimensions that may be inferred from another primitive."""
     return isinstance(variable, (Parameter, Constant)) and has_inferred_dimensions(variable)

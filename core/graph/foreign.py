@@ -1,6 +1,6 @@
-"""Data that other libraries hold, as arrays: by the protocols that they share, so that none of them is imported here.
+"""Converts data of other libraries to arrays, by the protocols that they share, so that none of them is imported here.
 
-Whatever takes data from users has it from :func:`as_data`: feeds, values of variables, operands, sources.
+Everything that takes data from users calls :func:`as_data`: feeds, values of variables, operands, sources.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _AS_IT_IS = (TensorOps, ArrayMixin, int, float, np.generic, str, bytes, bytearra
 
 
 def as_data(owner: Any, given: Any) -> Any:
-    """What another library holds, as an array of NumPy or a list of them; anything else as it is.
+    """Data of another library as a NumPy array or a list of these; anything else unchanged.
 
     These are objects with ``__array__``, ``__array_interface__``, ``__dlpack__``, ``__arrow_c_array__`` or ``__arrow_c_stream__`` and those
     that show their memory (``memoryview``).  A table becomes an array of its rows; what holds lists of any length, as columns of Arrow and
     arrays of objects may, a list of arrays.
 
     Args:
-        owner: what the data is for, which errors name.
+        owner: what the data is for; named in errors.
         given: the data.
 
     Raises:
-        ValueError: the data cannot be had as arrays, or values are missing in it.
+        ValueError: the data cannot be converted to arrays, or has missing values.
     """
     if type(given) is np.ndarray:
         return _of_objects(owner, given) if given.dtype.hasobject else given
@@ -51,14 +51,14 @@ def as_data(owner: Any, given: Any) -> Any:
 
 
 def _array_of(owner: Any, given: Any) -> Any:
-    """The array that an object says it is; None where it says nothing."""
+    """The array that an object declares to be; None if it declares none."""
     try:
         if hasattr(given, "__array__") or hasattr(given, "__array_interface__") or _shows_memory(given):
             return np.asarray(given, order="C")
         return np.asarray(np.from_dlpack(given), order="C") if hasattr(given, "__dlpack__") else None
     except Exception as error:
         raise ValueError(
-            f"{owner}: the {type(given).__name__} does not give its data to NumPy: {error}. Convert it first{_way_of(given)}"
+            f"{owner}: the {type(given).__name__} cannot be converted to a NumPy array: {error}. Convert it first{_way_of(given)}"
         ) from error
 
 
@@ -71,14 +71,14 @@ def _shows_memory(given: Any) -> bool:
 
 
 def _way_of(given: Any) -> str:
-    """How to make an array of what gives none by itself."""
+    """Advice for objects that do not convert to arrays by themselves."""
     if hasattr(given, "detach"):
         return ", with .detach().float().cpu().numpy()"
     return f", with .{'get' if hasattr(given, 'get') else 'to_numpy'}()" if hasattr(given, "get") or hasattr(given, "to_numpy") else ""
 
 
 def _require_unmasked(owner: Any, items: Any) -> None:
-    """Refuse a list, or list of lists, with masked arrays in it, as which their masks would be lost."""
+    """Check that a list, or list of lists, has no masked arrays in it, whose masks would be lost."""
     if not items or not isinstance(items[0], (list, tuple, np.ndarray)):
         return
     for item in items:
@@ -111,7 +111,7 @@ def _require_nothing_missing(owner: Any, given: Any) -> None:
 
 
 def _of_objects(owner: Any, array: Any) -> Any:
-    """An array of objects as what they are: sequences, or numbers."""
+    """An array of objects as sequences or numbers, whichever they are."""
     if array.ndim == 1 and len(array) and all(hasattr(item, "__len__") and not isinstance(item, (str, bytes)) for item in array):
         return [as_data(owner, item) for item in array]
     for place, item in np.ndenumerate(array):

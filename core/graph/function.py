@@ -1,6 +1,6 @@
 """Functions, as users see them: what every node of a graph offers.
 
-The kinds of nodes are in ``nodes`` and ``block``.  What a method does stands, where it is more than a few lines, in a module of its own.
+The kinds of nodes are in ``nodes`` and ``block``.  Methods of more than a few lines are implemented in modules of their own.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class CloneMethod(Enum):
-    """What happens to the parameters of a cloned function."""
+    """How parameters are cloned."""
 
     share = "share"
     """The clone has the same parameters."""
     clone = "clone"
     """The clone has parameters of its own, with the same values."""
     freeze = "freeze"
-    """The clone has constants in their place."""
+    """The clone has constants instead."""
 
     @classmethod
     def _missing_(cls, value: object) -> CloneMethod:
-        raise ValueError(f"clone: {value!r} is no method of cloning; use 'share', 'clone' or 'freeze'")
+        raise ValueError(f"clone: {value!r} is not a method of cloning; use 'share', 'clone' or 'freeze'")
 
 
 def allow_renaming_functions() -> None:
@@ -71,7 +71,7 @@ class Function(TensorOps, metaclass=_FunctionType):
     uid: str
     _name: str
 
-    if TYPE_CHECKING:  # given by the public package, which knows training and evaluation loops
+    if TYPE_CHECKING:  # set by the public package, which has training and evaluation loops
         train: Callable[..., Any]
         test: Callable[..., Any]
 
@@ -92,7 +92,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         return lambda f: function_from_python(Signature(*types, **named_types)(f))
 
-    # ---- what it is made of ----
+    # ---- structure ----
 
     @property
     def root_function(self) -> Primitive:
@@ -272,8 +272,8 @@ class Function(TensorOps, metaclass=_FunctionType):
             substitutions: variables or functions of this graph, and what takes their place in the copy.
 
         Raises:
-            ValueError: an unknown method, or shapes that no longer go together.
-            TypeError: *substitutions* is no dictionary.
+            ValueError: an unknown method, or shapes that are no longer compatible.
+            TypeError: *substitutions* is not a dictionary.
         """
         from .clone import clone
 
@@ -307,7 +307,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Give arguments their types, in place: an int or shape, a type such as ``Tensor[3]``, or None to leave one open.
 
         Raises:
-            TypeError: a wrong number of types, or something that is no type.
+            TypeError: a wrong number of types, or something that is not a type.
         """
         from .call import inputs_of_types
 
@@ -392,7 +392,7 @@ class Function(TensorOps, metaclass=_FunctionType):
             arguments: data by variable or name; or just the data, where there is one input.  A pair of this and a list of bools says of
                 each sequence whether it is new, or goes on with the one in its place in the previous minibatch.
             outputs: variables to compute instead, any of the graph.
-            device: where to compute; the default device where None.
+            device: the device to compute on; the default device if None.
             as_numpy: whether to return NumPy arrays rather than :class:`~cntk.core.Value` objects.
 
         Returns:
@@ -461,7 +461,7 @@ class Function(TensorOps, metaclass=_FunctionType):
     ) -> None:
         """Save the graph with its names, uids, custom attributes, and the values of parameters and constants.
 
-        CNTK 2.7 loads the file as well, and what it saves is loaded here.  The file is there as a whole or not at all.
+        CNTK 2.7 loads the file as well, and what it saves is loaded here.  The file is written completely or not at all.
 
         Args:
             filename: path of the file.
@@ -472,7 +472,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             ValueError: a parameter has dimensions that are not known yet, or an operator has no counterpart in the format.
-            TypeError: a custom attribute, or what a user function serialises to, is of a type that files do not have.
+            TypeError: a custom attribute, or the result of a user function's ``serialize``, is of a type that files cannot store.
             NotImplementedError: no plugin provides the format.
 
         >>> import os, tempfile
@@ -492,7 +492,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Take the values of parameters and constants from a file saved with :meth:`save`, in any format, in place.
 
         Raises:
-            ValueError: there is no such file, or the function in it is not the same but for these values.
+            ValueError: there is no such file, or the function in it differs in more than these values.
             RuntimeError: the file is damaged.
         """
         services.restore(self, filename)
@@ -503,8 +503,8 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Args:
             model: path of the file, or its content as bytes or bytearray.
-            device: where parameters and constants are to live; the default device where None.
-            format: format of the file, where it does not tell itself.
+            device: the device of parameters and constants; the default device if None.
+            format: format of the file, if it cannot be recognised.
 
         Raises:
             ValueError: there is no such file.
@@ -516,14 +516,14 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     @staticmethod
     def register_udf_deserialize_callback(op_name: str, callback: Callable[..., Any]) -> None:
-        """Have a user function made anew by *callback* when a model with it is loaded, rather than by its class.
+        """Register a callback that recreates a user function when a model with it is loaded, instead of its class.
 
         Args:
             op_name: module and class of the user function, ``'module.Class'``.
-            callback: called with the list of inputs, the name, and what ``serialize`` gave; returns the function.
+            callback: called with the list of inputs, the name, and the result of ``serialize``; returns the function.
 
         Raises:
-            ValueError: there is a callback for it already.
+            ValueError: it has a callback already.
         """
         services.register_callback(op_name, callback)
 

@@ -85,13 +85,13 @@ def depth_first_search(root: Any, accept: Callable[[Any], bool], depth: int = 0)
     Args:
         root: a function or variable.
         accept: called once with every node.
-        depth: how many blocks to look into on the way from *root* to a node, the first ones met; -1 for all.
+        depth: how many blocks to enter on the way from *root* to a node, the first ones met; -1 for all.
     """
     return [node for node in _walk(root, depth) if accept(node)]
 
 
 def _walk(root: Any, depth: int) -> Iterator[Any]:
-    """Visit nodes in CNTK's order: what lies in a block, and before it, comes after everything that waits already."""
+    """Visit nodes in CNTK's order: a block's content, and what precedes it, comes after all nodes that are queued already."""
     seen: set[Any] = set()
     waiting: deque[tuple[Any, int]] = deque([(_node_of(root), sys.maxsize if depth == -1 else depth)])
     while waiting:
@@ -120,7 +120,7 @@ def find_all_with_name(root: Any, name: str, depth: int = 0) -> list[Any]:
     """Nodes called *name*; functions come as functions, leaves as variables.
 
     Raises:
-        ValueError: *name* is no string.
+        ValueError: *name* is not a string.
     """
     if not isinstance(name, str):
         raise ValueError(f"find_all_with_name: expected a name (str), got {type(name).__name__}")
@@ -131,7 +131,7 @@ def find_by_name(root: Any, name: str, depth: int = 0) -> Any:
     """The node called *name*, or None.
 
     Raises:
-        ValueError: *name* is no string, or several nodes have it.
+        ValueError: *name* is not a string, or several nodes have it.
     """
     found = find_all_with_name(root, name, depth)
     if len(found) > 1:
@@ -143,7 +143,7 @@ def find_by_uid(root: Any, uid: str, depth: int = 0) -> Any:
     """The node with this uid, or None.
 
     Raises:
-        ValueError: *uid* is no string.
+        ValueError: *uid* is not a string.
     """
     if not isinstance(uid, str):
         raise ValueError(f"find_by_uid: expected a uid (str), got {type(uid).__name__}")

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class Assuming(IntEnum):
-    """How inference goes on where operands are unknown, as those are in a recurrence that depend on its result."""
+    """How inference proceeds with unknown operands, such as those in a recurrence that depend on its result."""
 
     NOTHING = 0
     """Results of unknown operands are unknown."""
     KNOWN_OPERANDS = 1
-    """Results have the types that the known operands tell."""
+    """Results have the types that follow from the known operands."""
     INITIAL_STATES = 2
     """The same; and an unknown value has the shape of the initial state of its delay."""
     CONSTANTS = 3
@@ -49,7 +49,7 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
     """Apply *op* to operands of any accepted kind and return the function.
 
     Raises:
-        ValueError, TypeError: an operand is of no accepted kind, or the operands do not go together.
+        ValueError, TypeError: an operand is of no accepted kind, or the operands are incompatible.
     """
     from .nodes import Composite, Primitive
 
@@ -59,10 +59,10 @@ def apply(op: Op, operands: Sequence[Any], name: str = "") -> Composite:
 def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[int] = (2,)) -> list[Variable]:
     """Turn operands into variables.
 
-    Numbers, lists and arrays take the element type of the variables, and wait for it where that is not known yet.
+    Numbers, lists and arrays take the element type of the variables, or are left open while that is unknown.
 
     Args:
-        op_name: what errors call the operator.
+        op_name: the operator's name in errors.
         operands: variables, functions, numbers, lists and arrays.
         array_types: see :class:`~cntk.core.operators.op.Traits`.
 
@@ -91,7 +91,7 @@ def as_variables(op_name: str, operands: Sequence[Any], array_types: Sequence[in
 
 
 def _firm_dtype(variables: Sequence[Variable]) -> Any:
-    """Element type of what has one: variables count before constants, which count only where there is nothing else; None if none has."""
+    """The common element type of operands: that of variables, or else that of constants; None if none has one."""
     others = [v for v in variables if not isinstance(v, Constant)]
     return next((v.spec.dtype for v in others or variables if v.spec.dtype is not None), None)
 
@@ -120,7 +120,7 @@ def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Va
 
 
 def _number_or_array(operand: Any, op_name: str) -> Any:
-    """What a constant can be made of."""
+    """Types from which constants are made."""
     if isinstance(operand, ArrayMixin):
         operand = operand.asarray()
     operand = as_data(op_name, operand)
@@ -144,7 +144,7 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
         except (TypeError, ValueError):
             raise TypeError(f"{op_name}: cannot make a constant of {operand!r}; expected numbers in rows of equal length") from None
         if array.size == 0:
-            raise ValueError(f"{op_name}: an empty list is no operand")
+            raise ValueError(f"{op_name}: an empty list is not an operand")
         return array
     raise TypeError(f"{op_name}: expected a variable, function, number, list or array as operand, got {shown(operand)}")
 
@@ -156,7 +156,7 @@ def _as_float(number: int, op_name: str) -> float:
     try:
         return float(number)
     except OverflowError:
-        raise ValueError(f"{op_name}: {shown(number)} is larger than floating-point numbers can be") from None
+        raise ValueError(f"{op_name}: {shown(number)} is too large for a floating-point number") from None
 
 
 def _variable_of(operand: Any) -> Variable | None:
@@ -177,7 +177,7 @@ def infer(node: Primitive, assuming: Assuming = Assuming.NOTHING) -> tuple[Spec,
         assuming: how to go on where operands are unknown, as they are in a recurrence at first.
 
     Raises:
-        ValueError: its operands do not go together; the message names op, operands and the user's line.
+        ValueError: its operands are incompatible; the message names op, operands and the user's line.
     """
     specs = _operand_specs(node, assuming)
     if assuming not in (Assuming.NOTHING, Assuming.CONSTANTS):
@@ -241,7 +241,7 @@ def assume(op: Op, specs: Sequence[Spec], fixed: Sequence[bool], assuming: Assum
         op: the operator.
         specs: types of the operands; those on a cycle may be unknown, or only a part of what they will be (the shape of one factor).
         fixed: which of the operands do not change any more.
-        assuming: what to go by.
+        assuming: how to treat unknown operands.
     """
     if assuming is Assuming.ELEMENTWISE and any(spec.shape is None for spec in specs):
         tells = isinstance(op, Elementwise) and any(spec.shape is not None and spec.dims != (1,) * spec.rank for spec in specs)
@@ -284,7 +284,7 @@ def infer_again(order: Sequence[Primitive], assuming: Assuming = Assuming.NOTHIN
         assuming: as for :func:`infer`.
     """
     if not _has_cycle(order):
-        return _sweep(order, assuming)
+        return _refresh_all(order, assuming)
     if not assuming and any(has_inferred_dimensions(variable) for node in order for variable in node.inputs):
         _look_first(order)
     changed = _settle(order, assuming or Assuming.KNOWN_OPERANDS)
@@ -307,7 +307,7 @@ def _all_known(order: Sequence[Primitive]) -> bool:
 def _look_first(order: Sequence[Primitive]) -> None:
     """Let primitives note the operands' types that show before anything is known of the recurrences, and forget these types."""
     before = [(output, output.spec) for node in order for output in node.outputs]
-    _sweep(order, Assuming.ELEMENTWISE)
+    _refresh_all(order, Assuming.ELEMENTWISE)
     for output, spec in before:
         output.spec = spec
 
@@ -338,7 +338,7 @@ def _tell_what_is_wrong(order: Sequence[Primitive]) -> None:
 
 
 def _check_sequences(order: Sequence[Primitive]) -> None:
-    """Refuse a recurrence that runs along no sequence, for all of its operands that differ from sample to sample are none."""
+    """Refuse a recurrence that runs along no sequence, since all of its operands with dynamic axes have only a batch axis."""
     if any(variable.spec.axes is None for variable in _given(order)):
         return
     along = [node for node in order if any(output.spec.axes is None for output in node.outputs)]
@@ -356,23 +356,23 @@ def _check_sequences(order: Sequence[Primitive]) -> None:
     raise explained(RuntimeError(f"a recurrence runs along sequences, but {names} has no sequence axis; {remedy}"), delay)
 
 
-def _sweep(order: Sequence[Primitive], assuming: Assuming) -> bool:
+def _refresh_all(order: Sequence[Primitive], assuming: Assuming) -> bool:
     changed = [node.refresh(assuming) for node in order]
     return any(changed)
 
 
 def _settle(order: Sequence[Primitive], assuming: Assuming) -> bool:
-    """Sweep until nothing changes, which takes about as many rounds as delays follow one another on a cycle."""
+    """Repeat until nothing changes, which takes about as many rounds as delays follow one another on a cycle."""
     changed = False
     for _ in range(len(order) + 2):
-        if not _sweep(order, assuming):
+        if not _refresh_all(order, assuming):
             return changed
         changed = True
     raise explained(ValueError("the types in this recurrence do not settle: each step changes them again"), order[-1])
 
 
 def _places_of(variables: Sequence[Variable]) -> str:
-    """Where the variables were made whose dynamic axes are at odds."""
+    """The lines that made the variables whose dynamic axes conflict."""
     places = {v: v.line for v in variables if v.line and len(v.spec.axes or ()) > 1}
     return "".join(f"; {v.name or v.uid} made at {line}" for v, line in places.items())
 
@@ -426,7 +426,7 @@ def explained(error: Exception, node: Primitive) -> Exception:
 
 
 def _hint_of_none(error: Exception, node: Primitive) -> str:
-    """What helps where an operator computes with None: backward gets the arrays that the operator's class names, and no others."""
+    """Advice for an operator that computes with None: backward gets only the arrays that the operator's class declares."""
     if not isinstance(error, (TypeError, AttributeError)) or not ("NoneType" in str(error) or "dtype('O')" in str(error)):
         return ""
     return f"; arrays that backward reads are None unless named: keep_inputs is {node.op.keep_inputs}, keep_output {node.op.keep_output}"

@@ -1,4 +1,4 @@
-"""What a parameter's values are to begin with: the protocol of initialisers, and the one that the kernel has, a number."""
+"""Initial values of parameters: the protocol of initialisers, and the kernel's own, a constant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Initializer:
         """A new array of values.
 
         Raises:
-            ValueError: the initialiser does not go with *shape*.
+            ValueError: the initialiser cannot fill *shape*.
         """
         raise NotImplementedError(f"{type(self).__name__}.fill")
 

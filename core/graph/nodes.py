@@ -25,8 +25,8 @@ class Primitive(Function):
     Attributes:
         op: the operator with its attributes.
         line: file and line where the user made it.
-        latest_placeholder: what :mod:`~cntk.core.graph.placeholders` has found out about those behind it.
-        assumed_dtype: element type of its results as long as placeholders leave that open: the one that some operand has.
+        latest_placeholder: the latest placeholder behind it, for :mod:`~cntk.core.graph.placeholders`.
+        assumed_dtype: element type of its results while placeholders leave that open: that of some operand.
         first_seen: of one whose parameters have dimensions to be filled in, the operands' types that a recurrence showed first.
     """
 
@@ -92,7 +92,7 @@ class Primitive(Function):
         return self._pass_on_need() or changed
 
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
-        """Put other variables in the place of operands; types are not inferred anew."""
+        """Put other variables in the place of operands; types are not inferred again."""
         self._inputs = [replacements.get(v, v) for v in self._inputs]
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
@@ -150,6 +150,6 @@ class Composite(Function):
         return tuple(next(waiting) if v in places else v for v in leaves)
 
     def fix_order(self) -> None:
-        """Keep the order that arguments have now, where the graphs behind them are about to change."""
+        """Fix the current order of the arguments before the graphs behind them change."""
         parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self.order)
         self.order = tuple(dict.fromkeys(v for part in parts for v in part))

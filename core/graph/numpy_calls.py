@@ -1,4 +1,4 @@
-"""What NumPy's functions and operators do where they meet variables and functions."""
+"""NumPy's functions and operators applied to variables and functions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COUNTERPARTS = OPERATORS | {
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Apply our operator where NumPy's was met; ``array += x`` as well makes a function.
+    """Apply our operator in place of NumPy's; ``array += x`` makes a function as well.
 
     Raises:
         TypeError: it is another ufunc, or called with options.
@@ -56,7 +56,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapp
 
 
 def call_function(function: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any], array_like: type) -> Any:
-    """Apply a function of NumPy to the values of what has values already, objects of the type *array_like*.
+    """Apply a NumPy function to objects that have values already, those of the type *array_like*.
 
     Raises:
         TypeError: others are among the arguments.

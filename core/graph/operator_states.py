@@ -1,4 +1,4 @@
-"""What the operators of a graph keep from pass to pass, for checkpoints."""
+"""The state that the operators of a graph keep between passes, for checkpoints."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def operator_states(function: Function) -> list[dict[str, Any]]:
-    """What the operators keep, such as where random numbers stand, in the order of the graph."""
+    """The states of the operators, such as positions in streams of random numbers, in the order of the graph."""
     return [node.op.create_checkpoint() for node in _operators(function)]
 
 
 def check_operator_states(function: Function, states: Any) -> None:
-    """Refuse states that the operators of a graph cannot go on from; copies of them try.
+    """Check that the operators of a graph accept the states, on copies of the operators.
 
     Raises:
         RuntimeError: it is another graph.
-        Exception: what an operator raises that is given something else than what it has returned.
+        Exception: whatever an operator raises for a state that is not one of its own.
     """
     nodes = _operators(function)
     if not isinstance(states, list) or len(states) != len(nodes):
@@ -36,7 +36,7 @@ def check_operator_states(function: Function, states: Any) -> None:
 
 
 def restore_operator_states(function: Function, states: list[dict[str, Any]]) -> None:
-    """Have the operators of the same graph go on from there.
+    """Restore the states of the operators of the same graph.
 
     Raises:
         RuntimeError: it is another graph.

@@ -1,4 +1,4 @@
-"""What still depends on placeholders: kept with the primitives, so that closing one recurrence does not walk over all others.
+"""Which primitives still depend on placeholders: noted in the primitives, so that closing one recurrence does not walk over all others.
 
 Each primitive knows the latest placeholder behind it, or a later one, as of the last walk over it; one that is to be bound is looked
 for only behind primitives whose latest is as late.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .nodes import Primitive
 
 _era = 0
-"""Counts bindings that brought in placeholders later than those they bound, after which what primitives know is void."""
+"""Counts bindings that brought in placeholders later than those they bound, which invalidate what primitives have noted."""
 
 
 def latest_behind(variable: Variable) -> float:
@@ -52,7 +52,7 @@ def depending_on(order: Iterable[Primitive], changed: Iterable[Primitive]) -> se
 
 
 def note_bound(replacements: Mapping[Variable, Variable]) -> None:
-    """Forget what primitives know, where later placeholders have come behind those that depended on earlier ones."""
+    """Invalidate what primitives have noted, if later placeholders have come behind primitives that depended on earlier ones."""
     global _era
     if any(latest_behind(new) > latest_behind(old) for old, new in replacements.items()):
         _era += 1
@@ -68,7 +68,7 @@ def _readers(order: Iterable[Primitive]) -> dict[Primitive, list[Primitive]]:
 
 
 def _reached(starts: Iterable[Primitive], readers: Mapping[Primitive, list[Primitive]], seen: set[Primitive]) -> list[Primitive]:
-    """What has not been *seen* of the starts and all that read them; is seen from now on."""
+    """The starts, and all that read them, that have not been *seen*; adds them to *seen*."""
     found = [node for node in starts if node not in seen]
     seen.update(found)
     for node in found:

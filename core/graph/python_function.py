@@ -1,4 +1,4 @@
-"""Python functions as Functions: run once on placeholders, what comes out is the graph."""
+"""Python functions as Functions: they are run once on placeholders, and the result is the graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _under_construction: ContextVar[frozenset[Variable]] = ContextVar("under_constru
 
 
 def under_construction() -> frozenset[Variable]:
-    """Arguments of the Python functions that are being converted just now."""
+    """Arguments of the Python functions that are being converted."""
     return _under_construction.get()
 
 
@@ -49,7 +49,7 @@ def BlockFunction(op_name: str, name: str) -> Callable[[Callable[..., Any]], Fun
     """Decorator: convert a Python function into a Function that shows as one node.
 
     Args:
-        op_name: what the node's operator is called.
+        op_name: name of the node's operator.
         name: the node's own name, or ``''``.
 
     >>> @C.BlockFunction('Twice', 'double')

@@ -44,7 +44,7 @@ class TensorOps:
             TypeError: it stands for a value in a graph.
         """
         raise TypeError(
-            f"{self!r} is no condition: it has no value while the graph is built. C.element_select(condition, x, y) chooses between "
+            f"{self!r} is not a condition: it has no value while the graph is built. C.element_select(condition, x, y) chooses between "
             "values, and x is not None asks whether there is one"
         )
 
@@ -65,7 +65,7 @@ class TensorOps:
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """NumPy's functions, which compute arrays: refused but for what has a value, parameters and constants."""
+        """NumPy's functions, which compute arrays: refused except for objects with a value, parameters and constants."""
         return call_function(function, types, args, kwargs, ArrayMixin)
 
     def __iter__(self) -> Iterator[Any]:
@@ -85,7 +85,7 @@ class TensorOps:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
-            f"{self!r} stands for values that are computed later and is no array; evaluate it (eval), or apply CNTK's operators to it in "
+            f"{self!r} stands for values that are computed later, not an array; evaluate it (eval), or apply CNTK's operators to it in "
             "place of NumPy's"
         )
 
@@ -149,7 +149,7 @@ def _no_order(sign: str, name: str) -> Any:
 
 
 class ArrayMixin:
-    """What can be had as an array: values, views, parameters and constants.
+    """Base of objects that convert to arrays: values, views, parameters and constants.
 
     ``np.asarray`` takes it, as do others that know the protocols ``__array__`` or ``__dlpack__``.
 
@@ -162,19 +162,19 @@ class ArrayMixin:
         return self._to_array()
 
     def _to_array(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what its data are")
+        raise NotImplementedError(f"{type(self).__name__} does not define its data")
 
     def _shown(self) -> tuple[Any, bool]:
         """The dense data, and whether that is a copy; TypeError for sparse ones."""
         array = self._to_array()
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"{self!r} is sparse and is no NumPy array; asarray() gives a CSR matrix, asarray().toarray() an array of it")
+            raise TypeError(f"{self!r} is sparse and not a NumPy array; asarray() gives a CSR matrix, asarray().toarray() an array of it")
         return array, True
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array, is_copy = self._shown()
         if copy is False and (is_copy or (dtype is not None and dtype != array.dtype)):
-            raise ValueError(f"{self!r} is not given as an array without a copy; leave out copy=False")
+            raise ValueError(f"{self!r} cannot be converted to an array without a copy; leave out copy=False")
         if dtype is not None and dtype != array.dtype:
             return array.astype(dtype)
         return array.copy() if copy and not is_copy else array
@@ -182,7 +182,7 @@ class ArrayMixin:
     def __dlpack__(self, **options: Any) -> Any:
         array, is_copy = self._shown()
         if is_copy and options.get("copy") is False:
-            raise BufferError(f"{self!r} is not given as an array without a copy; leave out copy=False")
+            raise BufferError(f"{self!r} cannot be converted to an array without a copy; leave out copy=False")
         return array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -190,7 +190,7 @@ class ArrayMixin:
 
 
 class SharedArrayMixin(ArrayMixin):
-    """What others can see the memory of: values, views and minibatches."""
+    """Base of objects that share their memory: values, views and minibatches."""
 
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self._shown()[0])

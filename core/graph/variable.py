@@ -231,7 +231,7 @@ class _Holder(ArrayMixin, Variable):
 
     Attributes:
         version: how often a value has been assigned.
-        is_volatile: whether others write to the array as well, so that nobody can tell from the version that it has changed.
+        is_volatile: whether others write to the array as well, so that the version does not show changes.
     """
 
     is_volatile = False
@@ -261,7 +261,7 @@ class _Holder(ArrayMixin, Variable):
             self._init = ConstantInitializer(given.item())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but where it lives: it comes out of a pickle on the default device."""
+        """Everything but the device: unpickled variables are on the default device."""
         stored = self._stored() if is_concrete(self.spec.shape) and self.spec.dtype is not None else None
         state = {name: held for name, held in self.__dict__.items() if name not in ("device", "backend", "_lock")}
         return {**state, "_array": stored}
@@ -300,7 +300,7 @@ class _Holder(ArrayMixin, Variable):
 
     @property
     def initial(self) -> Any:
-        """What a copy begins with: the value, or the initialiser while dimensions are not known."""
+        """The initial value of a copy: the value, or the initialiser while dimensions are unknown."""
         return self.value if is_concrete(self.spec.shape) else self._init
 
     def set_shape(self, shape: Shape) -> None:
@@ -321,7 +321,7 @@ class _Holder(ArrayMixin, Variable):
         return self.backend.to_numpy(self.array)
 
     def _stored(self) -> Any:
-        """What pickles have of the array."""
+        """The array in the form in which it is pickled."""
         return self.backend.to_numpy(self.array)
 
     def _from_stored(self, stored: Any) -> Any:
@@ -385,7 +385,7 @@ class Parameter(_Holder):
         super().__init__(shape, 0 if init is None else init, as_stored_dtype(dtype or option("dtype", np.float32)), device, name, True)
 
     def take_type(self, dtype: Any) -> None:
-        """Have this element type from now on, if there is none yet."""
+        """Set the element type, if there is none yet."""
         if self.spec.dtype is None:
             self.spec = self.spec.but(dtype=dtype)
 
@@ -482,7 +482,7 @@ class Literal(Constant):
 
     @property
     def dtype(self) -> Any:
-        """The type it has taken; until then float32, which it has where nothing else tells."""
+        """The type that it has taken; float32 until then, and if no other follows."""
         return self.spec.dtype or np.float32
 
     @property
@@ -490,7 +490,7 @@ class Literal(Constant):
         return self.given if self.spec.dtype is None else super().initial
 
     def take_type(self, dtype: Any) -> None:
-        """Have this element type from now on, if there is none yet."""
+        """Set the element type, if there is none yet."""
         if self.spec.dtype is None:
             self.spec = self.spec.but(dtype=dtype)
 
@@ -520,7 +520,7 @@ def input_variable(
         name: a name to feed and find it by.
 
     Raises:
-        TypeError: *dynamic_axes* holds something that is no Axis.
+        TypeError: *dynamic_axes* holds something that is not an Axis.
 
     >>> C.input_variable((2, 3), name='x')
     Input('x', [#], [2 x 3])
@@ -534,7 +534,7 @@ def input_variable(
 def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> Placeholder:
     """Declare a placeholder: a variable that a call, ``replace_placeholders`` or ``clone`` binds later.
 
-    A string in the place of the shape is taken for the name.
+    A string in place of the shape is the name.
 
     >>> C.placeholder(name='p')
     Placeholder('p', [???], [???])

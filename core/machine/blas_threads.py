@@ -1,8 +1,8 @@
 """NumPy's BLAS on the threads that share loops.
 
 OpenBLAS has threads of its own, which spin for up to a tenth of a second after each product and keep those of OpenMP from the processors
-meanwhile.  But it lets others run the jobs that a product is divided into: here they become a region of OpenMP.  Results do not depend on
-who runs the jobs.
+meanwhile.  But it lets others run the jobs that a product is divided into: here a parallel region of OpenMP does.  Results do not depend on
+which threads run the jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIDE = 256
 """Rows and columns of a product that the BLAS shares between its threads."""
 
 PTHREADS = 1
-"""What ``openblas_get_parallel`` says of an OpenBLAS with threads of its own."""
+"""What ``openblas_get_parallel`` returns for an OpenBLAS with threads of its own."""
 
 QUIET_LOOKS, LOOKS, LOOK_MICROSECONDS = 3, 2000, 250
 """A process is forked when so many looks, one after another, have found no product under way, or after so many, half a second."""
@@ -128,14 +128,14 @@ def can_share_threads() -> bool:
 
 
 @lru_cache(maxsize=1)
-def lend(name: str) -> bool:
-    """Have NumPy's BLAS run its jobs on OpenMP's threads, in this process but not in those that are forked from it.
+def share_threads(name: str) -> bool:
+    """Let NumPy's BLAS run its jobs on OpenMP's threads, in this process but not in processes forked from it.
 
     Args:
-        name: of OpenMP's library, GNU's.
+        name: the file of GNU's OpenMP library.
 
     Returns:
-        whether it does: not if it is no OpenBLAS with threads of its own that knows how to, or there is another OpenMP.
+        whether it does; False if the BLAS is not an OpenBLAS with threads of its own and a callback for them, or there is another OpenMP.
     """
     try:
         openmp = ctypes.CDLL(name)
@@ -202,7 +202,7 @@ def _product() -> Any:
 
 
 def _functions(library: Blas, openmp: Any) -> dict[str, Any] | None:
-    """What the code calls, by the names it has there; None if something is missing."""
+    """The functions that the code calls, by their names in it; None if one is missing."""
     parallel = library.function("openblas_get_parallel")
     if parallel is None or parallel() != PTHREADS:
         return None
@@ -220,7 +220,7 @@ def _functions(library: Blas, openmp: Any) -> dict[str, Any] | None:
 
 
 def _most_threads(library: Blas) -> int:
-    """How many threads its tables have places for; 0 if it does not say."""
+    """The maximum number of threads of the BLAS; 0 if it is unknown."""
     describe = library.function("openblas_get_config")
     if describe is None:
         return 0
@@ -231,7 +231,7 @@ def _most_threads(library: Blas) -> int:
 
 @lru_cache(maxsize=1)
 def _engine(code: str) -> Any:
-    """The code, compiled in the quickest way, for there is nothing to optimise; it is kept as long as the process runs."""
+    """The code, compiled without optimisation; it stays loaded as long as the process runs."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)

@@ -1,6 +1,6 @@
-"""Files of machine code, each a loop for arguments of some kinds.
+"""Files of machine code, each of a loop for arguments of some kinds.
 
-What a file was made of and by is noted in it, and it is read only where that is what is asked for, and nobody else can have written it.
+Each file records its source and its toolchain.  It is read only if they are those asked for, and if nobody else can have written it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..storage.trusted import PRIVATE, READABLE, SHARED, Untrusted, make_folder,
 HERE = Path(__file__).parent
 
 OURS = f"{__name__.partition('.')[0]}."
-"""How names of modules of this package begin."""
+"""The prefix of this package's module names."""
 
-WITHOUT = "Machine code from there is passed over, and made anew"
-"""What becomes of code that is not trusted."""
+WITHOUT = "Machine code in that folder is ignored, and compiled again"
+"""What happens without code that is not trusted; part of warnings."""
 
 Toolchain = Sequence[str]
-"""What made machine code, and for which processor."""
+"""What compiled machine code, and for which processor."""
 
 
 class Code(NamedTuple):
     """Machine code.
 
     Attributes:
-        code: what LLVM reads.
-        wanted: names of functions that it wants from elsewhere.
+        code: an object file, which LLVM loads.
+        wanted: names of the external functions that it calls.
     """
 
     code: bytes
@@ -42,7 +42,7 @@ class Code(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What machine code was made of.
+    """What machine code was compiled from.
 
     Attributes:
         loop: module, name and kinds of arguments.
@@ -56,7 +56,7 @@ class Key(NamedTuple):
 def key_of(function: Any, kinds: Sequence[str]) -> Key | None:
     """A loop's key.
 
-    None where it is not known what its code depends on: it is in no file, or uses values of the function that it was written in.
+    None if it is unknown what its code depends on, since it is in no file, or is a closure.
     """
     code = function.__code__
     if function.__closure__ or not os.path.exists(code.co_filename):
@@ -68,13 +68,13 @@ def key_of(function: Any, kinds: Sequence[str]) -> Key | None:
 
 @cache
 def _source(folder: Path) -> str:
-    """Digest of the source text that loops of a folder are made of: its own, this folder's, and that of constants from elsewhere."""
+    """Digest of the source that a folder's loops are compiled from: its own files, those of this folder, and the constants of sums."""
     files = [*sorted(HERE.glob("*.py")), *(sorted(folder.glob("*.py")) if folder != HERE else []), Path(sums.__file__)]
     return hashlib.sha256(b"\0".join([file.read_bytes() for file in files])).hexdigest()
 
 
 def read(folder: Path, key: Key, toolchain: Toolchain) -> Code | None:
-    """Code out of a folder; None if there is none, it is outdated or damaged, or somebody else may have written it, of which it warns."""
+    """Code out of a folder; None if there is none, it is outdated or damaged, or somebody else may have written it, of which this warns."""
     try:
         with open_trusted(_file(folder, key, toolchain), _beside(folder)) as file:
             head, code = file.read().split(b"\n", 1)
@@ -104,7 +104,7 @@ def keep(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
 
 
 def write(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
-    """Write a file as a whole into a folder that is there.
+    """Write a file atomically into a folder, which must exist.
 
     Raises:
         OSError: it cannot be written to.
@@ -113,7 +113,7 @@ def write(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
 
 
 def _beside(folder: Path) -> Path | None:
-    """What is believed anyway where a folder is in the package: its source, which runs already."""
+    """What is trusted in any case if the folder is in the package: its source, which is running already."""
     return Path(__file__) if HERE in folder.parents else None
 
 
@@ -122,7 +122,7 @@ def _file(folder: Path, key: Key, toolchain: Toolchain) -> Path:
 
 
 def _notes(key: Key, toolchain: Toolchain, code: Code) -> dict[str, Any]:
-    """What is noted in a file."""
+    """The header of a file."""
     notes = {"loop": key.loop, "source": key.source, "toolchain": list(toolchain), "wanted": code.wanted}
     return {**notes, "digest": hashlib.sha256(json.dumps(notes).encode() + code.code).hexdigest()}
 

@@ -1,7 +1,7 @@
-"""Makes machine code of loops: Numba finds out types and writes LLVM's code, which is optimised once, as a whole.
+"""Compiles loops to machine code: Numba infers types and generates LLVM code, which is optimised once, as a whole.
 
-Numba itself optimises each function by itself and then again where it is called, and makes functions that can be called from Python:
-most of the time that it takes.
+Numba itself spends most of its time on optimising each function twice, alone and where it is called, and on functions that Python can
+call.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from . import language
 from .array_layout import DATA, SHAPE, STRIDES
 
 ENTRY = "cntk_loop"
-"""What the function that a loop is called by is named."""
+"""The name of a loop's entry function."""
 
 _word, _byte, _int = ir.IntType(64), ir.IntType(8), ir.IntType(32)
 
 
 @global_compiler_lock
 def compiled(function: Callable[..., None], kinds: Sequence[str], level: str | None) -> tuple[bytes, list[str]]:
-    """Object code of a loop for arguments of some kinds, and the names of functions that it wants from elsewhere.
+    """Object code of a loop for arguments of some kinds, and the names of the external functions that it calls.
 
     Args:
         function: the loop.
         kinds: those of its arguments.
-        level: of the processors that it is for; None for the one that Numba chooses.
+        level: the level of processors to compile for; None for the processor that Numba chooses.
 
     Raises:
         TypeError: it cannot be compiled for such arguments.
     """
-    _look_up_meanings()
+    _register_overloads()
     flags: Any = Flags()
     flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
@@ -74,7 +74,7 @@ def _type(kind: str) -> Any:
     return array(numba.from_dtype(np.dtype(dtype)), int(dimensions), layout)
 
 
-def _look_up_meanings() -> None:
+def _register_overloads() -> None:
     while language.overloads:
         function, choose, options = language.overloads.pop()
         inline = options.pop("inline", "never")
@@ -114,7 +114,7 @@ class _Unfinished(JITCodeLibrary):
 
 
 class _Codegen(JITCPUCodegen):
-    """What makes such, for processors of a level."""
+    """Makes :class:`_Unfinished` libraries, for processors of a level."""
 
     _library_class = _Unfinished
 
@@ -138,7 +138,7 @@ def _codegen(level: str | None) -> _Codegen:
 
 @contextmanager
 def _unfinished(context: Any, codegen: _Codegen) -> Iterator[_Codegen]:
-    """Have Numba leave code unfinished."""
+    """Let Numba generate LLVM code that is neither optimised nor turned into machine code."""
     finishing = context._internal_codegen
     context._internal_codegen = codegen
     try:

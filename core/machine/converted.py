@@ -44,15 +44,15 @@ class Converted:
                 copied = _copy(argument, dtype)
                 copies[place] = argument, copied, copied.copy()
             given.append(copies[place][1])
-        went_well = self._code.run(threads, given)
+        succeeded = self._code.run(threads, given)
         for argument, copied, before in copies.values():
             changed = copied != before
             if changed.any():
                 np.copyto(argument, copied, where=changed, casting="same_kind")
-        return went_well
+        return succeeded
 
     def bound(self, arguments: Sequence[Any]) -> Callable[[int], bool]:
-        """A function that runs it with these arguments by so many threads, and tells whether that went well."""
+        """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
         return lambda threads: self.run(threads, arguments)
 
 

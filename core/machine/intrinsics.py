@@ -1,4 +1,4 @@
-"""What the functions of :mod:`.language` are in compiled code."""
+"""The functions of :mod:`.language` as compiled code has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from .language import carray, copy_bytes, means, prange
+from .language import carray, copy_bytes, overload_for, prange
 
 _thread: Any = types.ExternalFunction("omp_get_thread_num", types.int32())
 _threads: Any = types.ExternalFunction("omp_get_num_threads", types.int32())
@@ -17,8 +17,7 @@ _copy: Any = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types
 
 
 LARGEST = 2**48 - 1
-"""No loop has more turns.  Where LLVM does not see that numbers of turns are positive, so that no index counts from the end, it makes no
-vectors."""
+"""No loop has more iterations.  LLVM vectorises a loop only if it can prove that its indices are not negative."""
 
 
 def _array_at(typing: Any, pointer: Any, size: Any) -> Any:
@@ -36,7 +35,7 @@ def _array_at(typing: Any, pointer: Any, size: Any) -> Any:
 _array: Any = intrinsic(_array_at)
 
 
-@means(prange)
+@overload_for(prange)
 def _prange(turns: Any) -> Callable[..., Any]:
     def share(turns):  # type: ignore[no-untyped-def]
         turns, thread, threads = max(turns, 0), _thread(), _threads()
@@ -45,12 +44,12 @@ def _prange(turns: Any) -> Callable[..., Any]:
     return share
 
 
-@means(carray)
+@overload_for(carray)
 def _carray(pointer: Any, size: Any) -> Callable[..., Any]:
     return lambda pointer, size: _array(pointer, size)
 
 
-@means(copy_bytes)
+@overload_for(copy_bytes)
 def _copy_bytes(target: Any, source: Any, size: Any) -> Callable[..., Any]:
     def copy(target, source, size):  # type: ignore[no-untyped-def]
         _copy(target, source, size)

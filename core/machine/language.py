@@ -1,6 +1,6 @@
-"""What compiled loops are written in: Python, and a few functions that mean more, or anything at all, in compiled code only.
+"""The language of compiled loops: Python, and a few functions that differ from Python's, or exist at all, in compiled code only.
 
-Nothing here imports Numba, since loops whose machine code is kept do without.  What has been noted here, the compiler looks up.
+Nothing here imports Numba, which loops with cached machine code do not need.  The compiler reads :data:`overloads` before it compiles.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Function = Callable[..., Any]
 
 
 class Overload(NamedTuple):
-    """What a function is in compiled code.
+    """The implementation of a function in compiled code.
 
     Attributes:
-        function: what is called.
-        choose: given the types of the arguments returns what is compiled in its place.
-        options: how that is compiled.
+        function: the function that loops call.
+        choose: from the types of the arguments returns the function that is compiled in its place.
+        options: the compiler's options for it.
     """
 
     function: Function
@@ -28,29 +28,29 @@ class Overload(NamedTuple):
 
 
 overloads: list[Overload] = []
-"""Those that the compiler has not looked up yet."""
+"""Overloads that the compiler has not registered yet."""
 
 
-def means(function: Function, **options: Any) -> Callable[[Function], Function]:
-    """Notes what stands for a function in compiled code, by the types of its arguments."""
+def overload_for(function: Function, **options: Any) -> Callable[[Function], Function]:
+    """Decorates a function that chooses what is compiled for *function*, by the types of its arguments; *options* are the compiler's."""
 
-    def note(choose: Function) -> Function:
+    def register(choose: Function) -> Function:
         overloads.append(Overload(function, choose, options))
         return choose
 
-    return note
+    return register
 
 
-def helper(function: Function | None = None, **options: Any) -> Any:
-    """Lets compiled code call a function; *options* are the compiler's, such as ``fastmath``."""
+def jittable(function: Function | None = None, **options: Any) -> Any:
+    """Decorates a function that compiled code may call; *options* are the compiler's, such as ``fastmath``."""
     if function is None:
-        return lambda function: helper(function, **options)
+        return lambda function: jittable(function, **options)
     overloads.append(Overload(function, lambda *_: function, options))
     return function
 
 
 def lowered_in(module: str) -> Callable[[Function], Function]:
-    """Lets compiled code call a function that a module beside it writes in LLVM's code, under the same name; nothing else can."""
+    """Decorates a declaration that only compiled code may call: the function of that name in *module*, beside it, generates LLVM code."""
 
     def declare(function: Function) -> Function:
         name, package = function.__name__, function.__module__.rpartition(".")[0]
@@ -70,7 +70,7 @@ def lowered_in(module: str) -> Callable[[Function], Function]:
 
 
 def prange(turns: int) -> range:
-    """The turns of a loop; in compiled code those of them that are this thread's, one after another."""
+    """The iterations of a loop; in compiled code those of this thread, one after another."""
     return range(turns)
 
 

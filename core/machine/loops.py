@@ -1,4 +1,4 @@
-"""Compiled loops whose turns threads share."""
+"""Compiled loops, whose iterations are divided among threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ self_check.require()  # what follows needs LLVM
 
 from . import openmp  # noqa: E402
 from .machine_code import address_of  # noqa: E402
-from .openmp import are_shared as are_shared  # noqa: E402
+from .openmp import threads_available as threads_available  # noqa: E402
 
 FAILED = b"\1"
 
@@ -31,20 +31,19 @@ FAILED = b"\1"
 class Loop:
     """A loop over :func:`~cntk.core.machine.language.prange`, compiled when it is first called with arguments of some types.
 
-    Each thread runs the whole function, with some of the loop's turns; so the function may have one such loop, no turn of which depends on
-    another, and beside it only what all threads may do at the same time.  A function without such a loop is run by one thread.  Machine
-    code is kept on disk.
+    Each thread runs the whole function, with some of the loop's iterations.  So the function may have one such loop, of independent
+    iterations, and beside it only what all threads may do at the same time.  A function without such a loop is run by one thread.
+    Machine code is cached on disk.
 
     Args:
         function: what to compile, written in Python and :mod:`~cntk.core.machine.language`.
-        signature: the arguments that code is made for before it is needed, in the letters of :mod:`.signatures`; for none where it is left
-            out.
-        takes_long: whether compiling it takes so long that it is begun first.
+        signature: the arguments that it is compiled for in advance, in the letters of :mod:`.signatures`; None for no arguments.
+        takes_long: whether it takes so long to compile that it comes first.
     """
 
     def __init__(self, function: Callable[..., None], signature: str | None = None, takes_long: bool = False) -> None:
         self.function, self.signature, self.takes_long = function, signature, takes_long
-        self._has_turns = any(function.__globals__.get(name) is prange for name in function.__code__.co_names)
+        self._is_parallel = any(function.__globals__.get(name) is prange for name in function.__code__.co_names)
         self._compiled: dict[Any, _Compiled | Converted] = {}
 
     def __call__(self, size: int, *arguments: Any) -> None:
@@ -64,7 +63,7 @@ class Loop:
 
         Raises:
             TypeError: the loop cannot be compiled for such arguments.
-            ImportError: there is no machine code for such arguments, nor a Numba that compiles loops.
+            ImportError: there is no machine code for such arguments, and no Numba that compiles loops.
             RuntimeError: it failed.
         """
         if not self._for(arguments).run(self._threads(shared), arguments):
@@ -75,7 +74,7 @@ class Loop:
 
         It must not be called by several threads at a time.
         """
-        run, is_shared = self._for(arguments).bound(arguments), shared and self._has_turns
+        run, is_shared = self._for(arguments).bound(arguments), shared and self._is_parallel
 
         def call() -> None:
             if not run(self._threads(is_shared) if is_shared else 1):
@@ -84,24 +83,24 @@ class Loop:
         return call
 
     def kinds(self, is_double: bool) -> list[str]:
-        """The kinds of arguments that code is made for before it is needed.
+        """The kinds of arguments that the loop is compiled for in advance.
 
         Args:
             is_double: for float64 in place of float32.
 
         Raises:
-            ValueError: it is made for none.
+            ValueError: the loop has no signature.
         """
         if self.signature is None:
-            raise ValueError(f"loop '{self.function.__qualname__}' has no signature, and is compiled when it is needed only")
+            raise ValueError(f"loop '{self.function.__qualname__}' has no signature, so it is compiled only when it is called")
         return kinds_of(self.signature, is_double)
 
     def _threads(self, shared: bool) -> int:
-        threads = max_threads() if shared and self._has_turns else 1
-        return threads if threads > 1 and are_shared() else 1
+        threads = max_threads() if shared and self._is_parallel else 1
+        return threads if threads > 1 and threads_available() else 1
 
     def _failure(self) -> RuntimeError:
-        return RuntimeError(f"compiled loop '{self.function.__name__}' failed: too little memory, or arrays that do not go together")
+        return RuntimeError(f"compiled loop '{self.function.__name__}' failed: out of memory, or arrays whose shapes do not match")
 
     def _for(self, arguments: Sequence[Any]) -> _Compiled | Converted:
         """The code for such arguments, compiled now or earlier."""
@@ -135,7 +134,7 @@ def loop(signature: str, takes_long: bool = False) -> Callable[[Callable[..., No
 
 
 def _kind(argument: Any) -> str:
-    """What decides about the code for an argument."""
+    """The kind of an argument, which decides what code is needed for it."""
     if isinstance(argument, ndarray):
         return f"{argument.dtype.str}:{argument.ndim}:{'C' if argument.flags.c_contiguous else 'A'}"
     if isinstance(argument, tuple):
@@ -157,18 +156,18 @@ class _Compiled:
         self._rows: list[Any] = []
 
     def run(self, threads: int, arguments: Sequence[Any]) -> bool:
-        """Run it, and tell whether that went well."""
+        """Run it, and tell whether it succeeded."""
         try:
             row = self._rows.pop()
         except IndexError:
             row = ctypes.create_string_buffer(self._struct.size)
         self._pack(row, arguments)
-        went_well = self._run(row, threads)
+        succeeded = self._run(row, threads)
         self._rows.append(row)
-        return went_well
+        return succeeded
 
     def bound(self, arguments: Sequence[Any]) -> Callable[[int], bool]:
-        """A function that runs it with these arguments by so many threads, and tells whether that went well."""
+        """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
         row = ctypes.create_string_buffer(self._struct.size)
         row.arguments = arguments  # type: ignore[attr-defined]  # the row refers to them by their addresses
         self._pack(row, arguments)

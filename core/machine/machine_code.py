@@ -1,7 +1,7 @@
-"""Machine code of loops: found on disk or compiled, and loaded by LLVM alone, in a tenth of the time that it takes to import Numba.
+"""Machine code of loops: read from disk or compiled, and loaded by LLVM alone, in a tenth of the time that it takes to import Numba.
 
-A package may bring code along, for processors of a level; it comes first, so that a machine computes the same from one time to the next.
-Other code is kept where it was compiled, for one processor and what made it.
+A package may contain prebuilt code, for processors of a level; it is preferred, so that a machine always computes the same.  Other code is
+cached where it was compiled, for one processor and one toolchain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from ..extension.compiled import Unusable, warn_unkept
+from ..extension.compiled import Unusable, warn_not_cached
 from ..storage.cache_folder import user_cache
 from ..storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import openmp, processor
@@ -26,33 +26,33 @@ from .code_files import HERE, WITHOUT, Code, Key, Toolchain, keep, key_of, read,
 from .numba_version import why_not
 
 ENTRY = "cntk_loop"
-"""What the function that a loop is called by is named."""
+"""The name of a loop's entry function."""
 
 IRRELEVANT = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 """Settings of Numba's that do not change machine code."""
 
 PREBUILT = HERE / "prebuilt"
-"""Where the package has the code that it brings along, a folder for each level."""
+"""The folder of the package's prebuilt code, with a folder for each level."""
 
 _engines: list[Any] = []
 
 
-def brings_code() -> bool:
-    """Whether the package has brought code along for this processor."""
+def has_prebuilt_code() -> bool:
+    """Whether the package contains code for this processor."""
     level = _level()
     return level is not None and (PREBUILT / level).is_dir()
 
 
 def address_of(function: Callable[..., None], kinds: Sequence[str]) -> int:
-    """Where a loop for arguments of some kinds is in memory, once it is loaded."""
+    """The address of a loop for arguments of some kinds, which is loaded into memory."""
     return _load(*code_of(function, kinds))
 
 
 def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
-    """A loop's code for arguments of some kinds: what is there, else compiled, and kept where a folder can be written to.
+    """A loop's code for arguments of some kinds: from disk, or else compiled, and cached where a folder can be written to.
 
     Raises:
-        Unusable: there is none, nor a Numba that compiles it.
+        Unusable: there is no code, and no Numba to compile it.
     """
     key = key_of(function, kinds)
     if key is None:
@@ -67,7 +67,7 @@ def code_of(function: Callable[..., None], kinds: Sequence[str]) -> Code:
 
 
 def _keep(key: Key, code: Code) -> None:
-    """Keep code in the best folder that can be written to; warns, once, where none can."""
+    """Cache code in the first folder that can be written to; warns, once, if there is none."""
     reasons = []
     for folder in _folders():
         try:
@@ -76,7 +76,7 @@ def _keep(key: Key, code: Code) -> None:
             reasons.append(f"{folder}: {error.strerror or error}")
         else:
             return
-    warn_unkept("; ".join(reasons) or "the user has no home, and NUMBA_CACHE_DIR names no folder")
+    warn_not_cached("; ".join(reasons) or "the user has no home, and NUMBA_CACHE_DIR names no folder")
 
 
 def prebuild(function: Callable[..., None], kinds: Sequence[str], folder: Path) -> None:
@@ -108,11 +108,11 @@ def _compiled(function: Callable[..., None], kinds: Sequence[str], level: str | 
     return Code(*compiled(function, kinds, level))
 
 
-# ---- where code is, and what made it ----
+# ---- folders and toolchains ----
 
 
 def _places() -> Iterator[tuple[Path, Toolchain]]:
-    """Where code may be, best first, and what made it."""
+    """Folders that may have the code, by preference, and the toolchain that made it."""
     level = _level()
     if level is not None:
         yield PREBUILT / level, _toolchain_of(level)
@@ -122,7 +122,7 @@ def _places() -> Iterator[tuple[Path, Toolchain]]:
 
 
 def _folders() -> Iterator[Path]:
-    """Where code is kept, best first."""
+    """Folders that code may be cached in, by preference."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     if given and _is_trusted(Path(given)):
         yield Path(given)
@@ -135,7 +135,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _is_trusted(folder: Path) -> bool:
-    """Whether nobody else can put files in the place of those of a folder; warns where somebody can."""
+    """Whether nobody else can replace files in a folder; warns if somebody can."""
     try:
         require_trusted(folder)
     except Untrusted as error:
@@ -155,16 +155,16 @@ def _settings() -> list[str]:
 
 
 def _toolchain_of(level: str) -> Toolchain:
-    """All that code for a level depends on: what it finds in an array begins behind what is in every object of Python's."""
+    """All that code for a level depends on; the fields of an array begin behind the header of every Python object."""
     return sys.platform, level, str(object.__basicsize__)
 
 
 @lru_cache(maxsize=1)
 def _toolchain() -> Toolchain:
-    """Versions of what makes machine code here, and the processor that it is for."""
+    """Versions of the compilers in use, and the processor they compile for."""
     versions = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} numpy {np.__version__}"
-    return (*_settings(), *versions, python, binding.get_process_triple(), _level() or processor.at_hand())
+    return (*_settings(), *versions, python, binding.get_process_triple(), _level() or processor.description())
 
 
 # ---- in memory ----
@@ -187,7 +187,7 @@ def _target() -> Any:
 
 
 def _supply(wanted: Iterable[str]) -> None:
-    """Let LLVM know where the functions are that code wants from elsewhere."""
+    """Give LLVM the addresses of the external functions that code calls."""
     ours = _ours()
     for name in wanted:
         if name in ours:
@@ -202,7 +202,7 @@ def _ours() -> dict[str, int]:
 
 
 def _import_numba() -> None:
-    """Numba brings functions for memory and errors."""
+    """Numba registers functions for memory and errors."""
     from numba.core.registry import cpu_target
 
     cpu_target.target_context.refresh()

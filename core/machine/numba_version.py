@@ -1,7 +1,7 @@
 """The versions of Numba that compile loops.
 
-The compiler uses what Numba does not promise to keep, so a version that nobody has tried it with is left alone; machine code that is there
-already needs none.
+The compiler uses internals of Numba, which may change, so versions that it has not been tested with are not used.  Machine code that is
+already compiled needs no Numba.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 FIRST, LAST = (0, 62), (0, 68)
-"""The versions that it has been tried with."""
+"""The versions that it has been tested with."""
 
 COMPILER = f"numba>={FIRST[0]}.{FIRST[1]},<{LAST[0]}.{LAST[1] + 1}"
-"""The same as pip has them."""
+"""The same versions as a requirement for pip."""
 
 
 @lru_cache(maxsize=1)

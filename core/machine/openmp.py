@@ -1,7 +1,7 @@
 """OpenMP's threads.
 
-They wait for work by spinning, for milliseconds if nobody says otherwise, and keep others from the processors; so they are told to sleep
-earlier, the more so where the BLAS has threads of its own.
+By default they spin for milliseconds while they wait for work, and so occupy the processors.  They are made to sleep earlier, and earlier
+still if the BLAS has threads of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ..common.threads import max_threads
 from ..extension.compiled import switch_off, switched_off
-from .blas_threads import can_share_threads, lend
+from .blas_threads import can_share_threads, share_threads
 
 LIBRARY = "libgomp.so.1"
 
@@ -23,23 +23,23 @@ THREADS = "threads of compiled loops"
 """What :func:`~cntk.core.extension.compiled.switch_off` calls them."""
 
 SPINS, FEW_SPINS = 10000, 2000
-"""How often threads look for work before they sleep: for about 0.3 ms, since it takes 30 us and more to wake them; and for 0.06 ms, where
-the BLAS's own threads wait for the processors."""
+"""How often threads poll for work before they sleep: for about 0.3 ms, since waking them takes at least 30 us; and for 0.06 ms, if threads
+of the BLAS need the processors."""
 
 PLACES = {"omp_get_thread_num": 0, "omp_get_num_threads": 1}
-"""The functions that say which of how many threads calls, and what they say outside of threads' work."""
+"""The functions for the number of the calling thread and the number of threads, and their results outside parallel regions."""
 
 
-def are_shared() -> bool:
-    """Whether threads can share loops: not where there is no OpenMP, nor in a process forked from one in which it runs."""
+def threads_available() -> bool:
+    """Whether threads can run loops: not without OpenMP, nor in a process forked from one in which OpenMP runs."""
     return _started_in() == os.getpid()
 
 
 @lru_cache(maxsize=1)
 def _started_in() -> int | None:
-    """The process in which the threads have been started, by the first call.
+    """The process in which the first call has started the threads.
 
-    None if there are none, or another library has loaded OpenMP before, whose threads then wait as long as they like.
+    None if there are none, or if another library has loaded OpenMP first, so that the spinning of its threads cannot be limited.
     """
     with _short_spin() as is_known:
         is_usable = library() is not None and is_known
@@ -47,21 +47,21 @@ def _started_in() -> int | None:
         switch_off(THREADS, f"{LIBRARY} does not share work between threads as it should")
         is_usable = False
     if is_usable:
-        lend(LIBRARY)
+        share_threads(LIBRARY)
     return os.getpid() if is_usable else None
 
 
 def why_alone() -> str:
     """Why loops run on one thread."""
     if max_threads() == 1:
-        return "no more are to be used"
+        return "the number of threads is limited to one"
     if library() is None:
         return f"there is no {LIBRARY}"
     return switched_off.get(THREADS, "another library has loaded OpenMP first, or this process was forked from one that uses it")
 
 
 def _shares_work() -> bool:
-    """Whether the threads of a region have numbers that differ, and agree on how many they are."""
+    """Whether the threads of a parallel region have distinct numbers, and agree on how many there are."""
     seen: list[tuple[int, ...]] = []
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(tuple(getattr(library(), name)() for name in PLACES)))
     try:
@@ -84,7 +84,7 @@ def library() -> Any:
 @lru_cache(maxsize=1)
 def places() -> dict[str, Any]:
     """The functions of :data:`PLACES`."""
-    are_shared()  # loads the library
+    threads_available()  # loads the library
     if library() is not None:
         return {name: getattr(library(), name) for name in PLACES}
     return {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
@@ -92,7 +92,7 @@ def places() -> dict[str, Any]:
 
 @contextmanager
 def _short_spin() -> Iterator[bool]:
-    """Have OpenMP loaded with our number of spins, if the user has not said how its threads wait; tells whether one of us has."""
+    """Load OpenMP with our spin count unless the user has set one; yields whether one of the two is in effect."""
     name = "GOMP_SPINCOUNT"
     if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
         yield True
@@ -107,7 +107,7 @@ def _short_spin() -> Iterator[bool]:
 
 
 def _is_loaded() -> bool:
-    """Whether some library has brought OpenMP."""
+    """Whether some library has loaded OpenMP already."""
     if not hasattr(os, "RTLD_NOLOAD"):
         return False
     try:

@@ -1,7 +1,7 @@
 """The processor that loops are compiled for.
 
-Where the one at hand has a level of x86-64, machine code is made for that level: it is as fast as code for the very processor, and serves
-all that have the level, so that a package can bring it along.
+If this processor has one of the levels of x86-64, machine code is made for that level.  Such code is as fast as code for the exact
+processor, and runs on all processors of the level, so that a package can contain it.
 
 Source: `x86-64 psABI <https://gitlab.com/x86-psABIs/x86-64-ABI>`_, micro-architecture levels.
 """
@@ -22,22 +22,22 @@ _chosen: str | None = None
 
 
 def choose(level: str) -> None:
-    """Have this process compile for processors of a level, which the one at hand need not have: nothing that is compiled may run here.
+    """Compile for processors of a level in this process.  This processor need not have the level, so compiled code must not be run here.
 
-    To be called before loops are imported, which are written for vectors of one width.
+    Call this before loops are imported, since they are written for vectors of one width.
     """
     global _chosen
     _chosen = level
 
 
 def is_another() -> bool:
-    """Whether a level has been chosen, which the processor at hand need not have."""
+    """Whether a level has been chosen that this processor may not have."""
     return _chosen is not None
 
 
 def level() -> str | None:
     """The level that loops are compiled for; None where the processor has none of :data:`LEVELS`."""
-    return _chosen or _level_at_hand()
+    return _chosen or _own_level()
 
 
 def level_of(features: Mapping[str, bool]) -> str | None:
@@ -52,18 +52,18 @@ def level_of(features: Mapping[str, bool]) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _level_at_hand() -> str | None:
+def _own_level() -> str | None:
     return level_of(features())
 
 
 def features() -> Mapping[str, bool]:
-    """The features of the processor at hand; none where LLVM does not know how to ask this system."""
+    """The features of this processor; none if LLVM cannot query them on this system."""
     try:
         return dict(binding.get_host_cpu_features())
     except RuntimeError:
         return {}
 
 
-def at_hand() -> str:
-    """The processor at hand, as LLVM describes it."""
+def description() -> str:
+    """This processor, as LLVM describes it."""
     return f"{binding.get_host_cpu_name()} {' '.join(sorted(name for name, has in features().items() if has))}"

@@ -1,7 +1,7 @@
-"""Whether compiled loops can be used on this machine, found out before the first of them is called.
+"""Checks whether compiled loops can be used on this machine, before the first of them is called.
 
-Machine code reads NumPy's arrays by address.  Were they laid out in another way it would write anywhere, so it is tried before it is
-trusted: first whether arrays are laid out as it takes for granted, then what it reads of three of them.
+Machine code reads NumPy's arrays by address.  If arrays were laid out differently it would overwrite other memory.  So the layout of
+arrays is checked first, and then what machine code reads from three of them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from . import array_layout
 PART = "compiled loops"
 
 READ = "<f8:1:A", "<f8:2:A", "<f8:3:A", "<f8:1:C"
-"""Kinds of the arrays that are read, and of the one that this is noted in."""
+"""Kinds of the arrays that are read, and of the array of results."""
 
 
 def require() -> None:
-    """Let pass where compiled loops can be used.
+    """Check that compiled loops can be used.
 
     Raises:
-        Unusable: they cannot be; what is wrong has been told, unless the user has chosen so.
+        Unusable: they cannot be; there has been a warning, unless the user has chosen so.
     """
     why = why_not()
     if why:
@@ -41,14 +41,14 @@ def are_usable() -> bool:
 
 @lru_cache(maxsize=1)
 def why_not() -> str:
-    """Why compiled loops cannot be used; empty where they can.  Warns of what the user has not chosen."""
+    """Why compiled loops cannot be used; empty where they can.  Warns unless the user has chosen so."""
     if not compiled.is_wanted():
         return f"{compiled.SWITCH} is 0"
     try:
         if find_spec("llvmlite") is None:
             return "llvmlite, which comes with Numba, is not installed"
         why = _fault()
-    except Exception as error:  # whatever another version of Numba, or of LLVM, may say
+    except Exception as error:  # other versions of Numba or LLVM may raise anything
         why = str(error) if isinstance(error, compiled.Unusable) else f"{type(error).__name__}: {error}"
     if why:
         compiled.switch_off(PART, why)
@@ -56,18 +56,18 @@ def why_not() -> str:
 
 
 def _fault() -> str:
-    """What is wrong; nothing is tried where machine code is made for other processors."""
+    """What is wrong, empty if nothing is; no code is run if it is compiled for other processors."""
     from . import processor
 
     if processor.is_another():
         return ""
     if not array_layout.is_known():
-        return f"NumPy {np.__version__} lays arrays out in a way that they do not know"
+        return f"NumPy {np.__version__} lays out arrays in a way that they do not support"
     return "" if _reads_arrays() else f"machine code does not read the arrays of NumPy {np.__version__}"
 
 
 def read(first: Any, second: Any, third: Any, out: Any) -> None:
-    """Note the shapes and strides of three arrays, and their elements."""
+    """Write the shapes and strides of three arrays, and their elements, to *out*."""
     out[0], out[1] = first.shape[0], first.strides[0]
     at = 2
     for i in range(2):
@@ -91,7 +91,7 @@ def read(first: Any, second: Any, third: Any, out: Any) -> None:
 
 
 def _reads_arrays() -> bool:
-    """Whether machine code finds what is in three arrays."""
+    """Whether machine code reads three arrays correctly."""
     from .machine_code import address_of
 
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address_of(read, READ))

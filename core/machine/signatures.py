@@ -1,4 +1,4 @@
-"""The arguments that a loop's code is made for before it is needed, a letter for each kind.
+"""The arguments that a loop is compiled for in advance, a letter for each kind.
 
 ``R2`` is an array with two axes of the loop's real numbers, which are float32 or float64; ``D`` is an array of float64, ``I`` and ``N``
 of whole numbers of 64 and 32 bits, ``U`` and ``V`` of unsigned ones, ``B`` of bytes, ``T`` of truth values, ``W`` of unsigned whole

@@ -1,5 +1,5 @@
-"""The operator protocol, operators that compiling inserts, and what operators cost.
+"""The operator protocol, operators that compiling inserts, and the cost of operators.
 
-What holds for all operators goes in; operators themselves are plugins.
+Belongs here: whatever holds for all operators; operators themselves are plugins.
 It must not know graphs or programs.
 """

@@ -1,7 +1,7 @@
-"""What some operators can do besides, a method each: an operator whose class has the method has the ability.
+"""Optional abilities of operators, a method each: an operator whose class has the method has the ability.
 
-These protocols say what the methods are given and give.  Nobody needs to derive from them.  Ask by ``issubclass(type(op), ...)``, the
-answer to which is known for a class that has been asked about before.
+These protocols define the methods' arguments and results; operators need not derive from them.  Test with ``issubclass(type(op), ...)``,
+whose result Python caches for each class.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AcceptsStrided(Protocol):
 
 @runtime_checkable
 class CommutesWithMonotone(Protocol):
-    """It picks greatest elements, which may be done before an operator that keeps their order."""
+    """It selects greatest elements, which may be done before an operator that keeps their order."""
 
     def commutes_with_monotone(self, operand: Spec) -> bool:
         """Whether each element of the result is the greatest of some elements of this only operand, and the gradient goes there."""
@@ -51,21 +51,21 @@ class CommutesWithMonotone(Protocol):
 
 @runtime_checkable
 class Follows(Protocol):
-    """It knows an operator that does its work and that of one before it."""
+    """It can be fused with a preceding operator."""
 
     def after(self, before: Instruction, own: Instruction, inputs: Sequence[Spec]) -> Op | None:
-        """An operator that does the work of two, where that takes less; None where there is none.
+        """An operator that computes both, if that is faster; None if there is none.
 
         Args:
-            before: what computes one of the operands, which this operator reads once, and others only if they too do without it.
+            before: the operator of one of the operands, which this operator reads once, and others only if they are fused with it as well.
             own: what this operator is at work in.
-            inputs: types of the new operator's operands: this operator's, with those of *before* in the place of its result.
+            inputs: types of the new operator's operands: this operator's, with those of *before* in place of its result.
         """
 
 
 @runtime_checkable
 class CountsOperations(Protocol):
-    """The profiler is told how much it computes; without this an operator counts as moving data."""
+    """It reports to the profiler how much it computes; without this an operator counts as moving data."""
 
     def flop(self, ctx: Context, out: Any, *inputs: Any) -> int:
         """Floating-point operations of a forward step; of arrays it reads the shapes alone.

@@ -1,4 +1,4 @@
-"""What all operators have without doing anything for it: attributes, arguments of the constructor, copies, checkpoints, calls."""
+"""What all operators inherit: attributes, arguments of the constructor, copies, checkpoints, calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OpBase:
-    """Base of :class:`~cntk.core.operators.op.Op`: what its authors need not know."""
+    """Base of :class:`~cntk.core.operators.op.Op`: the parts that authors of operators need not know."""
 
     op_name: ClassVar[str]
 
@@ -54,10 +54,10 @@ class OpBase:
         raise RuntimeError(f"{self.op_name} has no attribute '{name}'; it has {sorted(self.attributes)}")
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """What :meth:`made_of` makes the operator anew of: the arguments of its constructor, by name.
+        """The arguments of the constructor, by name, from which :meth:`made_of` recreates the operator.
 
-        These are what it was called with, and what :meth:`set_attribute` has changed since.  An operator whose constructor takes what no
-        file can hold overrides this, and has a constructor that takes what it returns as well.
+        These are the arguments of the call, with changes by :meth:`set_attribute`.  An operator whose constructor takes objects that no
+        file can store overrides this, and has a constructor that also takes what it returns.
         """
         positional, named = self._given
         bound = signature(self.__init__).bind(*positional, **named)  # type: ignore[misc]
@@ -80,7 +80,7 @@ class OpBase:
         return cls(*bound.args[1:], **({} if rest else others), **bound.kwargs)
 
     def _give(self, name: str, value: Any) -> None:
-        """Take *value* for what the constructor was given under this name."""
+        """Record *value* as the constructor's argument of this name."""
         positional, named = self._given
         places = [place for place, known in enumerate(signature(self.__init__).parameters) if known == name]  # type: ignore[misc]
         if places and places[0] < len(positional):
@@ -89,17 +89,17 @@ class OpBase:
             self._given = positional, {**named, name: value}
 
     def copy(self) -> Self:
-        """A copy for a cloned graph: attributes are its own, so changing them leaves the original alone."""
+        """A copy for a cloned graph: its attributes are its own, so changing them does not change the original."""
         return copy.copy(self)
 
     def create_checkpoint(self) -> dict[str, Any]:
-        """What it keeps from pass to pass beside its operands, such as where its random numbers stand; empty for nothing."""
+        """The state that it keeps between passes, such as its position in a stream of random numbers; empty for none."""
         return {}
 
     def restore_from_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on from what :meth:`create_checkpoint` returned.
 
-        It is first tried on a shallow copy: what the operator holds is exchanged, not changed.
+        This is tried first on a shallow copy, so it must replace the operator's objects and not change them.
 
         Raises:
             Exception: it is something else.

@@ -1,4 +1,4 @@
-"""What a call of a program has to do at the least: operations, and bytes that come from memory and go there."""
+"""The least cost of a call of a program: operations, and bytes read from and written to memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .op import Op
 
 
 class Cost(NamedTuple):
-    """What there is to do.
+    """Operations and bytes of a call.
 
     Attributes:
         flop: floating-point operations.
@@ -27,7 +27,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Cost:
-    """The cost of an operator on these arguments, or of a call that is no operator's, once it is done.
+    """The cost of an operator on these arguments, or of a call that is not an operator's, once it is done.
 
     An operator without a method ``flop`` counts as moving data only, as do copies and sums of gradients that are no operator's.  A backward
     step takes the operations of the forward step for each of its gradients.
@@ -46,7 +46,7 @@ def cost_of(op: Op | None, arguments: tuple[Any, ...], backward: bool) -> Cost:
 
 
 def numbers_in(value: Any) -> int:
-    """How many numbers an operand has to offer; those of a sparse one that are stored."""
+    """How many numbers an operand has; of a sparse one those that are stored."""
     return len(value.data) if isinstance(value, SparseRows) else size_of(value.shape)
 
 

@@ -1,4 +1,4 @@
-"""Operators that read another step than they write, and may thus close a recurrence."""
+"""Operators that read another step than they write, and so may close a recurrence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Delay(Effect):
 
     Only a delay may close a cycle of a graph, which then runs step by step: :meth:`fill` is called before the steps, which are copied
     from one to the other, and :meth:`remember` behind them.  Outside a recurrence ``forward`` does it all.  An initial state on the batch
-    axis alone arrives as it is, not repeated for each step.
+    axis alone is not repeated for each step.
     """
 
     @property
@@ -34,7 +34,7 @@ class Delay(Effect):
         raise NotImplementedError(f"{type(self).__name__}.fill")
 
     def remember(self, ctx: Context, x: Any) -> None:
-        """Keep what sequences need that the next minibatch continues.
+        """Keep the states of sequences that the next minibatch continues.
 
         Args:
             ctx: the context.

@@ -1,6 +1,6 @@
-"""Operators that do more than compute their results: they run as often as the graph says, none is left out and no two are merged.
+"""Operators with effects beyond their results: each runs exactly as often as it is in the graph; none is removed and no two are merged.
 
-An operator with checkpoints of its own is taken for one of them, whatever its kind.
+An operator with checkpoints of its own counts as one, whatever its kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Finishing(Effect):
     """An operator with something left to do when the pass is over, backward included."""
 
     def finish(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        """Do it; the arrays are still there.
+        """Do it; the arrays are still valid.
 
         Args:
             ctx: the context.

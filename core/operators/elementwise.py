@@ -22,7 +22,7 @@ class Broadcasting(Op):
 class Elementwise(Broadcasting):
     """Base of ops that compute each element of the result from the operands' elements at the same, broadcast, place.
 
-    Subclasses say what they compute by a :mod:`~cntk.core.formulas.formula`, from which everything else follows; broadcasting, and
+    Subclasses state what they compute by a :mod:`~cntk.core.formulas.formula`, from which everything else follows; broadcasting, and
     summing gradients back over it, is done here.  They write ``forward`` and ``gradient`` as well where that is faster, or where there is
     no formula.  Arrays need not be contiguous, so that nothing may be written through a reshaped one.  Traits of a subclass's own are to
     say ``recordable=True`` as well, where that is so.
@@ -46,7 +46,7 @@ class Elementwise(Broadcasting):
         super().__init_subclass__(**options)
         own = set(vars(cls))
         if "formula" in own:
-            for name in {"forward", "gradient", "gradient_formula"} - own:  # those of a base are about another formula
+            for name in {"forward", "gradient", "gradient_formula"} - own:  # those of a base belong to another formula
                 setattr(cls, name, getattr(Elementwise, name))
             if not {"gradient", "backward", "keep_inputs", "keep_output"} & own:
                 cls.keep_inputs = property(lambda op: reads(op).inputs)  # type: ignore[assignment]

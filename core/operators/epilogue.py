@@ -1,4 +1,4 @@
-"""Epilogues: element-wise operators that a kernel applies to its result while it is at hand, which saves passes over memory."""
+"""Epilogues: element-wise operators that a kernel applies to its result before writing it to memory."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Epilogue(NamedTuple):
     grads: Sequence[Any] = ()
 
     def forward(self, ctx: Context, out: Any) -> None:
-        """Apply the steps to *out* in place: what a kernel does that has not applied them itself."""
+        """Apply the steps to *out* in place, for a kernel that has not applied them itself."""
         for call in self.calls(ctx, out):
             call()
 
     def calls(self, ctx: Context, out: Any) -> list[Callable[[], None]]:
-        """What :meth:`forward` calls."""
+        """The function that :meth:`forward` calls."""
         others = iter(self.others)
         return [partial(step.op.forward, ctx, out, *step.operands(out, others)) for step in self.steps]
 
@@ -117,7 +117,7 @@ class WithEpilogue(Op):
         self._kernel.forward(self._op, ctx, out, *inputs[: self._count], epilogue=epilogue)
 
     def bind(self, ctx: Context, out: Any, *inputs: Any) -> Callable[[], None] | None:
-        """What to call in place of :meth:`forward` with these arrays, if the kernel offers that."""
+        """A function to call in place of :meth:`forward` with these arrays, if the kernel offers one."""
         epilogue = Epilogue(self._steps, inputs[self._count :])
         bound: Callable[[], None] | None = self._kernel.bind(self._op, ctx, out, *inputs[: self._count], epilogue=epilogue)
         return bound

@@ -1,4 +1,4 @@
-"""Operators that programs insert by themselves: nothing a user calls."""
+"""Operators that programs insert; users do not call them."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ _providers: dict[str, tuple[str, str]] = {}
 class NativeOp(Effect):
     """Base class of the operators behind native user functions: like :class:`~cntk.core.operators.op.Op`, but made with a dictionary.
 
-    The attributes keep the names they are given under; the operator reads them from :attr:`given`.
+    The attributes keep their names; the operator reads them from :attr:`given`.
 
     Attributes:
-        op_id: what the function was registered as.
+        op_id: the name under which the function was registered.
         given: the attributes.
     """
 
@@ -35,7 +35,7 @@ class NativeOp(Effect):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The attributes, under the names they were given."""
+        """The attributes by name."""
         return dict(self.given)
 
 
@@ -45,8 +45,8 @@ def register_native_user_function(op_id: str, module_name: str, factory_method_n
     Args:
         op_id: the name to register it under.
         module_name: where it is: a name that a plugin has registered factories under, or a Python module.
-        factory_method_name: what makes it there: called with a dictionary of attributes it returns the operator, a
-            :class:`~cntk.core.operators.native.NativeOp`.  The operator's class itself will do.
+        factory_method_name: the factory in it: called with a dictionary of attributes it returns the operator, a
+            :class:`~cntk.core.operators.native.NativeOp`.  It may be the operator's class itself.
 
     Raises:
         ValueError: *op_id* is taken.
@@ -81,14 +81,14 @@ def native_user_function(
     """Apply an operator that was registered with :func:`register_native_user_function`.
 
     Args:
-        op_id: what it was registered as.
+        op_id: the name under which it was registered.
         operands: list of variables, functions, numbers and arrays, in the order that the operator takes them.
-        attributes: what the operator is made with, and what ``attributes`` of the function shows.
+        attributes: the operator's attributes, which ``attributes`` of the function shows.
         user_function_instance_name: name of the function.
 
     Raises:
-        ValueError: nothing is registered as *op_id*, or the operands do not go together.
-        TypeError: what is registered makes no :class:`~cntk.core.operators.native.NativeOp`.
+        ValueError: nothing is registered as *op_id*, or the operands are incompatible.
+        TypeError: the registered factory does not return a :class:`~cntk.core.operators.native.NativeOp`.
 
     >>> from cntk.ops.functions import native_user_function, register_native_user_function
     >>> register_native_user_function('Product', 'Cntk.ExtensibilityExamples-2.7', 'CreateUserTimesFunction')
@@ -102,7 +102,7 @@ def native_user_function(
         )
     op = _factories[op_id](dict(attributes or {}))
     if not isinstance(op, NativeOp):
-        raise TypeError(f"native_user_function: what is registered as '{op_id}' must make a NativeOp, got {type(op).__name__}")
+        raise TypeError(f"native_user_function: the factory registered as '{op_id}' must return a NativeOp, got {type(op).__name__}")
     op.op_id = op_id
     return op(*operands, name=user_function_instance_name)
 

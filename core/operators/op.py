@@ -1,6 +1,6 @@
 """The operator protocol: one small class an op, with three methods and some data.
 
-An operator says what it makes of its operands' types (:meth:`Op.infer`), computes (:meth:`Op.forward`) and differentiates
+An operator infers the types of its results (:meth:`Op.infer`), computes (:meth:`Op.forward`) and differentiates
 (:meth:`Op.backward`).  It is written once over an array namespace and knows neither batch size nor backend::
 
     class Tanh(Elementwise):
@@ -26,10 +26,10 @@ a value without dynamic axes has its static shape.  Results are written into the
 entries of ``grads``), which are uninitialised before: an op never returns an array and allocates nothing, but asks the context
 for scratch space.  Operands on a subset of the result's dynamic axes arrive expanded to its rows.
 
-**What backward gets.** Only what the class says it keeps; every other operand and the output arrive as None, for their memory
-has been used again.  ``grads[i]`` is None where operand *i* needs no gradient; else it is overwritten, never added to.
+**What backward gets.** Only what the class says it keeps; every other operand and the output arrive as None, since their memory
+has been reused.  ``grads[i]`` is None where operand *i* needs no gradient; else it is overwritten, never added to.
 
-**What is rare** is said by kinds, base classes in files beside this one (``elementwise``, ``view``, ``sequence_op``, ``delay`` and
+**What is rare** is declared by kinds, base classes in files beside this one (``elementwise``, ``view``, ``sequence_op``, ``delay`` and
 ``effects``), by :class:`Traits`, and by methods that :mod:`~cntk.core.operators.abilities` has protocols of.
 """
 
@@ -59,7 +59,7 @@ def includes(which: Which, index: int) -> bool:
 
 @dataclass(frozen=True)
 class Traits:
-    """What few operators say of themselves.
+    """Flags that few operators set.
 
     Attributes:
         expands_operands: whether operands on the batch axis alone are expanded to the rows of operands on a sequence axis; those of delays
@@ -117,7 +117,7 @@ class Op(OpBase):
         super().__init_subclass__(**options)
         for trait in fields(Traits):
             if trait.name in vars(cls):
-                raise TypeError(f"{cls.__name__}: {trait.name} is one of the traits; say traits = Traits({trait.name}=...)")
+                raise TypeError(f"{cls.__name__}: {trait.name} is one of the traits; write traits = Traits({trait.name}=...)")
 
     # ---- types ----
 
@@ -128,7 +128,7 @@ class Op(OpBase):
             inputs: types of the operands, a :class:`~cntk.core.types.spec.Spec` each.
 
         Raises:
-            ValueError: the operands do not go together; the message need not name the op, callers add that.
+            ValueError: the operands are incompatible; the message need not name the op, callers add that.
         """
         raise NotImplementedError(f"{type(self).__name__}.infer")
 

@@ -1,4 +1,4 @@
-"""Names of operators, which prints and files show: each belongs to the distribution, or program, that has it first."""
+"""Names of operators, which prints and files show: each belongs to the distribution, or program, that defines it first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def claim(cls: type, op_name: str) -> None:
         _know_built_in_names()
     first = _classes.setdefault(op_name, cls)
     if _package(cls) not in (OURS, _package(first)) and not issubclass(cls, first):
-        raise ValueError(f"operator name '{op_name}': {_described(cls)} is called like {_described(first)}; give its op_name another value")
+        raise ValueError(f"operator name '{op_name}': {_described(cls)} has the name of {_described(first)}; change its op_name")
 
 
 def _know_built_in_names() -> None:

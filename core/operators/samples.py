@@ -1,4 +1,4 @@
-"""Public functions of operators, and the samples they carry: ways of calling them that the generic tests try."""
+"""Public functions of operators, and their samples: ways of calling them that the generic tests try."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Sample:
         self.operands, self.attributes, self.call, self.expected, self.sequences = operands, attributes, call, expected, sequences
 
     def build(self, function: Callable[..., Any], variables: Sequence[Any]) -> Any:
-        """Apply *function* to *variables* the way this sample wants it."""
+        """Apply *function* to *variables* as this sample specifies."""
         call = self.call or (lambda f, *xs: f(*xs, **self.attributes))
         return call(function, *variables)
 

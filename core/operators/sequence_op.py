@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class SequenceOp(Op):
-    """An operator on sequences, or from and to the batch axis, that says how the rows of its result lie.
+    """An operator on sequences, or from and to the batch axis, that defines the layout of its result.
 
-    Where it overrides none of the three methods, these lie as the operands' do.
+    If it overrides none of the three methods, that is the operands' layout.
     """
 
     whole_sequences: ClassVar[bool] = False
@@ -53,7 +53,7 @@ class SequenceOp(Op):
 
     @property
     def decides_layout(self) -> bool:
-        """Whether :meth:`decide_layout` is there for it."""
+        """Whether it defines :meth:`decide_layout`."""
         return type(self).decide_layout is not SequenceOp.decide_layout
 
 

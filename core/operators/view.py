@@ -1,4 +1,4 @@
-"""Operators that give memory another form: nothing is computed where results can share it with the first operand."""
+"""Operators that only reinterpret memory: nothing is computed if results can share that of the first operand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class View(Op):
-    """An operator whose result is the first operand's memory, seen in another way; it needs no forward step.
+    """An operator whose result is a view of the first operand's memory; it needs no forward step.
 
     >>> from cntk.extend import View
     >>> class Column(View):
@@ -28,8 +28,8 @@ class View(Op):
     (1, 2, 1)
     """
 
-    selects: ClassVar[bool] = False
-    """Whether the view is a part of the operand, which need not be contiguous; it is used where all operators that read it take parts."""
+    is_slice: ClassVar[bool] = False
+    """Whether the view is a part of the operand, which need not be contiguous; used if all operators that read it accept such parts."""
 
     def view(self, x: Any, out_shape: Shape) -> Any:
         """The result in the operand's memory.
@@ -46,7 +46,7 @@ class View(Op):
 
 
 class GradientView(Op):
-    """An operator of one operand, whose gradient is the result's, seen in another way; it needs no backward step."""
+    """An operator of one operand, whose gradient is a view of the result's; it needs no backward step."""
 
     def grad_view(self, grad: Any, in_shape: Shape) -> Any:
         """The operand's gradient in the memory of the result's.
@@ -62,6 +62,6 @@ class GradientView(Op):
         ctx.xp.copyto(grads[0], self.grad_view(grad, grads[0].shape))
 
 
-def selects(op: Op) -> bool:
+def is_slice(op: Op) -> bool:
     """Whether an operator is a view that gives a part of its operand."""
-    return isinstance(op, View) and op.selects
+    return isinstance(op, View) and op.is_slice

@@ -1,5 +1,5 @@
 """Programs: a graph as a flat list of instructions over numbered slots.
 
-Ordering, differentiation, chains and passes go in.
+Belongs here: ordering, differentiation, chains and passes.
 It must not know arrays.
 """

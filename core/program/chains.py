@@ -31,8 +31,8 @@ class Chain:
         has_kernel: whether a kernel knows all of them.
         has_blocks: whether each of their calls may be made for some rows at a time.
         touched: slots whose memory they read or write, which they need from begin to end when they run together.
-        local: those of them that nobody else needs.
-        known: what the kernel has found out about it, for sizes and attributes.
+        local: those of them that nothing else needs.
+        known: the kernel's cache for sizes and attributes.
     """
 
     members: list[Instruction]
@@ -48,20 +48,20 @@ class Chain:
 
 
 class Kernel(Protocol):
-    """What runs chains on a backend as one call each."""
+    """Runs chains on a backend as one call each."""
 
     def takes(self, instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
         """Whether an instruction may be a member of its chains.  Its operands are dense, with rows in one order or without any."""
 
     def plan(self, chain: Chain, slots: Sequence[Slot], sizes: Sizes) -> Plan | None:
-        """How to run a chain of such members for some sizes; None where single calls do better."""
+        """How to run a chain of such members for some sizes; None if single calls are faster."""
 
 
 class Plan(Protocol):
     """How a kernel runs a chain."""
 
     def bind(self, arrays: Sequence[Any], context: Context) -> Fused:
-        """What runs it on the arrays of slots; there are none for those that are local to the chain."""
+        """The chain bound to the arrays of slots, without those that are local to the chain."""
 
 
 class Fused(Protocol):
@@ -93,7 +93,7 @@ class FusedCall:
     """The single call of a chain, and the calls that it stands for.
 
     Args:
-        fused: what runs the chain.
+        fused: the chain on its arrays.
         members: its members.
         steps: the calls.
     """
@@ -127,7 +127,7 @@ class FusedCall:
 
 
 def one_by_one(steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps, with those that chains stand for in their place."""
+    """The steps, with calls of chains replaced by those of their members."""
     for step in steps:
         if isinstance(step[0], FusedCall):
             yield from step[0].single_steps()

@@ -12,7 +12,7 @@ from ..graph.variable import Parameter, Variable
 from ..operators.abilities import GivesRowSparse
 from ..operators.delay import Delay
 from ..operators.op import includes
-from ..operators.view import selects
+from ..operators.view import is_slice
 from ..types.spec import Spec
 from .slots import COMPUTED, HELD, ROWS, ZERO, Instruction, Loop
 
@@ -60,32 +60,32 @@ class Differentiator:
     def _depends_on_wrt(self) -> set[int]:
         active = set(self.wrt)
 
-        def sweep() -> None:
+        def walk() -> None:
             for instruction in self.program.instructions:
                 inputs = enumerate(instruction.inputs)
                 if any(slot in active and includes(instruction.op.gradient_inputs, i) for i, slot in inputs):
                     active.update(instruction.outputs)
 
-        self._repeat(sweep, active)
+        self._repeat(walk, active)
         return active
 
     def _reached_from_roots(self, active: set[int]) -> set[int]:
         reached = {self.program.root_slots[root] for root in self.roots} & active
 
-        def sweep() -> None:
+        def walk() -> None:
             for instruction in reversed(self.program.instructions):
                 if any(slot in reached for slot in instruction.outputs):
                     reached.update(self._wanted(instruction, active))
 
-        self._repeat(sweep, reached)
+        self._repeat(walk, reached)
         return reached
 
-    def _repeat(self, sweep: Callable[[], None], found: set[int]) -> None:
-        """Sweep over the instructions: once, or with recurrences until nothing new comes round by way of a delay."""
+    def _repeat(self, walk: Callable[[], None], found: set[int]) -> None:
+        """Go over the instructions: once, or with recurrences until nothing new arrives through a delay."""
         known = -1
         while len(found) > known:
             known = len(found)
-            sweep()
+            walk()
             if not self.program.has_loops:
                 return
 
@@ -107,7 +107,7 @@ class Differentiator:
         """Where views cut a value into parts, each once, let the gradients of the parts lie in that of the whole."""
         views: dict[int, list[Instruction]] = defaultdict(list)
         for instruction in self.program.instructions:
-            if instruction.is_view and selects(instruction.op) and instruction.outputs[0] in reached:
+            if instruction.is_view and is_slice(instruction.op) and instruction.outputs[0] in reached:
                 views[instruction.inputs[0]].append(instruction)
         for whole, parts in views.items():
             if expected[whole] == len(parts) and whole in active and _cover_once(self.slots[whole].spec, parts):

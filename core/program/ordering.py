@@ -55,7 +55,7 @@ def in_order(roots: Iterable[Variable], owner_of: Callable[[Variable], Primitive
         read = (variable for i, variable in enumerate(node.inputs) if i not in skipped)
         return (owner for variable in read if (owner := owner_of(variable)) is not None)
 
-    # Operands that are read for their layout alone may come from a recurrence without being a part of it: values tell what is.
+    # Operands that are read for their layout alone may come from a recurrence without being part of it, unlike others.
     order: list[Primitive | Cycle] = []
     starts = [owner for root in roots if (owner := owner_of(root)) is not None]
     for group in _components(starts, operands):

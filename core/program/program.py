@@ -1,7 +1,7 @@
 """Programs: a function compiled for its roots and the gradients wanted, as a flat list of instructions.
 
 Compiling inlines blocks, orders the operators, chooses their kernels, writes the backward pass, and finds out when each value
-is needed.  Sizes come later: a :class:`~cntk.core.run.workspace.Workspace` binds a program to arrays for the minibatch at hand.
+is needed.  Sizes come later: a :class:`~cntk.core.run.workspace.Workspace` binds a program to arrays for the sizes of a minibatch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..operators.effects import Finishing
 from ..operators.inserted_ops import Densify, Expand
 from ..operators.op import Op
 from ..operators.sequence_op import SequenceOp, decides_layout
-from ..operators.view import GradientView, View, selects
+from ..operators.view import GradientView, View, is_slice
 from ..types.axis import Axes, format_axes
 from ..types.spec import Spec
 from ..values.fast_feed import FastInputs
@@ -51,7 +51,7 @@ class Program:
         training: whether operators behave as in training.
         backend: what it runs on.
         checked: whether every result is checked for NaN.
-        passes: what makes it better while it is compiled; those that :func:`~cntk.core.program.passes.set_passes` chose where None.
+        passes: passes to run while it is compiled; those that :func:`~cntk.core.program.passes.set_passes` chose where None.
         bound: by argument of a block what it stands for, where roots lie inside blocks.
 
     Attributes:
@@ -61,14 +61,14 @@ class Program:
         inputs, arguments: slots that data is fed to, and their variables.
         fast_inputs: the same, with the data that needs no conversion.
         is_static: whether all shapes are known without data.
-        stages: how many stages it runs in; between two of them operators decide from data how rows lie.
+        stages: how many stages it runs in; between two of them operators compute layouts from data.
         slots_of_stage: slots whose arrays are placed in each stage.
         has_loops: whether there are recurrences.
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
         asked: slots of the roots and of what is differentiated by, which passes leave alone.
         folded: values of constants alone, where a pass has made some.
         chains: instructions that may run block by block of rows.
-        idle: workspaces that no run uses now.
+        idle: workspaces that no run is using.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class Program:
 
     def _choose_views(self) -> None:
         """Let results share memory with operands where the operators can, and those that read them can do with it."""
-        selected: set[int] = {i.outputs[0] for i in self.instructions if selects(i.op) and not self.slots[i.inputs[0]].spec.sparse}
+        selected: set[int] = {i.outputs[0] for i in self.instructions if is_slice(i.op) and not self.slots[i.inputs[0]].spec.sparse}
         for instruction in self.instructions:
             specs = [self.slots[index].spec for index in instruction.inputs]
             if not (issubclass(type(instruction.op), AcceptsStrided) and instruction.op.accepts_strided(*specs)):
@@ -264,7 +264,7 @@ class Program:
             target = instruction.outputs[0]
             op = instruction.op
             is_view = isinstance(op, View) and still_holds(type(op), "view", "forward")
-            instruction.is_view = is_view and (target in selected or not selects(op))
+            instruction.is_view = is_view and (target in selected or not is_slice(op))
             instruction.has_gradient_view = isinstance(op, GradientView) and still_holds(type(op), "grad_view", "backward")
             if instruction.is_view:
                 self.slots[target].base = self.slots[instruction.inputs[0]].base
@@ -339,7 +339,7 @@ class Program:
 
 
 def _check_in_loop(cycle: Cycle) -> None:
-    """Refuse what cannot run step by step."""
+    """Check that the operators of a recurrence can run step by step."""
     axes_of = {node: node.outputs[0].spec.axes for node in cycle.nodes}
     along_sequences = all(axes is None or len(axes) > 1 for axes in axes_of.values())
     for node, axes in axes_of.items():

@@ -1,4 +1,4 @@
-"""What programs are made of: slots for values, instructions, and loops of these."""
+"""The parts of programs: slots for values, instructions, and loops of these."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Instruction:
 
     Attributes:
         op, node: the operator, and the function of the graph it stands for.
-        kernel: what stands in for the operator's methods, None for nothing.
+        kernel: the kernel that replaces the operator's methods, or None.
         forward, backward: the methods to call, of the operator or of the kernel.
-        bind: what gives, for the arguments of *forward*, a function without arguments to call again and again in its place, or None.
-        declines: what tells, for the arguments of *forward*, whether the kernel leaves such calls to the operator, or None.
+        bind: a function that takes the arguments of *forward* and returns a function without arguments to call in its place, or None.
+        declines: a function that tells, from the arguments of *forward*, whether the kernel leaves the call to the operator, or None.
         inputs, outputs: slots of operands and results.
         grad: slots of the results' gradients, None where none arrives; set when a gradient passes.
         grads: slots of the operands' gradients, None where none is wanted.

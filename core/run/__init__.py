@@ -1,5 +1,5 @@
 """Programs at work: sizes, memory, arrays, loops, evaluation.
 
-What happens once there are data goes in.
-It must not know who calls.
+Belongs here: everything that happens once there is data.
+It must not know its callers.
 """

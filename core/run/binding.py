@@ -121,8 +121,8 @@ class Binding:
             self._tell_layouts(self.contexts[instruction], instruction)
         return True
 
-    def decide(self) -> dict[Instruction, Layout]:
-        """How the rows lie that operators of the next stage make out of what this one has computed."""
+    def resolve_layouts(self) -> dict[Instruction, Layout]:
+        """The layouts that operators of the next stage compute from results of this one."""
         decided: dict[Instruction, Layout] = {}
         for instruction in self.program.instructions:
             op = instruction.op
@@ -363,7 +363,7 @@ class Binding:
         return array.reshape(array.shape[0], *(1,) * missing, *array.shape[1:])
 
     def final_gradients(self) -> list[tuple[int, list[Variable]]]:
-        """Variables whose gradients nothing reads or writes after so many of the backward steps, in this order; all steps are covered."""
+        """Variables whose gradients are final after so many of the backward steps, in this order; all steps are covered."""
         slots = self.program.slots
         last: dict[int, int] = {}
         for end, instruction in self._backward_ends:

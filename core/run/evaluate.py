@@ -38,7 +38,7 @@ def set_checked_mode(enable: bool) -> None:
 
 
 def switches() -> tuple[Any, ...]:
-    """What the process has chosen that programs depend on."""
+    """The switches of the process that programs depend on."""
     return checked_mode.value, passes.value
 
 
@@ -52,7 +52,7 @@ def program_for(
 ) -> Program:
     """The function's program for these roots and gradients, compiled now or earlier.
 
-    A program stays right when placeholders are bound: it was compiled because none was left behind its roots.
+    A program stays valid when placeholders are bound, since it has none behind its roots.
     """
     if device is None:
         device = use_default_device()
@@ -96,7 +96,7 @@ def _variable_of(key: Any) -> Variable | None:
 
 
 def feeds_for(program: Program, arguments: Any, function: Function | None = None) -> Iterable[Feed]:
-    """Convert a user's arguments for a program's inputs, and warn of data that is for none of the function's."""
+    """Convert a user's arguments for a program's inputs, and warn about data for variables that the function does not have."""
     plain = program.fast_inputs.feeds(arguments)
     if plain is not None:
         return plain
@@ -223,7 +223,7 @@ def _within(function: Function, roots: Sequence[Variable]) -> Sequence[Variable]
         return roots
     for root in roots:
         if root not in inner:
-            raise ValueError(f"{root!r} is not part of {function}, so its value cannot be had from it; evaluate the function it comes from")
+            raise ValueError(f"{root!r} is not part of {function}, so it cannot be evaluated with it; evaluate the function it comes from")
     return [*function.outputs, *roots]
 
 
@@ -243,7 +243,7 @@ class State:
         raise TypeError("the state of a forward pass is in the memory that backward works in, and cannot be pickled or copied")
 
     def take(self) -> Run:
-        """The forward pass's run; it is there once.
+        """The forward pass's run, which can be taken once.
 
         Raises:
             ValueError: a backward pass has used it.
@@ -260,7 +260,7 @@ def _own(fed: Feed) -> Feed:
 
 
 def _by_argument(function: Function, program: Program, arguments: Any) -> Any:
-    """Data that is no dictionary belongs to the only input; for a single unused input it is left out."""
+    """Data that is not a dictionary belongs to the only input; for a single unused input it is left out."""
     if isinstance(arguments, dict) or arguments is None or program.arguments:
         return arguments
     return {}

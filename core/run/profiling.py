@@ -1,4 +1,4 @@
-"""Taking the time of operators, and of whatever else notes an event.  While nobody does, it costs programs one comparison a pass."""
+"""Measures the time of operators, and of other events.  Without a recorder it costs programs one comparison a pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORWARD, BACKWARD = "forward", "backward"
 
 
 class Event(NamedTuple):
-    """Something that took place, from *begin* to *end* in seconds of :func:`time.perf_counter`."""
+    """An event, from *begin* to *end* in seconds of :func:`time.perf_counter`."""
 
     name: str
     category: str
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
 
 class Tally:
-    """Statistics of some calls: of their durations, in seconds, and of what they had to do.
+    """Statistics of some calls: of their durations, in seconds, and their cost.
 
     Attributes:
         flop, nbytes: operations and bytes of all.
@@ -68,7 +68,7 @@ class Tally:
 
 
 class Recorder:
-    """What is measured while it is among :data:`~cntk.core.common.switches.recorders`.
+    """Records events while it is among :data:`~cntk.core.common.switches.recorders`.
 
     Args:
         max_events: how many single events it keeps, beside the statistics.
@@ -104,23 +104,23 @@ class Recorder:
 
 
 def begin(recorder: Recorder) -> None:
-    """Let a recorder measure from the next pass on."""
+    """Start a recorder with the next pass."""
     if recorder not in recorders.value:
         recorders.value = (*recorders.value, recorder)
 
 
 def end(recorder: Recorder) -> None:
-    """Let a recorder measure no more."""
+    """Stop a recorder."""
     recorders.value = tuple(other for other in recorders.value if other is not recorder)
 
 
 def note_event(name: str, category: str, begin: float, end: float, **details: Any) -> None:
-    """Let those who measure know of an event on this thread; nothing happens if nobody does.
+    """Report an event on this thread to the recorders, if there are any.
 
     Args:
-        name, category: what it is, and what kind of thing.
+        name, category: its name and kind.
         begin, end: when it took place, by :func:`time.perf_counter`.
-        details: what else is known of it: numbers and strings.
+        details: further data: numbers and strings.
     """
     if recorders.value:
         event = Event(name, category, threading.get_ident(), begin, end, details)

@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class DelayCopy(NamedTuple):
-    """What a delay does at a step: a row of *z* becomes the row of *x* so many steps back; or *x* is *added* to that row of *z*."""
+    """The copy of a delay at a step: a row of *z* becomes the row of *x* so many steps back; or *x* is *added* to that row of *z*."""
 
     z: Any
     x: Any
@@ -50,7 +50,7 @@ class Fused(Protocol):
 
     Attributes:
         calls: the calls.
-        instruction: what the first of them belongs to.
+        instruction: the instruction of the first of them.
     """
 
     calls: Sequence[Call | DelayCopy]
@@ -62,7 +62,7 @@ class Fused(Protocol):
         """Prepare for a run through the steps."""
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        """Do all calls for the steps from *begin* to *end*, given the first row of each step, and whether they come in time's order."""
+        """Do all calls for the steps from *begin* to *end*, given the first row of each step, and whether they are in the order of time."""
 
     def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """The same for one of the calls."""
@@ -100,7 +100,7 @@ class BoundLoop:
         self._held = {index: binding.arrays[index] for index in touched if slots[index].kind in (HELD, FOLDED)}
 
     def fits(self, binding: Binding) -> bool:
-        """Whether what has been bound does for arrays of another size that lie in the same places: they may have fewer rows."""
+        """Whether the loop can be reused for arrays of another size in the same places, which may have fewer rows."""
         sizes = binding.sizes
         return (
             self._is_lasting
@@ -169,7 +169,7 @@ class BoundLoop:
         return schedule
 
     def _passing_values(self) -> list[Any]:
-        """Arrays that nobody reads after the step in which they are written, but for those of delays."""
+        """Arrays that are not read after the step in which they are written, except those of delays."""
         start = self._start()
         delays = [instruction for instruction in self.loop.body if isinstance(instruction.op, Delay)]
         apart = [index for delay in delays for index in (delay.inputs[0], *delay.outputs)]
@@ -267,7 +267,7 @@ class LoopSchedule:
         self.calls: list[Call | DelayCopy] = []
 
     def add(self, shift: DelayCopy) -> None:
-        """Add what a delay does."""
+        """Add the copy of a delay."""
         self.calls.append(shift)
 
     def repeat(self, steps: Iterable[Step], instruction: Instruction) -> None:
@@ -275,7 +275,7 @@ class LoopSchedule:
         self.calls.extend(Call(method, arguments, instruction) for method, arguments, *_ in steps)
 
     def close(self, passing: list[Any]) -> None:
-        """Settle how calls are made, once all are there."""
+        """Finish the schedule, once all calls are added."""
         self.passing = passing
         place = "Recurrence", self.bound_loop.binding.backend.name
         parts: Sequence[Call | DelayCopy | Fused] = self.calls
@@ -356,7 +356,7 @@ def _begin(fused: Fused) -> None:
 class Pool:
     """The objects of a step that arguments are picked from: rows of arrays, contexts, what is the same at every step, and tuples of these.
 
-    Picking is all that is done for a call, since there are thousands, and minibatches hardly ever have the same lengths twice.
+    A call only picks arguments, since there are thousands of calls, and minibatches rarely have the same lengths twice.
 
     Args:
         bound_loop: the loop.

@@ -1,6 +1,6 @@
 """Chains of element-wise instructions at work: calls for all rows, repeated for blocks of rows that fit into the cache.
 
-What only the members of a chain need has memory for one block.
+Results that only the members of a chain need have memory for one block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .sizes import Sizes
 
 BLOCK = 1 << 19
-"""Bytes of an array in a block: less makes more calls, more leaves the cache."""
+"""Bytes of an array in a block: smaller ones need more calls, larger ones leave the cache."""
 
 
 def rows_of_block(chain: Chain, sizes: Sizes, backend: Backend) -> int | None:

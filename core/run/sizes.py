@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Sizes:
-    """What a minibatch makes of a program's values, found out stage by stage.
+    """Sizes of a program's values for a minibatch, determined stage by stage.
 
     Attributes:
         specs, layouts, shapes: type, layout and full array shape of each slot; of later stages not known yet.
@@ -58,7 +58,7 @@ class Sizes:
         """Array shapes of slots, rows included."""
         return [_with_rows(self.specs[i], layout) for i, layout in zip(indices, self.layouts_of(indices), strict=True)]
 
-    # ---- working them out ----
+    # ---- computing them ----
 
     def _complete(self, stage: int, decided: dict[Instruction, Layout]) -> None:
         program = self.program
@@ -118,12 +118,12 @@ class Sizes:
         if layout.continues is not None and layout.continues.tolist() != found.tolist():
             raise ValueError(
                 f"{self.program.slots[index].variable!r} was given flags {(found < 0).tolist()} of new sequences, but another input on its "
-                f"dynamic axes was given {(layout.continues < 0).tolist()}, or goes on with others; give them once, or alike"
+                f"dynamic axes was given {(layout.continues < 0).tolist()}, or continues others; give them once, or give equal flags"
             )
         layout.continues = found
 
     def _check_lengths(self, index: int, layout: Layout | None) -> None:
-        """Refuse inputs on one sequence axis whose sequences have different lengths."""
+        """Check that inputs on one sequence axis have sequences of the same lengths."""
         axes = self.specs[index].axes or ()
         if layout is None or not layout.is_sequence or self._of_axes[axes] == layout:
             return
@@ -175,7 +175,7 @@ class Sizes:
         return found
 
     def _single_sequences(self) -> str:
-        """What to say of inputs whose data is a single sequence, which an array is that lacks a batch axis."""
+        """A hint about inputs whose data is a single sequence, as of an array without batch axis."""
         fed = zip(self.program.arguments, self.layouts_of(self.program.inputs), strict=True)
         alone = [(variable, layout.rows) for variable, layout in fed if layout and layout.is_sequence and layout.samples == 1 < layout.rows]
         single = [f"{variable!r} was given one sequence of {steps} steps" for variable, steps in alone]

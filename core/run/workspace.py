@@ -1,6 +1,6 @@
 """Workspaces: the memory that a program runs in, and the run of one call.
 
-A workspace serves one call at a time; calls on several threads use several.  Whatever depends on sizes is worked out once for
+A workspace serves one call at a time; calls on several threads use several.  Whatever depends on sizes is computed once for
 each size of minibatch and kept as a :class:`~cntk.core.run.binding.Binding`, so that a step of training looks nothing up and
 allocates nothing.
 """
@@ -75,14 +75,14 @@ class Workspace:
         return binding
 
     def _key(self, feeds: Sequence[Feed]) -> Any:
-        """What tells minibatches of different sizes apart: the number of samples, if they differ in nothing else."""
+        """The key of a minibatch's sizes: the number of samples, if they differ in nothing else."""
         if self.program.fast_inputs.all_plain and feeds[0].layout is not None:
             return feeds[0].layout.samples
         return tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
 
     def advance(self, binding: Binding) -> Binding:
-        """Bind the stage that follows, now that its rows can be decided from the results of this one."""
-        decided = binding.decide()
+        """Bind the next stage, whose layouts depend on the results of this one."""
+        decided = binding.resolve_layouts()
         key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
         return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
 
@@ -134,7 +134,7 @@ def start(program: Program, feeds: Iterable[Feed]) -> Run:
     """Take a workspace of a program and load data into it, one feed for each argument; the caller closes the run to give it back.
 
     Raises:
-        ValueError: the inputs' minibatches do not go together.
+        ValueError: the inputs' minibatches are incompatible.
     """
     if program.folded is not None:
         program.folded.refresh()
@@ -173,7 +173,7 @@ class Run:
 
         Args:
             seeds: gradients of the roots, zero for those not named; None starts each root from ones.
-            on_final: whom to tell the gradients of variables, which may be overwritten then, as soon as nothing more needs them.
+            on_final: called with the gradient of each variable, which it may overwrite, as soon as it is final.
         """
         binding, slot_of = self.binding, self.program.seed_slots
         for slot in slot_of.values():
@@ -193,7 +193,7 @@ class Run:
             start = stop
 
     def finish(self) -> None:
-        """Carry out what waits for the end of the pass: assignments."""
+        """Run whatever is deferred to the end of the pass: assignments."""
         if self.binding.finish_steps:
             self.binding.run(self.binding.finish_steps)
 

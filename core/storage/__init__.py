@@ -1,5 +1,5 @@
-"""Files: written as a whole, locked, trusted, known by their first bytes.
+"""Files: written atomically, locked, trusted, recognised by their first bytes.
 
-What reads or writes files in general goes in.
-It must not know what is in them.
+Belongs here: reading and writing of files in general.
+It must not know their contents.
 """

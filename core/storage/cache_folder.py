@@ -1,4 +1,4 @@
-"""The user's folder for files that can be made again."""
+"""The user's folder for files that can be recreated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def user_cache(name: str) -> Path | None:
-    """A program's folder for files that can be made again, which need not be there yet; None where the user has no home.
+    """A program's folder for files that can be recreated, which need not exist; None if the user has no home.
 
     Args:
         name: the program's.
@@ -25,7 +25,7 @@ def user_cache(name: str) -> Path | None:
 
 
 def home_folder() -> Path | None:
-    """The user's home; None where there is none.  What is relative would mean another folder in each, and is passed over."""
+    """The user's home; None if there is none.  Relative paths are ignored, since they depend on the working folder."""
     return _absolute(os.environ.get("HOME")) or _registered_home()
 
 

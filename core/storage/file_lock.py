@@ -15,13 +15,13 @@ if sys.platform != "win32":
     import fcntl
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-"""What file systems without locks say."""
+"""Error numbers of file systems without locks."""
 MARK = "opencntk"
 _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def open_carefully(name: str, flags: int) -> int:
-    """Open a file without following a link, and without waiting where it is a pipe."""
+    """Open a file without following a link, and without waiting if it is a pipe."""
     return os.open(name, flags | _CAREFULLY, 0o666)
 
 
@@ -41,7 +41,7 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 class _Hold:
-    """What holds a lock: the open file, and whether it is locked."""
+    """A held lock: the open file, and whether it is locked."""
 
     descriptor = -1
     is_locked = False
@@ -52,18 +52,18 @@ _holds: dict[str, _Hold] = {}
 
 
 class FileLock:
-    """A lock for the duration of a ``with`` block; whoever finds it held is refused.
+    """A lock for the duration of a ``with`` block, which fails if the lock is held.
 
     The system opens it when the process ends, however it ends.  The file is removed afterwards, by the next one who locks it if the process
     was killed.  On file systems without locks it says who holds it, which is believed as long as that process is there.
 
     Args:
         name: path of the file.
-        guarded: what errors say is being written.
+        guarded: the path that errors name as being written.
 
     Raises:
         BlockingIOError: another holds it; the error names the process.
-        OSError: the file cannot be made, or is something else.
+        OSError: the file cannot be created, or is not a lock file.
     """
 
     def __init__(self, name: str, guarded: str) -> None:
@@ -103,12 +103,12 @@ class FileLock:
                 raise self._refusal(str(holder or "another process"))
             if is_ours and is_in_place(hold.descriptor, self._name):
                 hold.is_locked = True
-            else:  # it is one that was removed meanwhile, or another user's who was killed
+            else:  # the file was removed meanwhile, or belongs to another user whose process was killed
                 with suppress(FileNotFoundError):
                     self._remove_if_in_place(hold.descriptor)
                 os.close(hold.descriptor)
                 hold.descriptor = -1
-        with suppress(OSError):  # such as of a full disk: then it is not known who holds it
+        with suppress(OSError):  # such as a full disk: then the holder is unknown
             os.lseek(hold.descriptor, 0, os.SEEK_SET)
             os.ftruncate(hold.descriptor, 0)
             os.write(hold.descriptor, _Holder.here().text())
@@ -127,10 +127,10 @@ class FileLock:
             os.unlink(self._name)
 
     def _release(self) -> None:
-        """Open the lock, however far it was closed."""
+        """Release the lock, even if it was acquired only in part."""
         hold = self._hold
         if hold.descriptor >= 0:
-            with suppress(OSError):  # a file that stays is in nobody's way
+            with suppress(OSError):  # a file that stays does no harm
                 if hold.is_locked:
                     self._remove_if_in_place(hold.descriptor)
             descriptor, hold.descriptor = hold.descriptor, -1
@@ -156,10 +156,10 @@ class _Holder:
 
     @classmethod
     def of(cls, descriptor: int, name: str) -> _Holder | None:
-        """Who is named; None if nobody is.
+        """The named process; None if none is named.
 
         Raises:
-            OSError: it is no lock file.
+            OSError: it is not a lock file.
         """
         text = "no file"
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -167,16 +167,16 @@ class _Holder:
             text = os.read(descriptor, 500).decode(errors="replace").strip("\0")
         mark, *words = text.split(" ")
         if mark != MARK and not MARK.startswith(text):
-            raise FileExistsError(errno.EEXIST, "something else is in the place of a lock; move it", name)
+            raise FileExistsError(errno.EEXIST, "it should be a lock file but is not; move it away", name)
         if len(words) != 3 or not words[0].isdecimal():
-            return None  # as when the power failed
+            return None  # such as after a power failure
         return cls(int(words[0]), words[1], words[2])
 
     def text(self) -> bytes:
         return f"{MARK} {self.process} {self.begun} {self.host}".encode()
 
     def is_alive(self) -> bool:
-        """Whether it is certain that it is there still: on this computer, and no other process that has its number now."""
+        """Whether the process is certainly alive: on this computer, and not another process that has got its number."""
         here = _Holder.here()
         return self.host == here.host and self.process != here.process and self.begun == _begun(self.process) != ""
 
@@ -185,7 +185,7 @@ class _Holder:
 
 
 def _begun(process: int) -> str:
-    """When a process began, in ticks; nothing where there is none, or where the system does not tell."""
+    """When a process began, in ticks; empty if there is none, or the system does not provide it."""
     try:
         return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -201,7 +201,7 @@ def is_in_place(descriptor: int, name: str) -> bool:
 
 
 def _forget() -> None:
-    """Leave locks to the process that was forked, which holds them."""
+    """Forget locks in a forked process: its parent holds them."""
     for hold in _holds.values():
         descriptor, hold.descriptor = hold.descriptor, -1
         if descriptor >= 0:

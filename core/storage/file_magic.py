@@ -1,4 +1,4 @@
-"""What a file seems to be, by its first bytes: for errors about files that are something else than was expected."""
+"""Recognises kinds of files by their first bytes, for errors about files of an unexpected kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONNX_VERSIONS = range(1, 32)
 
 
 def kind_of(data: Any) -> str:
-    """What bytes seem to be, for the sentence *it seems to be ...*; empty where nothing is known of them."""
+    """The kind of file that bytes begin, for the sentence *it seems to be ...*; empty if unknown."""
     view = memoryview(data).cast("B")
     begin = bytes(view[:512])
     if not len(view):

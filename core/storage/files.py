@@ -1,4 +1,4 @@
-"""Files that are written as a whole: at every instant there is the old one or the new one, whatever happens meanwhile."""
+"""Files that are written atomically: at every instant there is either the old one or the new one, whatever happens."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from typing import Any
 from .file_lock import is_in_place, open_carefully, try_lock
 
 TEMPORARY = r"\.[0-9a-f]{32}\.tmp"
-"""How the name of a file goes on while its content is being written."""
+"""The suffix of a file's name while its content is being written."""
 OLD = 24 * 60 * 60
-"""Seconds without a change after which nobody is writing a file any more, where the file system has no locks."""
+"""Seconds without a change after which a file counts as abandoned, on file systems without locks."""
 NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
-"""What file systems say that have no way to sync a folder."""
+"""Error numbers of file systems that cannot sync a folder."""
 
 
 def write_file(filename: Any, pieces: Iterable[Any], mode: int = 0o666) -> None:
-    """Write a file so that there is either all of it or what was there before, whatever happens; it is on the disk afterwards.
+    """Write a file atomically: whatever happens, there is either all of it or the file from before.  It is on the disk afterwards.
 
     Folders are made, links followed; the file that is replaced keeps its mode and, where that is permitted, its owner.
 
     Args:
         filename: its path: a string, bytes or ``os.PathLike``.
         pieces: bytes, one after another.
-        mode: that of a file where there was none, from which the user's mask takes what it does.
+        mode: mode of a new file, subject to the user's mask.
 
     Raises:
         OSError: it cannot be written, or there is something else than a file in its place.
@@ -45,28 +45,28 @@ def write_file(filename: Any, pieces: Iterable[Any], mode: int = 0o666) -> None:
 
 
 class NewFile:
-    """The new content of a file, which lies beside it until it takes its place.
+    """The new content of a file, in a temporary file beside it until it replaces the file.
 
     Args:
         filename: path of the file: a string, bytes or ``os.PathLike``.
-        like: path of the file whose mode and owner it is to have, if there is one; that which it replaces where None.
-        given: what errors call it; its path where None.
-        mode: that of a file that is like none.
+        like: path of the file whose mode and owner it gets, if that exists; None for the file that it replaces.
+        shown: the name that errors show; None for its path.
+        mode: mode of the file if there is none to copy it from.
 
     Raises:
         OSError: there is something else than a file in its place.
     """
 
-    def __init__(self, filename: Any, like: str | None = None, given: str | None = None, mode: int = 0o666) -> None:
-        self._given = given or os.fsdecode(filename)
+    def __init__(self, filename: Any, like: str | None = None, shown: str | None = None, mode: int = 0o666) -> None:
+        self._shown = shown or os.fsdecode(filename)
         self._path = os.path.realpath(os.fsdecode(filename))
         self._mode, self._temporary = mode, ""
         self._file: Any = None
-        replaced = status_of(self._path, self._given)
-        self._like = replaced if like is None else status_of(like, self._given)
+        replaced = status_of(self._path, self._shown)
+        self._like = replaced if like is None else status_of(like, self._shown)
 
     def write(self, pieces: Iterable[Any]) -> None:
-        """Write the content, and have it on the disk.
+        """Write the content, and sync it to the disk.
 
         Raises:
             OSError: it cannot be written; the error says how many bytes were wanted.
@@ -82,13 +82,13 @@ class NewFile:
                 written += len(piece)
             file.flush()
             os.fsync(file.fileno())
-            if os.name != "posix":  # where an open file cannot be renamed
+            if os.name != "posix":  # for systems on which an open file cannot be renamed
                 file.close()
         except OSError as error:
             if error.filename not in (None, self._temporary):
                 raise
             wanted = f"{sum(map(len, pieces))} bytes were wanted" if isinstance(pieces, Sequence) else f"behind byte {written}"
-            raise OSError(error.errno, f"{error.strerror} ({wanted})", self._given) from None
+            raise OSError(error.errno, f"{error.strerror} ({wanted})", self._shown) from None
 
     def take_place(self) -> None:
         """Replace the file.
@@ -96,10 +96,10 @@ class NewFile:
         Raises:
             OSError: it cannot be replaced.
         """
-        replace_file(self._temporary, self._path, self._given)
+        replace_file(self._temporary, self._path, self._shown)
 
     def sync(self) -> None:
-        """Have on the disk that it has taken its place.
+        """Sync the replacement to the disk.
 
         Raises:
             OSError: that cannot be written.
@@ -107,15 +107,15 @@ class NewFile:
         sync_folder(self._path)
 
     def discard(self) -> None:
-        """Remove what has not taken its place, and let go of it."""
+        """Remove a temporary file that has not replaced the file, and close it."""
         with suppress(FileNotFoundError):
             os.unlink(self._temporary)
         if self._file is not None:
-            with suppress(OSError):  # what counts has been synced
+            with suppress(OSError):  # the content has been synced
                 self._file.close()
 
     def _begun(self) -> Any:
-        """The temporary file, locked until it is closed, so that nobody takes it for a leftover."""
+        """The temporary file, locked until it is closed, so that no other process takes it for a leftover."""
         while True:
             self._temporary = f"{self._path}.{uuid.uuid4().hex}.tmp"
             file = open(self._temporary, "xb", opener=self._opened)  # noqa: SIM115  (discard closes it)
@@ -140,46 +140,46 @@ class NewFile:
             os.fchmod(descriptor, stat.S_IMODE(self._like.st_mode))
 
 
-def replace_file(source: str, target: str, given: str) -> None:
-    """Have a file take the place of another one, or one where there is none.
+def replace_file(source: str, target: str, shown: str) -> None:
+    """Replace one file by another, or create it.
 
     Args:
         source, target: paths without links.
-        given: what errors call the target.
+        shown: the target's name in errors.
 
     Raises:
         OSError: there is something else than a file in its place, or it cannot be replaced.
     """
-    status_of(target, given)
+    status_of(target, shown)
     try:
         os.replace(source, target)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, given) from None
+        raise OSError(error.errno, error.strerror, shown) from None
 
 
-def status_of(path: str, given: str) -> os.stat_result | None:
-    """The status of a file that is to be written, None where there is none.
+def status_of(path: str, shown: str) -> os.stat_result | None:
+    """The status of a file that is to be written; None if it does not exist.
 
     Args:
         path: its path without links.
-        given: what errors call it.
+        shown: its name in errors.
 
     Raises:
-        OSError: there is something else.
+        OSError: it is not a regular file.
     """
     try:
         status = os.lstat(path)
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "cannot be written to: it is a folder", given)
+        raise IsADirectoryError(errno.EISDIR, "cannot be written to: it is a folder", shown)
     if not stat.S_ISREG(status.st_mode):
-        raise FileExistsError(errno.EEXIST, "cannot be written to: it is there and no regular file", given)
+        raise FileExistsError(errno.EEXIST, "cannot be written to: it exists and is not a regular file", shown)
     return status
 
 
 def make_folders(folder: str) -> None:
-    """Make a folder with those that it lies in, on the disk, too.
+    """Make a folder and its parents, and sync them to the disk.
 
     Raises:
         OSError: one cannot be made.
@@ -196,7 +196,7 @@ def make_folders(folder: str) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Have on the disk what the folder of *path* says, where the system can do that and the folder may be read.
+    """Sync the folder of *path* to the disk, if the system can do that and the folder may be read.
 
     Raises:
         OSError: it cannot be written.
@@ -217,7 +217,7 @@ def sync_folder(path: str) -> None:
 
 
 def siblings(path: str, pattern: str) -> list[str]:
-    """Paths of what lies beside a file and has its name with more behind it that matches *pattern*; none if the folder cannot be read."""
+    """Paths of the files beside a file that have its name followed by *pattern*; none if the folder cannot be read."""
     folder, name = os.path.split(path)
     wanted = re.compile(re.escape(name) + pattern)
     try:
@@ -227,7 +227,7 @@ def siblings(path: str, pattern: str) -> list[str]:
 
 
 def remove_leftovers(path: str, pattern: str = TEMPORARY) -> None:
-    """Remove what killed processes had begun to write beside a file, but nothing that a live one is writing."""
+    """Remove temporary files of killed processes beside a file, but none that a running process is writing."""
     for leftover in siblings(path, pattern):
         with suppress(OSError), open(leftover, "r+b", buffering=0, opener=open_carefully) as file:
             status, is_ours = os.fstat(file.fileno()), try_lock(file.fileno())

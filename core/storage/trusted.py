@@ -1,8 +1,8 @@
-"""Files that nobody else can have written: machine code is loaded from no others, and no others take the place of work.
+"""Files that no other user can have written: machine code is loaded from no others, and caches are read from no others.
 
 A file is trusted where its owner is, nobody else may write to it, and nobody else can put another in its place: all folders up to the root
 are trusted as well.  Trusted owners are the user, the superuser, and whoever owns Python itself, whose code runs already.  What the owner
-of a folder may write to, members of a group that has nobody else in it may.  Systems that do not tell owners, such as Windows, guard the
+of a folder may write to, members of a group that has nobody else in it may.  Systems without owners of files, such as Windows, protect the
 folders of users themselves.
 """
 
@@ -23,7 +23,7 @@ from .files import write_file
 TELLS_OWNERS = hasattr(os, "geteuid")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 NOBODY_KNOWN = Path("/proc/sys/kernel/overflowuid")
-"""Where Linux says whom files belong to whose owner has no number here, as in containers of users."""
+"""The file in which Linux has the number of owners that are unknown here, as in user namespaces."""
 
 AS_IT_IS = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 """How files are opened, so that links are not followed, pipes not waited for and bytes not translated."""
@@ -54,11 +54,11 @@ def open_trusted(path: Path, beside: Path | None = None) -> BinaryIO:
 
     Args:
         path: the file.
-        beside: a file that is believed anyway: what lies in its folder, or below, need not be guarded better than that.
+        beside: a file that is trusted in any case: files in its folder, or below, need no better protection than it has.
 
     Raises:
         Untrusted: somebody else may have written it.
-        OSError: it cannot be read, or is a link or no regular file.
+        OSError: it cannot be read, or is a link or not a regular file.
     """
     folder = os.path.realpath(path.parent)
     believed = _Believed(beside)
@@ -67,7 +67,7 @@ def open_trusted(path: Path, beside: Path | None = None) -> BinaryIO:
     try:
         status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         believed.check_one(os.path.join(folder, path.name), status, is_file=True)
         if is_shared and status.st_nlink > 1:
             raise Untrusted(str(path), f"it has several names, and others may give names in {folder}")
@@ -78,7 +78,7 @@ def open_trusted(path: Path, beside: Path | None = None) -> BinaryIO:
 
 
 def require_trusted(folder: Path, beside: Path | None = None, alone: bool = False) -> None:
-    """Let pass folders in which nobody else can replace files of trusted owners; one that is not there is as good as that above it.
+    """Check that nobody else can replace files of trusted owners in a folder; one that does not exist is treated as its parent.
 
     Args:
         folder: the folder.
@@ -103,7 +103,7 @@ def make_folder(folder: Path, mode: int = PRIVATE) -> None:
         with suppress(FileExistsError):
             missing.mkdir(mode)
     if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is no folder")
+        raise NotADirectoryError(f"{folder} is not a folder")
 
 
 def write_trusted(path: Path, pieces: Iterable[Any], beside: Path | None = None) -> None:
@@ -130,7 +130,7 @@ def warn_of(place: str, why: str, instead: str) -> None:
 
 
 class _Believed:
-    """Whom and what to believe.
+    """Which owners and folders to trust.
 
     Args:
         beside: see :func:`open_trusted`.
@@ -145,7 +145,7 @@ class _Believed:
             self._base = os.path.realpath(beside.parent)
 
     def check(self, folder: str) -> bool:
-        """Let a folder pass that is trusted, from the root on: a trusted folder's entries can be relied upon.
+        """Check that a folder is trusted, from the root on: then its entries can be relied upon.
 
         Returns:
             whether others may put files into it, though not in the place of those of others.
@@ -160,7 +160,7 @@ class _Believed:
         return status is not None and bool(status.st_mode & OTHERS_WRITE) and bool(status.st_mode & stat.S_ISVTX)
 
     def check_one(self, path: str, status: os.stat_result, is_file: bool = False) -> None:
-        """Let a file or folder pass that belongs to a trusted owner, and that nobody else may write to."""
+        """Check that a file or folder belongs to a trusted owner, and that nobody else may write to it."""
         if not TELLS_OWNERS:
             return
         if status.st_uid not in self._owners:
@@ -172,7 +172,7 @@ class _Believed:
             raise Untrusted(path, f"others than {_user(status.st_uid)} may write to it (mode {stat.S_IMODE(status.st_mode):04o})")
 
     def _parts(self, folder: str) -> Iterator[str]:
-        """The folders from the root on, or those below the one that is believed."""
+        """The folders from the root on, or those below the trusted one."""
         found = [folder, *map(str, Path(folder).parents)]
         if self._base in found:
             found = found[: found.index(self._base)]

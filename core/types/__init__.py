@@ -1,5 +1,5 @@
-"""What is known before there are data: axes, specs, types; and how rows lie: layouts, sparse rows, contexts.
+"""What is known before there is data: axes, specs, types; and the layout of rows: layouts, sparse rows, contexts.
 
-Descriptions of values go in, and checks of arguments.
+Belongs here: descriptions of values, and checks of arguments.
 It must not know operators or graphs.
 """

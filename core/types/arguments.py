@@ -1,4 +1,4 @@
-"""Arguments of public functions, checked against their annotations before anything is done with them."""
+"""Checks arguments of public functions against their annotations."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PART = re.compile(r"Sequence\[([^]]*\]?)\]|[^|\s]+")
 
 
 def checked(function: F) -> F:
-    """Have arguments that are annotated as numbers, flags, texts, axes or sequences of these refused where they are something else.
+    """Decorator: check arguments that are annotated as numbers, flags, texts, axes or sequences of these.
 
     Arguments with other annotations are the function's own to check; errors that do not name the function get its name.  Numbers of NumPy
-    and floats without fraction count as what they are equal to; what is handed on is what was given.
+    and floats without fraction are accepted as the numbers that they equal; arguments are passed on unchanged.
 
     Raises:
         TypeError: raised by the function made, for a value of another type; it names function and argument.
@@ -90,12 +90,12 @@ def _arguments(function: Callable[..., Any]) -> tuple[Sequence[str], int]:
 
 
 def _text_of(annotation: Any) -> str:
-    """An annotation as the program has it, where it imports ``annotations`` from ``__future__`` and where it does not."""
+    """An evaluated annotation, whether or not the program imports ``annotations`` from ``__future__``."""
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation).replace("collections.abc.", "")
 
 
 def _name(error: Exception, who: str) -> None:
-    """Put the function that the program called before a message that speaks of what lies behind it only."""
+    """Prefix a message with the function that the program called, if it names only functions behind it."""
     if len(error.args) == 1 and isinstance(error.args[0], str) and _plain(who) not in _plain(error.args[0]):
         error.args = (f"{who}: {error.args[0]}",)
 
@@ -105,7 +105,7 @@ def _plain(text: str) -> str:
 
 
 class Kind:
-    """What an annotation allows.
+    """The values that an annotation allows.
 
     Attributes:
         plain: types of which every value is allowed.
@@ -117,7 +117,7 @@ class Kind:
 
     @property
     def described(self) -> str:
-        """What is allowed, in words."""
+        """The allowed values in words."""
         words = [_WORDS[part] for part in _WORDS if part in self.parts and not (part == "int" and "float" in self.parts)]
         if self.items is not None:
             words.append(f"a sequence of these: {self.items.described}")
@@ -195,7 +195,7 @@ def mapping(who: str, what: str, value: Any) -> Mapping[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A value as errors show it: short, whatever it is."""
+    """A value as errors show it, shortened."""
     if isinstance(value, int) and abs(value) >= 2**70:
         return f"a number of {value.bit_length()} bits"
     try:
@@ -208,7 +208,7 @@ def shown(value: Any) -> str:
 
 @functools.cache
 def kind_of(annotation: str) -> Kind | None:
-    """What an annotation allows; None where it does not tell."""
+    """The values that an annotation allows; None if it does not restrict them."""
     items: Kind | None = None
     parts = []
     for found in _PART.finditer(_ALIASES.get(annotation, annotation)):

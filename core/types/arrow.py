@@ -1,4 +1,4 @@
-"""Arrow's data, by the structures in C that all its libraries hand to one another.
+"""Reads Arrow's data through the C structures that all its libraries exchange.
 
 Source: Apache Arrow, "The Arrow C data interface" and "The Arrow C stream interface",
 https://arrow.apache.org/docs/format/CDataInterface.html; layouts of buffers: https://arrow.apache.org/docs/format/Columnar.html.
@@ -69,11 +69,11 @@ def from_arrow(owner: Any, given: Any) -> Any:
     """The data, copied, of an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: an array, or a list of arrays if it is of lists.
 
     Args:
-        owner: what the data is for, which errors name.
+        owner: what the data is for; named in errors.
         given: the object.
 
     Raises:
-        ValueError: values are missing, or are no numbers.
+        ValueError: values are missing, or are not numbers.
     """
     try:
         if hasattr(given, "__arrow_c_array__"):
@@ -84,7 +84,7 @@ def from_arrow(owner: Any, given: Any) -> Any:
 
 
 class _UnfitError(Exception):
-    """Why data cannot be had as numbers."""
+    """Data cannot be converted to numbers."""
 
 
 def _from_capsules(schema_capsule: Any, array_capsule: Any) -> Any:
@@ -116,8 +116,8 @@ def _from_stream(capsule: Any) -> Any:
 
 def _require_success(stream: _Stream, code: int) -> None:
     if code:
-        told = stream.get_last_error(byref(stream))
-        raise _UnfitError(f"gives no data: {told.decode(errors='replace') if told else f'error {code}'}")
+        message = stream.get_last_error(byref(stream))
+        raise _UnfitError(f"gives no data: {message.decode(errors='replace') if message else f'error {code}'}")
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -212,7 +212,7 @@ def _shape_of(schema: _Schema) -> tuple[int, ...] | None:
 
 
 def _metadata(schema: _Schema) -> dict[str, str]:
-    """Keys and values that are said of a type: a count, and for each of both its length and its bytes."""
+    """The metadata of a type: a count, and the length and bytes of each key and value."""
     if not schema.metadata:
         return {}
     place = schema.metadata

@@ -1,4 +1,4 @@
-"""Context: what an operator is given beside its arrays while a program runs."""
+"""The context that an operator gets beside its arrays while a program runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Context:
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
-        self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most are of the same arrays in each call
+        self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most calls are with the same arrays
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
         """An uninitialised array that is valid until the method returns; instructions share its memory.
@@ -103,8 +103,8 @@ class StepContext(Context):
         return made
 
     def keep(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
-        """Refuse: steps would overwrite what others keep."""
-        raise RuntimeError(f"forward keeps '{key}' for backward, which the operator's class must say for recurrences: by_rows = False")
+        """Raise an error: steps would overwrite what others keep."""
+        raise RuntimeError(f"forward keeps '{key}' for backward, which its class must declare for recurrences: by_rows = False")
 
 
 @lru_cache(maxsize=1024)

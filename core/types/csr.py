@@ -1,4 +1,4 @@
-"""Sparse matrices on the host: SciPy's where SciPy is installed, and ours while rows are read, or where it is not."""
+"""Sparse matrices on the host: SciPy's if it is installed; ours while rows are read, or without SciPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 _UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
 _EXACT = 2**31
-"""Sums of lengths below this do not wrap around, so that none that is too large can be made up for by others."""
+"""Sums of lengths below this do not wrap around, so that one that is too large cannot be offset by others."""
 
 _USUAL = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -20,7 +20,7 @@ TERMS_AT_ONCE = 2**22
 
 
 class CsrMatrix:
-    """A matrix in compressed sparse row format, with what is needed of SciPy's, which takes longer to make.
+    """A matrix in compressed sparse row format, with the needed part of SciPy's interface, but faster to construct.
 
     Args:
         data: the elements, one row after another.
@@ -75,7 +75,7 @@ class CsrMatrix:
             part = slice(row, row + 1)
         first, last, step = part.indices(self.shape[0])
         if step != 1:
-            raise IndexError(f"CSR matrices give rows that follow each other, got a step of {step}")
+            raise IndexError(f"CSR matrices give contiguous rows, got a step of {step}")
         indptr = self.indptr[first : max(first, last) + 1]
         elements = slice(indptr[0], indptr[-1])
         return CsrMatrix(self.data[elements].copy(), self.indices[elements].copy(), indptr - indptr[0], self.shape[1])
@@ -96,11 +96,11 @@ class CsrMatrix:
         return out
 
     def astype(self, dtype: Any, copy: bool = True) -> CsrMatrix:
-        """The same with elements of another type."""
+        """The matrix with elements of another type."""
         return CsrMatrix(self.data.astype(dtype, copy=copy), self.indices, self.indptr, self.shape[1])
 
     def copy(self) -> CsrMatrix:
-        """The same in memory of its own."""
+        """A copy of the matrix."""
         return CsrMatrix(self.data.copy(), self.indices.copy(), self.indptr.copy(), self.shape[1])
 
     def reshape(self, rows: int, width: int) -> CsrMatrix:
@@ -140,20 +140,20 @@ class CsrMatrix:
 
 
 def is_csr(data: Any) -> bool:
-    """Whether *data* is a CSR matrix or array; tells without importing scipy."""
+    """Whether *data* is a CSR matrix or array; does not import scipy."""
     found = getattr(data, "format", None)
     return isinstance(found, str) and found == "csr"
 
 
 def require_whole(owner: Any, matrix: Any) -> None:
-    """Let pass CSR matrices whose rows lie within their arrays, and columns within their width; SciPy checks neither later on.
+    """Check that the rows of a CSR matrix lie within its arrays, and columns within its width; SciPy checks neither later on.
 
     Args:
-        owner: what the matrix is for, which errors name.
+        owner: what the matrix is for; named in errors.
         matrix: the matrix.
 
     Raises:
-        ValueError: it is another one; the message says what is wrong.
+        ValueError: they do not; the message says what is wrong.
 
     >>> from cntk.core.types.csr import CsrMatrix, require_whole
     >>> require_whole('x', CsrMatrix(np.ones(2), np.array([0, 1]), np.array([0, 7, 2]), 2))
@@ -185,7 +185,7 @@ def fault_of(matrix: Any) -> str:
 
 
 def is_usual(matrix: Any) -> bool:
-    """Whether nothing is wrong with a CSR matrix, and its arrays are as SciPy makes them; every minibatch is asked, so it takes no time."""
+    """Whether nothing is wrong with a CSR matrix, and its arrays are as SciPy makes them; called for every minibatch, so it is fast."""
     data, indices, starts, shape = matrix.data, matrix.indices, matrix.indptr, matrix.shape
     if not (
         type(data) is type(indices) is type(starts) is np.ndarray
@@ -275,14 +275,14 @@ def csr_of(data: Any, indices: Any, counts: Any, width: int) -> CsrMatrix:
 
 
 def starts_of(counts: Any, indices: Any) -> Any:
-    """Where matrix rows that have so many values start, and the last one ends; of the type of the indices where that will do."""
+    """Where matrix rows that have so many values start, and the last one ends; of the type of the indices if that suffices."""
     starts = np.zeros(len(counts) + 1, indices.dtype if len(indices) < 2**31 else np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
 def type_name() -> str:
-    """What users call the matrices that they get."""
+    """The name of the matrices that users get."""
     return "cntk.core.types.csr.CsrMatrix" if _scipy() is None else "scipy.sparse.csr_matrix"
 
 

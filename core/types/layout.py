@@ -1,4 +1,4 @@
-"""Layout: how the samples and steps of a minibatch lie in the rows of an array.
+"""The layout of a minibatch: the positions of samples and steps in the rows of an array.
 
 Without a sequence axis a row is a sample, in the user's order.  With one, rows are *packed time-major*: sequences are
 sorted by length, longest first, and step t of every sequence that is still alive lies in one contiguous run of rows::
@@ -32,7 +32,7 @@ class Layout:
         rows: number of rows: samples, or steps summed over sequences.
         lengths: steps of each sequence in the user's order; None without a sequence axis.
         source: where steps were picked out of others, the row of the operand that each row is.
-        continues: where the user said so, for each sequence the one of the previous minibatch that it goes on with, -1 where it is new.
+        continues: for each sequence the one of the previous minibatch that it continues, -1 if it is new; None without flags.
     """
 
     __slots__ = ("__dict__", "continues", "lengths", "rows", "samples", "source")
@@ -154,10 +154,10 @@ class Layout:
 
 
 class ComputedLayout(Layout):
-    """The layout of results that had to be computed to know it.
+    """A layout that depends on computed results.
 
     Attributes:
-        results: what was computed, for the operator to go on with.
+        results: the computed results, for the operator to use.
     """
 
     def __init__(self, layout: Layout, shapes: Sequence[Shape], results: Any) -> None:

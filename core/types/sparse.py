@@ -100,14 +100,14 @@ class SparseRows:
 
     @property
     def is_one_hot(self) -> bool:
-        """Whether every matrix row holds exactly one value; found out once a minibatch."""
+        """Whether every matrix row holds exactly one value; computed once a minibatch."""
         if self._one_hot is None:
             self._one_hot = has_one_each(*(self._parts or self.parts)[1:])
         return self._one_hot
 
     @property
     def is_of_ones(self) -> bool:
-        """Whether every value is 1; found out once a minibatch."""
+        """Whether every value is 1; computed once a minibatch."""
         if self._of_ones is None:
             self._of_ones = _is_of_ones(self.data)
         return self._of_ones

@@ -1,4 +1,4 @@
-"""Spec: what is known of a value before there is data: shape, element type, dynamic axes, sparseness."""
+"""Specs: what is known about values before there is data: shape, element type, dynamic axes, sparseness."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Spec:
         return self.shape is not None and InferredDimension not in self.shape and self.dtype is not None and self.axes is not None
 
     def but(self, **changes: Any) -> Spec:
-        """The same spec with some fields changed; the result is dense unless said otherwise."""
+        """The same spec with some fields changed; the result is dense unless *sparse* is set."""
         return Spec(**{"shape": self.shape, "dtype": self.dtype, "axes": self.axes, **changes})
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ def merge_axes(specs: Iterable[Spec]) -> Axes | None:
 
 
 class DynamicAxesError(ValueError):
-    """Dynamic axes of operands do not go together."""
+    """Dynamic axes of operands are incompatible."""
 
 
 def _check_prefix(short: Axes, long: Axes) -> None:

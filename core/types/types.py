@@ -41,7 +41,7 @@ class VariableType:
         """Names of the properties that are given."""
         return (field.name for field in fields(self) if getattr(self, field.name) is not None)
 
-    __iter__ = None  # what it has is found by name
+    __iter__ = None  # attributes are looked up by name
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)

@@ -1,5 +1,5 @@
 """A user's data on its way in and out.
 
-Values, views, feeding and the way back go in.
+Belongs here: values, views, feeding and the way back.
 It must not know programs.
 """

@@ -11,7 +11,7 @@ class AsMethods:
     """A value or view whose properties are methods; what these return of the two kinds is such an object, too.
 
     Attributes:
-        value_to_feed: the value or view itself, which goes wherever data does.
+        value_to_feed: the value or view itself, which is accepted wherever data is.
 
     >>> from cntk.core.values.as_methods import AsMethods
     >>> value = AsMethods(C.Value(np.ones((2, 3), np.float32)))

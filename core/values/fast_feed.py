@@ -1,7 +1,7 @@
 """Plain minibatches: data that needs no conversion, and differs from minibatch to minibatch in nothing but the number of samples.
 
-Most training is fed with them.  What makes a minibatch plain is worked out once for a program; others, and those in which something is
-wrong, go through :mod:`~cntk.core.values.feed`.
+Most training is fed with them.  The conditions are computed once for a program; other minibatches, and invalid ones, go
+through :mod:`~cntk.core.values.feed`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from .value import NDArrayView, Value
 class Feed(NamedTuple):
     """One input's data: dense rows, a CSR matrix or (of float16, which SciPy does not have) SparseRows, and how its rows lie.
 
-    *continues* tells, where the user said it, for each sequence the one of the previous minibatch that it goes on with, -1 where it is new.
+    *continues* tells for each sequence the one of the previous minibatch that it continues, -1 if it is new; None without flags.
     """
 
     data: Any
@@ -31,17 +31,17 @@ class Feed(NamedTuple):
 
 
 def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = None) -> dict[Variable, Any]:
-    """Find the data of each wanted input in what a user passed: a dictionary by variable or name, or one input's data.
+    """Find the data of each wanted input in a user's arguments: a dictionary by variable or name, or one input's data.
 
     A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
 
     Args:
         wanted: the inputs that data is needed for.
-        arguments: what the user passed.
-        function: what is evaluated, whose other arguments may have data as well; data of further variables is warned of.
+        arguments: the user's arguments.
+        function: the function, whose other arguments may have data as well; data of further variables gives a warning.
 
     Raises:
-        ValueError: an input is missing, a name is unknown or not unique, there is no telling which input data is for, or flags are given
+        ValueError: an input is missing, a name is unknown or not unique, it is ambiguous which input data is for, or flags are given
             for all inputs and for one of them, too.
     """
     if isinstance(arguments, tuple) and len(arguments) == 2 and isinstance(arguments[0], dict):
@@ -449,7 +449,7 @@ def _array(variable: Variable, data: Any) -> Any:
 
 
 def _checked(variable: Variable, dtype: Any) -> Any:
-    """The variable's dtype, after checking that data of *dtype* converts to it; warns where that costs time."""
+    """The variable's dtype, after checking that data of *dtype* converts to it; warns if that costs time."""
     if dtype == variable.dtype:
         return variable.dtype
     _require_numbers(variable, dtype)
@@ -526,7 +526,7 @@ def _sequence(variable: Variable, item: Any, position: int) -> Any:
     if is_csr(part):
         steps, rest = divmod(part.shape[0], size_of(wanted[:-1]))
         if rest or not steps:
-            raise ValueError(f"{variable!r}: {part.shape[0]} CSR rows are no sequence of steps of shape {wanted} (position {position})")
+            raise ValueError(f"{variable!r}: {part.shape[0]} CSR rows are not a sequence of steps of shape {wanted} (position {position})")
         return _plain(variable, _whole(variable, part))
     array = _dense(variable, part)
     if not array.flags.c_contiguous:

@@ -1,4 +1,4 @@
-"""What a step of training tells of its minibatch."""
+"""Sums over a minibatch, which a training step reports."""
 
 from __future__ import annotations
 

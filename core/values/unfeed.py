@@ -1,4 +1,4 @@
-"""Rows of a program's results become data as users see it, and such data rows again."""
+"""Converts rows of a program's results to data as users see it, and back."""
 
 from __future__ import annotations
 

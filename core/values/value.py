@@ -51,7 +51,7 @@ class NDArrayView(SharedArrayMixin):
         """Take an array, NumPy's or one of another library, copied unless *borrow*.
 
         Raises:
-            TypeError: it is no array.
+            TypeError: it is not an array.
             ValueError: its element type is not float16, float32 or float64.
         """
         np_array = as_data("NDArrayView.from_dense", np_array)
@@ -71,8 +71,8 @@ class NDArrayView(SharedArrayMixin):
         """Take a CSR matrix; *shape* may split its rows into several axes.
 
         Raises:
-            TypeError: it is no CSR matrix.
-            ValueError: *shape* does not go with it, or it is damaged.
+            TypeError: it is not a CSR matrix.
+            ValueError: *shape* does not fit it, or it is damaged.
         """
         if not is_csr(csr_array):
             raise TypeError(f"NDArrayView.from_csr: expected a scipy.sparse CSR matrix, got {type(csr_array).__name__}")
@@ -165,7 +165,7 @@ class NDArrayView(SharedArrayMixin):
         return NDArrayView._of(self._data if self.is_sparse else self._data.reshape(wanted), wanted, self._device, self._read_only)
 
     def change_device(self, device: DeviceDescriptor) -> None:
-        """Say that the data is to live elsewhere."""
+        """Move the data to another device."""
         self._device = device
 
     def slice_view(self, start_offset: Sequence[int], extent: Sequence[int], read_only: bool = True) -> NDArrayView:
@@ -198,7 +198,7 @@ class NDArrayView(SharedArrayMixin):
 
 
 class Lease:
-    """What the values of one evaluation share: whether their function has not been evaluated again."""
+    """The validity that the values of one evaluation share: whether their function has not been evaluated again."""
 
     __slots__ = ("is_current",)
 
@@ -232,8 +232,8 @@ class Value(SharedArrayMixin):
 
     @property
     def continues(self) -> Any:
-        """For each sequence the number of the one in the previous minibatch that it goes on with, -1 where it is new; None where nothing
-        is said.  A sequence that is not new goes on with the one in its place."""
+        """For each sequence the number of the one in the previous minibatch that it continues, -1 if it is new; None without flags.  A
+        sequence that is not new continues the one at its position."""
         return None if self.seq_starts is None else np.where(self.seq_starts, -1, np.arange(len(self.seq_starts)))
 
     @property
@@ -251,7 +251,7 @@ class Value(SharedArrayMixin):
         """The same minibatch in samples of another static shape of as many elements.
 
         Raises:
-            ValueError: the value is no stream's, and its shape is what it says.
+            ValueError: the value does not come from a stream, so its shape is fixed.
         """
         raise ValueError(f"{self!r} does not come from a stream, so its samples keep their shape; reshape the array it was made of")
 
@@ -299,7 +299,7 @@ class Value(SharedArrayMixin):
             read_only: whether the value refuses to be changed.
 
         Raises:
-            TypeError: *var* is no variable.
+            TypeError: *var* is not a variable.
             ValueError: the data does not fit the variable, or *seq_starts* not the data.
 
         >>> x = C.sequence.input_variable(2)
@@ -319,7 +319,7 @@ class Value(SharedArrayMixin):
         Args:
             batch: class numbers; :attr:`ONE_HOT_SKIP` stands for a vector of zeros.
             num_classes: how many classes, or a sample shape whose last axis counts them.
-            dtype: element type, float32 by default; float16 is held as float32, for SciPy has no CSR matrices of it.
+            dtype: element type, float32 by default; float16 is held as float32, since SciPy has no CSR matrices of it.
 
         Raises:
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
@@ -396,7 +396,7 @@ class Value(SharedArrayMixin):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the contents can be had: False once the function that gave it has been evaluated again."""
+        """Whether the contents are valid: False once the function that gave it has been evaluated again."""
         return self._lease is None or self._lease.is_current
 
     @property
@@ -417,7 +417,7 @@ class Value(SharedArrayMixin):
         """The sequences one by one, without padding.
 
         Raises:
-            ValueError: the value is sparse and no *variable* says how.
+            ValueError: the value is sparse and *variable* is missing.
         """
         if self.is_sparse and variable is None:
             raise ValueError("as_sequences: for a sparse Value give the variable it is meant for")

@@ -1,4 +1,4 @@
-"""The built-in ways of training one model on several workers, a file each, and what carries data between them."""
+"""The built-in strategies of training one model on several workers, a file each, and the transport of data between workers."""
 
 from ...core.extension.hookspecs import Register, hookimpl
 

@@ -1,4 +1,4 @@
-"""Several workers that train one model: what carries data between them, and what a way of learning together must supply."""
+"""Base classes for training one model on several workers: the transport of data between them, and strategies."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ...core.values.minibatch import Minibatch
 
 
 class Pending:
-    """A sum that is under way."""
+    """A sum that is being computed."""
 
     def wait(self) -> None:
-        """Return when it is there."""
+        """Wait until it is complete."""
 
 
 class Transport:
@@ -27,7 +27,7 @@ class Transport:
 
     Attributes:
         rank, size: number of this worker, and how many there are.
-        messages, bytes_sent: calls that sent something to other workers, and how much this worker had to send in them at the least: for a
+        messages, bytes_sent: calls that sent something to other workers, and the least that this worker had to send in them: for a
             sum of n bytes over p workers 2 n (p - 1) / p.
     """
 
@@ -39,7 +39,7 @@ class Transport:
         self._numbers = count()
 
     def next_number(self) -> int:
-        """A number for what all workers make in the same order, such as trainers, from 0."""
+        """A number, from 0, for objects that all workers create in the same order, such as trainers."""
         return next(self._numbers)
 
     def hosts(self) -> list[str]:
@@ -50,7 +50,7 @@ class Transport:
         """Replace an array by its sum over the workers, the same bits everywhere."""
 
     def start_sum(self, array: Any, name: str = "sum") -> Pending:
-        """Begin to :meth:`sum` an array that is left alone until the sum is there."""
+        """Begin to :meth:`sum` an array, which must not be used until the sum is complete."""
         self.sum(array, name)
         return Pending()
 
@@ -69,19 +69,19 @@ class Transport:
         """Wait until every worker is here."""
 
     def finalize(self) -> None:
-        """Take leave of the others; no other method may be called any more."""
+        """Disconnect from the others; no method may be called afterwards."""
 
 
 def sum_over_workers(transport: Transport, minibatch: Minibatch, digest: int = 0) -> bool:
-    """Make a minibatch of this worker that of all workers.
+    """Replace the sums over a minibatch of this worker by those of all workers.
 
     Args:
-        transport: what connects them.
+        transport: the connection between workers.
         minibatch: sums over this worker's samples, which become those over all.
-        digest: 32 bits that stand for what should be the same on every worker.
+        digest: a digest of 32 bits of whatever should be the same on every worker.
 
     Returns:
-        Whether the digest is; every worker is told the same.
+        Whether the digest is the same; the result is the same on every worker.
     """
     high, low = divmod(digest, 2**16)
     ends_sweep = minibatch.ends_sweep and transport.rank == 0
@@ -102,20 +102,20 @@ def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:
 
 
 class Strategy:
-    """Base class of the ways to learn together: it stands between the trainer and a learner.
+    """Base class of strategies, which stand between the trainer and a learner.
 
     Every worker has the same model and a strategy of the same kind.  For each minibatch the trainer computes gradients from this
     worker's samples and has the strategy :meth:`update` the parameters; a worker that has no samples takes part with gradients of zero.
 
     Attributes:
         learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples.
-        transport: what carries data between the workers.
+        transport: carries data between the workers.
         averages_models: whether workers learn from their own samples and have different parameters from time to time.
     """
 
     averages_models: ClassVar[bool] = False
     is_lossless: ClassVar[bool] = True
-    """Whether the workers learn what one process learns from all their samples; each of them counts alike, whoever has it."""
+    """Whether the workers together learn the same as one process with all their samples, whichever worker has them."""
     wants_gradients_early: ClassVar[bool] = False
     """Whether :meth:`gradient_is_final` is to be called while others are still being computed."""
 
@@ -131,7 +131,7 @@ class Strategy:
         return {}
 
     def gradient_is_final(self, index: int, gradient: Any) -> None:
-        """The gradient of parameter *index* is there, others are being computed.  Without samples this is not called."""
+        """The gradient of parameter *index* is complete, while others are being computed.  Without samples this is not called."""
 
     def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
         """Update the parameters.
@@ -147,31 +147,31 @@ class Strategy:
         raise TypeError(f"{type(self).__name__}: a strategy must define update(gradients, minibatch)")
 
     def synchronize(self) -> None:
-        """Make the models equal, because they are to be saved or tested."""
+        """Synchronise the models, before they are saved or tested."""
 
     def take_synchronized(self) -> int:
         """How many samples of all workers the models had been apart for before the last update made them equal; 0 if it did not."""
         return 0
 
     def create_checkpoint(self) -> dict[str, Any]:
-        """What it keeps from minibatch to minibatch that is the same on every worker."""
+        """Its state between minibatches that is the same on every worker."""
         return {}
 
     def create_own_checkpoint(self) -> dict[str, Any]:
-        """What it keeps that is this worker's own."""
+        """Its state that belongs to this worker."""
         return {}
 
     def check_checkpoint(self, common: Any, own: Sequence[Any]) -> None:
-        """Refuse states that :meth:`restore_from_checkpoint` cannot go on from, before anything is changed.
+        """Check that :meth:`restore_from_checkpoint` accepts these states, before anything is changed.
 
         Raises:
-            RuntimeError: they are those of something else, or damaged.
+            RuntimeError: they belong to another strategy, or are damaged.
         """
 
     def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
-        """Go on from there.
+        """Restore these states.
 
         Args:
-            common: what was the same on every worker.
-            own: what was each worker's own; there may have been more workers then, or fewer.
+            common: the state that was the same on every worker.
+            own: the state of each worker; their number may have been another.
         """

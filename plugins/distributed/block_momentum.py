@@ -1,4 +1,4 @@
-"""Block momentum: workers learn alone for a block of samples, then the mean of their models is filtered with a momentum."""
+"""Block momentum: workers train independently for a block of samples, then the mean of their models is filtered with a momentum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BlockMomentum(Strategy):
 
     Args:
         learner: each worker's own learner, which sees the worker's own samples.
-        transport: what carries data between the workers.
+        transport: carries data between the workers.
         block_size: samples of all workers between two synchronisations.
         block_momentum_as_time_constant: τ, in samples; 0 for no momentum, None for the default.
         use_nesterov_momentum: whether the next block begins where the momentum leads.

@@ -12,7 +12,7 @@ from ...core.run import profiling
 from .base import Pending, Transport
 
 BUCKET_BYTES = 4 * 2**20
-"""Gradients are summed in messages of at least this size: smaller ones cost more time, larger ones leave less to be done early."""
+"""Gradients are summed in messages of at least this size: smaller ones cost more time, larger ones leave less to be sent early."""
 
 
 class Bucket:
@@ -22,10 +22,10 @@ class Bucket:
 
     Args:
         backends: where each of the gradients lives.
-        indices: which they are.
+        indices: their numbers.
         shapes: their shapes.
         dtype: their type; float16 travels as float32.
-        name: what its sum is called in a trace, and where workers wait for it.
+        name: name of its sum in traces and messages.
     """
 
     def __init__(

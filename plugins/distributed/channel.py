@@ -1,4 +1,4 @@
-"""What workers tell one another at the beginning of each exchange, so that unlike exchanges never meet in MPI."""
+"""Channels: workers announce each exchange to one another, so that different exchanges never meet in MPI."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WORDS = ROOM // 8
 
 
 class Channel:
-    """A communicator on which every exchange begins alike: all workers send all others what they are about to do, and a few bytes.
+    """A communicator on which every exchange begins in the same way: every worker sends all others a description of it, and a few bytes.
 
-    MPI does not compare what it is called with: workers that call it differently are ended by a signal, read one another's messages as
-    something else or wait for ever.  What is sent here is of one size always, and the few bytes make a second message unnecessary for
+    MPI does not check that workers call it alike: if they do not, they are ended by a signal, misread one another's messages, or wait for
+    ever.  These announcements always have one size, and the few bytes make a second message unnecessary for
     small sums and for sizes.
 
     Args:
@@ -48,7 +48,7 @@ class Channel:
             payload: at most :data:`ROOM` bytes, as an array.
 
         Returns:
-            All workers' bytes, as a matrix of integers of 64 bits with a row for each; good until the next exchange.
+            All workers' bytes, as a matrix of integers of 64 bits with a row for each; valid until the next exchange.
 
         Raises:
             RuntimeError: the workers are in different exchanges; raised on all of them.
@@ -59,11 +59,11 @@ class Channel:
         self.comm.Allgather(self._own, self._all)
         kinds = self._all[:, 0].tolist()
         if kinds.count(kinds[0]) != len(kinds):
-            raise RuntimeError(unlike_exchanges(self._told(f"{whereabouts(thread)} ({what})")))
+            raise RuntimeError(unlike_exchanges(self._texts(f"{whereabouts(thread)} ({what})")))
         return self._payloads
 
-    def _told(self, text: str) -> list[str]:
-        """What every worker says."""
+    def _texts(self, text: str) -> list[str]:
+        """The texts of all workers."""
         own, sizes = np.frombuffer(text.encode(errors="replace"), np.uint8), np.zeros(self.comm.size, np.int64)
         self.comm.Allgather(np.array([own.size], np.int64), sizes)
         texts = np.empty(int(sizes.sum()), np.uint8)

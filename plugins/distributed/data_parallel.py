@@ -15,10 +15,10 @@ from .rows import sum_rows
 
 
 class DataParallel(Strategy):
-    """Sums gradients over the workers: what is learnt is what one process would learn from all samples together.
+    """Sums gradients over the workers, which learn the same as one process with all samples.
 
     Dense gradients travel in buckets, in the order in which the first worker's backward pass has finished them; a bucket is sent as soon as
-    its gradients are there.  Row-sparse ones follow, without the rows that no worker has.
+    its gradients are complete.  Row-sparse ones follow, without the rows that no worker has.
     """
 
     wants_gradients_early = True

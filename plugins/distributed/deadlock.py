@@ -1,4 +1,4 @@
-"""Whether workers that wait for one another can ever go on."""
+"""Detects workers that wait for one another for ever."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """Where a worker is.
+    """The state of a worker.
 
     Attributes:
         begun: how many exchanges it has begun on each channel.
-        waits: those in which it waits now: channel, and number of the exchange on it.
-        computes: whether a thread that takes part in exchanges does something else than waiting.
+        waits: those in which it is waiting: channel, and number of the exchange on it.
+        computes: whether a thread that takes part in exchanges is not waiting.
         place: where in its program it waits.
     """
 
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 def cannot_go_on(positions: Sequence[Position]) -> bool:
-    """Whether every worker waits for exchanges that others have not begun, so that nobody ever will, given where all are at one instant."""
+    """Whether every worker waits for exchanges that others have not begun, so that none can continue; states are of one instant."""
 
     def is_stuck(position: Position) -> bool:
         lacking = [any(other.begun[channel] < number for other in positions) for channel, number in position.waits]

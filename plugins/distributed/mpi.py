@@ -111,7 +111,7 @@ class MpiTransport(Transport):
         self._exchange(self._main, name, 0, lambda channel, thread: channel.meet(name, thread))
 
     def finalize(self) -> None:
-        """End MPI, together with the others; while an exception passes by this does nothing, so that it ends the job."""
+        """End MPI, together with the others; does nothing during an exception, which then ends the job."""
         if sys.exc_info()[0] is None:
             self._watch.leave()
 
@@ -144,7 +144,7 @@ class MpiTransport(Transport):
             array[...] = total
 
     def _exchange(self, channel: Channel, name: str, nbytes: int, work: Callable[[Channel, int], Any], thread: int | None = None) -> Any:
-        """Do work that sends so many bytes to others at the least, and count them."""
+        """Run an exchange that sends at least so many bytes to others, and count them."""
         if MPI.Is_finalized():
             raise RuntimeError(f"{name}: Communicator.finalize() was called; nothing can be exchanged after that")
         begin = perf_counter()

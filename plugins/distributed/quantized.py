@@ -15,12 +15,12 @@ from .states import require_arrays
 
 
 class _Table:
-    """What is kept of one parameter's gradient: it is seen as a matrix with a column in each row, of which every worker owns some.
+    """The state of one parameter's gradient, which is treated as a matrix with a column in each row, of which every worker owns some.
 
     Attributes:
         columns, width: how many columns there are, and how long they are.
         bounds: the columns of worker j are those from ``bounds[j]`` to ``bounds[j + 1]``.
-        error: what this worker's quantised gradients have lacked so far.
+        error: the accumulated quantisation error of this worker.
         sum_error: the same for the sums of the columns that it owns.
     """
 
@@ -61,14 +61,14 @@ class _Table:
 
 
 class QuantizedDataParallel(Strategy):
-    """Sums gradients over the workers with few bits a number, and makes up for the errors in the next minibatch.
+    """Sums gradients over the workers with few bits a number, and corrects the errors in the next minibatch.
 
     Every worker owns some columns of each gradient.  First each sends the columns that others own to them, quantised; the owners add them
-    up and send the sums to all, quantised again.  What is lost by either is added to the next minibatch's numbers.
+    up and send the sums to all, quantised again.  The errors of both are added to the next minibatch's gradients.
 
     Args:
         learner: the learner that updates the parameters.
-        transport: what carries data between the workers.
+        transport: carries data between the workers.
         bits: bits of a number, 1 to 31.
 
     Raises:
@@ -83,7 +83,7 @@ class QuantizedDataParallel(Strategy):
     def __init__(self, learner: Any, transport: Transport, bits: int = 1) -> None:
         super().__init__(learner, transport)
         if bits not in BITS:
-            raise ValueError(f"quantised gradients have {BITS[0]} to {BITS[-1]} bits, got {bits}; 32 stands for gradients as they are")
+            raise ValueError(f"quantised gradients have {BITS[0]} to {BITS[-1]} bits, got {bits}; 32 bits need no quantisation")
         self._bits = int(bits)
         self._tables = [_Table(parameter, bits, transport) for parameter in learner.updated_parameters] if transport.size > 1 else []
 
@@ -134,7 +134,7 @@ class QuantizedDataParallel(Strategy):
                 raise RuntimeError(f"quantised gradients: errors of sums of {columns} columns given to a parameter with {table.columns}")
 
     def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
-        """Go on from the workers' errors; where there are as many workers as then each has its own, otherwise equal shares of the sum."""
+        """Restore the workers' errors: each its own if there are as many workers as before, otherwise equal shares of the sum."""
         states = [state for state in own if state["errors"]]
         if not states:
             return

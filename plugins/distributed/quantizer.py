@@ -13,7 +13,7 @@ from .bits import column_size, pack, unpack
 BITS = range(1, 32)
 
 BLOCK = 2**16
-"""Numbers that are worked on at a time, so that they stay in the processor's cache."""
+"""Numbers that are processed at a time, so that they stay in the processor's cache."""
 
 
 class Quantizer:
@@ -39,7 +39,7 @@ class Quantizer:
         return self._head + column_size(width, self.bits)
 
     def encode(self, matrix: Any) -> Any:
-        """The matrix as bytes, a row for each column; it keeps what they lack."""
+        """The matrix as bytes, a row for each column; the matrix then has the quantisation error."""
         columns, width = matrix.shape
         encoded = self.xp.empty((columns, self.column_bytes(width)), self.xp.uint8)
         for block in _blocks(columns, width):
@@ -51,7 +51,7 @@ class Quantizer:
         return encoded
 
     def decode(self, encoded: Any, width: int) -> Any:
-        """What bytes stand for: a matrix of columns of *width* numbers."""
+        """The matrix that bytes encode, with columns of *width* numbers."""
         xp, columns = self.xp, len(encoded)
         matrix = xp.empty((columns, width), self.dtype)
         for block in _blocks(columns, width):

@@ -1,4 +1,4 @@
-"""What the states of strategies must be like."""
+"""Checks of the states of strategies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.common.shape import Shape
 
 
 def require_arrays(what: str, arrays: Any, shapes: Sequence[Shape]) -> None:
-    """Refuse what is no list of one floating-point array of each shape.
+    """Check that a state is a list of one floating-point array of each shape.
 
     Raises:
         RuntimeError: it is not; the message names the array.

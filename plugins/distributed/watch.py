@@ -1,4 +1,4 @@
-"""What ends a job of several workers when one of them fails, and tells of one that does not come."""
+"""Watches over workers: ends a job when one of them fails, and reports workers that are waited for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .deadlock import Position, cannot_go_on
 from .whereabouts import whereabouts
 
 STALL_SECONDS = "CNTK_STALL_SECONDS"
-"""Environment variable: after so many seconds of waiting for others every worker says where it is; 0 for never, by default 300."""
+"""Environment variable: the seconds of waiting for others after which every worker prints where it is; 0 for never, by default 300."""
 
 LEFT_SECONDS = 2.0
-"""So long may a worker wait for others one of which has ended without having taken part."""
+"""Seconds that a worker may wait for others if one of them has ended without having taken part."""
 
 ASK_SECONDS = 1.0
-"""After so long a wait the main worker asks the others where they are, and again after as long."""
+"""Seconds of waiting after which the main worker asks the others for their states, repeatedly."""
 
 _PERIOD = 0.2
 _STALLED, _LEFT, _WHERE, _HERE = 1, 2, 3, 4
@@ -52,7 +52,7 @@ class _Wait(NamedTuple):
 class Watch:
     """Watches over a worker, on a thread of its own.
 
-    * An exception that nobody catches, on any thread, is printed with the worker's number and ends all workers.
+    * An uncaught exception, on any thread, is printed with the worker's number and ends all workers.
     * While a worker waits for others longer than :data:`STALL_SECONDS`, all print where they are.
     * A worker that waits for one that has ended with fewer exchanges than this one has begun, ends all workers.
     * Where all workers wait, and for one another, the main worker ends all.
@@ -63,7 +63,7 @@ class Watch:
         channels: those on which workers wait for one another, by number.
 
     Raises:
-        ValueError: the environment variable holds no number of seconds.
+        ValueError: the environment variable is not a number of seconds.
     """
 
     def __init__(self, mpi: Any, comm: Any, channels: Sequence[Channel]) -> None:
@@ -114,7 +114,7 @@ class Watch:
             self._resting.discard(thread)
 
     def leave(self) -> None:
-        """Tell the others that this worker has come to its end, wait until they have, too, and end MPI."""
+        """Tell the others that this worker has finished, wait until they have as well, and end MPI."""
         atexit.unregister(self.leave)
         if self._mpi.Is_finalized():
             return
@@ -129,7 +129,7 @@ class Watch:
         self._mpi.Finalize()
 
     def _forget(self) -> None:
-        """Leave the others and MPI to the process that was forked: neither its end nor its errors are those of this one."""
+        """Stop watching in a forked process, whose end and errors do not concern the others or MPI."""
         atexit.unregister(self.leave)
         sys.excepthook, threading.excepthook = self._excepthook, self._thread_excepthook
 
@@ -202,7 +202,7 @@ class Watch:
     def _tell(self, worker: int, tag: int, what: Any) -> None:
         self._comm.Send(np.frombuffer(json.dumps(what).encode(), np.uint8), worker, tag)
 
-    # ---- workers that wait for one another ----
+    # ---- deadlocks ----
 
     def _position(self) -> Position:
         alive = {thread.ident for thread in threading.enumerate()}

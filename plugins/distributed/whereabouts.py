@@ -25,7 +25,7 @@ def whereabouts(thread: int) -> str:
     """The line of the user's program at which a thread is, and what of ours it calls there, such as ``Trainer.train_minibatch``."""
     line = ""
     calls: list[str] = []
-    for frame in dropwhile(lambda frame: not is_ours(_module(frame)), _frames(thread)):  # we may wait in a module of Python's
+    for frame in dropwhile(lambda frame: not is_ours(_module(frame)), _frames(thread)):  # may wait in a module of Python's
         if not is_ours(_module(frame)):
             line = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
             break

@@ -1,4 +1,4 @@
-"""Attributes of operators as files have them, and as ours are: kinds of values with a conversion each way.
+"""Conversions of operators' attributes between files and our operators, by kinds of values.
 
 CNTK's engine counts static axes from the last; ``-1 - axis`` turns a number of one side into one of the other, whatever the rank.
 """
@@ -30,7 +30,7 @@ _BY_CODE = {int(code): dtype for dtype, code in _TYPES.items()}
 
 
 class Kind(NamedTuple):
-    """How a value is written, given the operator's first operand, and read."""
+    """The conversions of a kind of value: to files, given the operator's first operand, and back."""
 
     write: Callable[[Any, Spec], Any]
     read: Callable[[Any], Any]
@@ -54,7 +54,7 @@ def static(index: int) -> FileAxis:
 
 
 def python_axis(axis: Any) -> Any:
-    """What an axis in a file is here."""
+    """The axis that a file's axis stands for."""
     if not isinstance(axis, FileAxis):
         raise ValueError(f"expected an axis, found {axis!r}")
     if axis.number in _MARKERS:
@@ -65,7 +65,7 @@ def python_axis(axis: Any) -> Any:
 
 
 def file_axis(axis: Axis, rank: int | None = None) -> FileAxis:
-    """What an axis, dynamic ones and markers included, is in a file."""
+    """The number of an axis in a file, dynamic ones and markers included."""
     for index, marker in _MARKERS.items():
         if axis == marker:
             return FileAxis(index, axis.name, False)
@@ -173,7 +173,7 @@ DTYPE = Kind(lambda dtype, x: np.int32(file_type(dtype)), python_type)
 STREAM = "rngOffset"
 """Attribute that tells how many numbers a random operator has drawn."""
 WORDS = "rngWords"
-"""Attribute, which CNTK passes over, that tells how many words of a generator it has drawn them from."""
+"""Attribute, which CNTK ignores, that tells how many words of a generator it has drawn them from."""
 
 
 def operand_of(node: Primitive) -> Spec:

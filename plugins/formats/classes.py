@@ -1,8 +1,7 @@
-"""Operators that CNTK's format has no number for: files keep their class, and what its constructor was called with.
+"""Operators without a number in CNTK's format: files store their class, and the arguments of its constructor.
 
-A file has code of nobody.  Its names of classes are compared with those of the classes of operators that the program has; where none has
-the name, what plugins have registered from the same module or package is imported, as it is when it is asked for by its own name, and no
-module is imported because a file names it.
+A file contains no code.  Its names of classes are compared with the classes of operators that the program has.  If none has the name,
+objects that plugins have registered from the same module or package are imported; no other module is imported because a file names it.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ KIND, VERSION = "opencntk operator", 0
 _KINDS = (Assignment, Delay, Elementwise, Finishing, GradientView, SequenceOp, View)
 _ABILITIES = (AcceptsStrided, AssumesShapes, CommutesWithMonotone, CountsOperations, Follows, GivesRowSparse)
 _OF_OPERATORS = frozenset(name for of in (*_KINDS, *_ABILITIES) for name in dir(of))
-"""What operators say of themselves, which is nothing that arguments may change."""
+"""Attributes that operators define in their classes, which arguments must not change."""
 _MAY_CHANGE = ("dropout_rate", "rng_seed")
 """Arguments in which two operators that are the same may differ, as in the rows of those that CNTK has."""
 _DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]{0,100}[A-Za-z0-9])?")
 
 
 def describe(op: Op) -> dict[str, Any]:
-    """What makes an operator anew, as a file has it.
+    """The record from which a file's operator is recreated.
 
     Raises:
-        TypeError: an argument of its constructor is something that files do not hold.
-        ValueError: its constructor takes what operators say of themselves, or it is one of the built-in ones, which are all written by
-            CNTK's numbers.
+        TypeError: files cannot store an argument of its constructor.
+        ValueError: its constructor takes an attribute that operators define in their classes, or it is a built-in operator, which are
+            all written by CNTK's numbers.
     """
     cls = type(op)
     _check_class(cls)
@@ -70,7 +69,7 @@ def make(record: Given) -> Op:
     """The operator that :func:`describe` described.
 
     Raises:
-        ValueError: there is no such operator, or it cannot be made of what the file has.
+        ValueError: there is no such operator, or it cannot be made from the record.
     """
     cls = _class_of(record)
     arguments = {name: read(value) for name, value in record.read("arguments", RECORD).items()}
@@ -93,7 +92,7 @@ def are_alike(one: Op, other: Op) -> bool:
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """Whether files have the same of two values; what no file can hold is equal to itself alone."""
+    """Whether two values are the same in files; values that files cannot store equal only themselves."""
     try:
         first, second = (b"".join(write_value(written(value, ""))) for value in (one, other))
     except TypeError:
@@ -108,10 +107,10 @@ def _arguments_of(op: Op) -> dict[str, Any]:
 
 
 def _check_names(cls: type[Op], arguments: dict[str, Any]) -> None:
-    """Refuse arguments, of a constructor that takes any, in whose place something of the operator itself would go."""
+    """Check the arguments of a constructor that takes any: none may have the name of an attribute of operators."""
     for name in arguments.keys() - signature(cls.__init__).parameters.keys():
         if name.startswith("_") or name in _OF_OPERATORS or callable(getattr(cls, name, None)):
-            raise ValueError(f"the argument '{name}' of {_called(cls)} is called like something that operators have; give it another name")
+            raise ValueError(f"the argument '{name}' of {_called(cls)} has the name of an attribute that all operators have; rename it")
 
 
 # ---- classes -------------------------------------------------------------------------------------
@@ -121,7 +120,7 @@ def _class_of(record: Given) -> type[Op]:
     """The class that a file means.
 
     Raises:
-        ValueError: there is none; the message says where it is to be had.
+        ValueError: there is none; the message says how to get it.
     """
     module, name = record.read("module", TEXT), record.read("class", TEXT)
     found = _known(module, name)
@@ -136,7 +135,7 @@ def _class_of(record: Given) -> type[Op]:
 
 
 def _check_class(cls: type[Op]) -> None:
-    """Refuse classes that files have in another way, so that none of their arguments comes from a file without the checks made there."""
+    """Check that a class is stored by its name; others have arguments that are checked elsewhere."""
     known = plugins.record_of(cls.__module__)
     if issubclass(cls, NativeOp) or (known is not None and known.distribution == plugins.DISTRIBUTION):
         raise ValueError(f"{_called(cls)} is none of the operators that a file has by their class: those of plugins and programs")
@@ -162,7 +161,7 @@ def _import_from(place: str) -> None:
 
 
 def _remedy(record: Given, module: str) -> str:
-    """How to come by an operator that is not there; what the file says of it is no more than that."""
+    """Advice on how to get a missing operator, from the unverified names in the file."""
     distribution = record.read("distribution", TEXT, "")
     version = record.read("distribution_version", TEXT, "")
     known = next((one for one in plugins.records if one.distribution == distribution), None) or plugins.record_of(module)
@@ -178,7 +177,7 @@ def _remedy(record: Given, module: str) -> str:
 
 
 def _other_version(record: Given, cls: type[Op]) -> str:
-    """What to say where a file was saved with another version of a plugin than there is."""
+    """A note for errors if a file was saved with another version of a plugin."""
     known, saved = plugins.record_of(cls.__module__), record.read("distribution_version", TEXT, "")
     if known is None or known.version == saved:
         return ""

@@ -34,13 +34,13 @@ class CNTKv2:
         except DamagedFile as error:
             kind = "" if CNTKv2.recognises(data) else kind_of(data)
             seems = f"; it seems to be {kind}" if kind else ""
-            raise DamagedFile(f"{source} is no model file of CNTK 2, or damaged: {error}{seems}") from None
+            raise DamagedFile(f"{source} is not a model file of CNTK 2, or damaged: {error}{seems}") from None
         return read_function(found, device, source)
 
     @staticmethod
     def write_structure(root: Primitive) -> tuple[bytes, dict[str, Any], list[str]]:
         """The bytes of a graph without its leaves; by uid the primitives and leaves that belong to it; and the uids of those primitives of
-        which the bytes say the operands alone: user functions, and what has no counterpart in the format."""
+        which the bytes have only the operands: user functions, and what has no counterpart in the format."""
         found, nodes, apart = write_structure(root)
         return b"".join(write_file(found)), nodes, apart
 
@@ -52,7 +52,7 @@ class CNTKv2:
 
         Args:
             known: by uid the leaves, and the primitives that are there already.
-            apart: by uid what makes, of operands and name, the primitives of which the bytes say the operands alone.
+            apart: by uid the function that makes, from operands and name, a primitive of which the bytes have only the operands.
         """
         return read_structure(view_dictionary(data), known, apart, source)
 
@@ -60,7 +60,7 @@ class CNTKv2:
     def pairs(function: Function, loaded: Function) -> dict[Any, Any] | None:
         """Which nodes of two functions belong together; None where their graphs are not the same.
 
-        Some operators come back from a file as what they are made of.  Where the graphs differ as they are, what would be read of
+        Some operators are read from a file as the graph they are written as.  Where the graphs differ as they are, what would be read of
         *function* is compared, and its parameters and constants are found by their uids.
         """
         pairs: dict[Any, Any] = {}

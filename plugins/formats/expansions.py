@@ -1,7 +1,7 @@
-"""Operators of ours that CNTK makes of others: what a file has in their place, as a block under the operator's name.
+"""Operators that CNTK composes of others: the graphs that files have instead, as blocks under the operator's name.
 
-An expansion is given the operator and placeholders for its operands, and makes the graph.  A reader takes a block that holds exactly this
-graph for the operator; anything else under such a name stays a block.
+An expansion is given the operator and placeholders for its operands, and makes the graph.  A reader turns a block with exactly this
+graph into the operator; any other block of such a name stays a block.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from .attributes import ANY_AXES, AXIS, BOOL, DOUBLE, FLOAT, INT, NEW_AXIS, SIZE
 
 @dataclass
 class Expansion:
-    """What a file has for an operator.
+    """The form of an operator in a file.
 
     Attributes:
         graph: makes the graph, of the operator and variables for its operands.
@@ -288,7 +288,7 @@ def _nce(op: Any, *operands: Any) -> Any:
     weights, biases, x, labels, sampled, log_share, factors, entropy = operands
     kind = weights.dtype
     values = [np.asarray(part.value) for part in (log_share, factors, entropy)]
-    values[0] = np.maximum(values[0], -1e4)  # of classes that are never drawn; infinite ones times 0 were no number
+    values[0] = np.maximum(values[0], -1e4)  # of classes that are never drawn; infinite ones times 0 would be NaN
     shares, parts, ending = (Constant(value, dtype=kind) for value in values)
     classes = _shape(sampled)[-1]
     sampled = sampled if sampled.dtype is kind else cast(sampled, kind)

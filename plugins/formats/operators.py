@@ -1,4 +1,4 @@
-"""Which of our operators CNTK's file format knows by which number, and under which names it keeps their attributes.
+"""The numbers of our operators in CNTK's file format, and the names of their attributes.
 
 A row of :data:`ROWS` is an operator that the file has as well.  Operators that CNTK makes of others are in ``expansions``.
 """
@@ -196,13 +196,13 @@ for _row in ROWS:
 
 
 def row_for(node: Primitive) -> Row | None:
-    """How *node* is written as one operator; None where it is not."""
+    """The row by which *node* is written as one operator; None if it is not."""
     row = BY_CLASS.get(type(node.op)) or next((row for row in _of_plugins() if row.cls is type(node.op)), None)
     return row if row is not None and row.handles(node) else None
 
 
 def row_of(number: int, given: Given, inputs: Sequence[Variable]) -> Row:
-    """What reads the operator of a file.
+    """The row that reads the operator of a file.
 
     Raises:
         ValueError: there is no such operator here.

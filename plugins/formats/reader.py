@@ -65,11 +65,11 @@ def read_function(found: dict[str, Any], device: Any, source: str) -> Function:
 
     Args:
         found: the dictionary.
-        device: where parameters and constants are to live; the default device where None.
-        source: what errors call the file.
+        device: the device of parameters and constants; the default device if None.
+        source: the file's name in errors.
 
     Raises:
-        RuntimeError: it describes none.
+        RuntimeError: it does not describe one.
     """
     return _Reader(Given(found), device, source).function()
 
@@ -82,8 +82,8 @@ def read_structure(
     Args:
         found: the dictionary that ``write_structure`` made.
         known: by uid the leaves, and the primitives that are there already.
-        apart: by uid what makes, of operands and name, the primitives of which the dictionary says the operands alone.
-        source: what errors call the dictionary.
+        apart: by uid the function that makes, from operands and name, a primitive of which the dictionary has only the operands.
+        source: the dictionary's name in errors.
 
     Raises:
         RuntimeError: it describes no such graph.
@@ -134,7 +134,7 @@ class _Reader:
         return self.guarded("the model", lambda: self.composite(found, root))
 
     def guarded(self, what: str, make: Callable[[], Any]) -> Any:
-        """What *make* returns; its errors become one that says what in which file cannot be read."""
+        """The result of *make*; its errors become one that names the file and the part that cannot be read."""
         try:
             return make()
         except DamagedFile:
@@ -308,7 +308,7 @@ class _Reader:
     def by_class(self, record: Given, operands: list[Variable]) -> Primitive:
         """An operator that CNTK does not have."""
         op = classes.make(record.read("operator", RECORD))
-        signature(op.forward).bind(None, None, *operands)  # or else it would be found out when it computes
+        signature(op.forward).bind(None, None, *operands)  # otherwise the error would come when it computes
         node = self.primitive(op, operands, record.read("name", TEXT, ""))
         node._custom = plain(record.read("customAttributes", RECORD, {}))
         return node
@@ -442,7 +442,7 @@ def _same_operator(left: Primitive, right: Primitive) -> bool:
 
 
 def _lasting(attributes: dict[str, Any]) -> str:
-    """Attributes without those that may change; static axes by their number, however they were given."""
+    """Attributes without those that may change; static axes by their number, in whatever form they are."""
     found = {name: value for name, value in attributes.items() if name not in ("dropoutRate", "rngSeed", STREAM, WORDS)}
     return str({name: _number_of(value) for name, value in found.items()})
 

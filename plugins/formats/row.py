@@ -99,7 +99,7 @@ class Row:
 
 
 def progress_of(op: Op) -> dict[str, Any]:
-    """Where a random operator stands: the numbers it has drawn and, for a sequential generator, the words that it made them of."""
+    """The position of a random operator: the numbers it has drawn and, for a sequential generator, the words that it made them of."""
     stream = getattr(op, "_stream", None)
     if stream is None:
         return {}
@@ -108,7 +108,7 @@ def progress_of(op: Op) -> dict[str, Any]:
 
 
 def go_on(op: Op, given: Given) -> Op:
-    """Bring a random operator to where it stood; files of CNTK take it that a number is made of one word."""
+    """Restore the position of a random operator; files of CNTK assume one word for each number."""
     stream = getattr(op, "_stream", None)
     if stream is not None:
         stream.draws = given.read(STREAM, SEED, 0)

@@ -32,7 +32,7 @@ _TYPES = {code: np.dtype(kind).newbyteorder("<") for kind, code in _CODES.items(
 Holder = Parameter | Constant
 
 METADATA = "__metadata__"
-"""The key of what is no tensor."""
+"""The key of the entry that is not a tensor."""
 
 
 class SafeTensors:
@@ -61,24 +61,24 @@ class SafeTensors:
         """Give the parameters of *function* the values of the file, all of them or none.
 
         Raises:
-            ValueError: names, shapes or element types are others.
+            ValueError: names, shapes or element types differ.
             RuntimeError: the file is damaged.
         """
         try:
             tensors = read_tensors(data)
         except DamagedFile as error:
-            raise DamagedFile(f"{source} is no safetensors file, or damaged: {error}") from None
+            raise DamagedFile(f"{source} is not a safetensors file, or damaged: {error}") from None
         holders = holders_of(function)
         wrong = list(_differences(holders, tensors))
         if wrong:
             more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            raise ValueError(f"restore: {source} is of another function than {function}: {'; '.join(wrong[:5])}{more}")
+            raise ValueError(f"restore: {source} belongs to another function than {function}: {'; '.join(wrong[:5])}{more}")
         for key, holder in holders.items():
             holder.value = tensors[key]
 
 
 def holders_of(function: Function) -> dict[str, Holder]:
-    """What a file holds of a function, by key: its parameters, in their order, and the constants that operators change.
+    """The values of a function in a file, by key: its parameters, in their order, and the constants that operators change.
 
     A key is the name where no other has the same; else the name, or ``parameter`` where there is none, with the first number behind it
     that makes it unique: ``W.0``, ``W.1``.  So keys depend on names and the order of the graph alone, not on uids.
@@ -147,7 +147,7 @@ def read_tensors(data: Any) -> dict[str, Any]:
     """The arrays that the bytes of a file hold, by key, as views of these bytes.
 
     Raises:
-        DamagedFile: they are no such file; the message names the place.
+        DamagedFile: they are not such a file; the message names the place.
     """
     view = memoryview(data).cast("B")
     if len(view) < 8:
@@ -183,7 +183,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice!r:.80} is there twice")
+        raise ValueError(f"the key {twice!r:.80} occurs twice")
     return found
 
 

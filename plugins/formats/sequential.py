@@ -1,4 +1,4 @@
-"""Convolution along sequences, which files spell out: sequences are unpacked to an axis of steps, convolved, and made sequences again."""
+"""Convolution along sequences, which files have in several steps: unpacked to an axis of steps, convolved, and made sequences again."""
 
 from __future__ import annotations
 

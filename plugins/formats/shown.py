@@ -21,7 +21,7 @@ _BLOCKS = tuple(cls for cls in REDUCTIONS if cls not in (ArgMax, ArgMin))
 
 
 def shown_attributes(node: Primitive) -> dict[str, Any]:
-    """What ``Function.attributes`` is for a node.
+    """The value of ``Function.attributes`` for a node.
 
     Values are plain; an axis is ``('ordered', 'static', 0)``, static ones counted from the last, or ``('ordered', 'dynamic', 'name')``.
     Operators that CNTK does not have show their own attributes as they are.

@@ -1,4 +1,4 @@
-"""Operators whose attributes in a file are others than ours, or depend on one another."""
+"""Operators whose attributes in a file differ from ours, or depend on one another."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .wire import FileAxis
 class ReductionRow(Row):
     """ReduceElements: one number for all reductions; 'axis' for one axis, 'axisVec' for several.
 
-    CNTK computes with static axes that are kept, or with others; what is both, or takes axes away, is made of several.
+    CNTK computes with static axes that are kept, or with others; both together, or dropping axes, takes several operators.
     """
 
     def handles(self, node: Primitive) -> bool:

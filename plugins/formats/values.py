@@ -1,11 +1,11 @@
-"""What the arguments and states of operators are in a file: values of Python in terms of what dictionaries of CNTK hold.
+"""Converts arguments and states of operators, values of Python, to the types of CNTK's dictionaries and back.
 
-What these have not is a dictionary with one key:
+Values of other types become a dictionary with one key:
 
 ===============  =================================================================================
 ``@tuple``       the elements of a tuple
 ``@integer``     the digits of an integer beyond 64 bits, or below -2**31
-``@array``       element type, shape and bytes of an array whose element type the format has not
+``@array``       element type, shape and bytes of an array whose element type the format lacks
 ``@dtype``       the name of a ``np.dtype``
 ``@type``        the name of a type of NumPy, or of ``bool``, ``int`` or ``float`` with ``builtins.`` in front
 ``@dictionary``  a dictionary with a key that begins with ``@``
@@ -38,11 +38,11 @@ _TYPES = frozenset(kind for kind in np.sctypeDict.values() if np.dtype(kind).kin
 
 
 def written(value: Any, place: str, depth: int = 0) -> Any:
-    """A value as files have it.
+    """A value in the types of files.
 
     Args:
         value: None, a bool, number, string, axis, element type or array; or a tuple, list or dictionary with strings as keys of these.
-        place: what errors call it.
+        place: its name in errors.
         depth: how many others it lies in.
 
     Raises:
@@ -84,7 +84,7 @@ def read(value: Any) -> Any:
     """The value that :func:`written` was given; arrays are its own.
 
     Raises:
-        ValueError: what is in the file is none.
+        ValueError: the file does not have one.
     """
     if isinstance(value, np.uint64):
         return int(value)
@@ -114,12 +114,12 @@ def array_of(parts: Any) -> Any:
     """The array that :func:`tagged_array` was given, of what it has under its key.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     try:
         kind, shape, raw = parts
         if not re.fullmatch(f"[<|][{_NUMBERS}][0-9]{{1,2}}", kind):
-            raise ValueError(f"{kind!r:.80} is no type of numbers")
+            raise ValueError(f"{kind!r:.80} is not a type of numbers")
         return np.frombuffer(raw.tobytes(), kind).reshape(shape).copy()
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"expected element type, shape and bytes of an array ({error})") from None
@@ -134,7 +134,7 @@ def integer_of(text: Any) -> int:
     """The integer that :func:`tagged_integer` was given, of what it has under its key.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if not isinstance(text, str) or not re.fullmatch(r"-?\d{1,1000}", text):
         raise ValueError(f"expected the digits of an integer, got {text!r:.80}")
@@ -165,7 +165,7 @@ def _type_of(name: Any) -> Any:
 
 
 def _name_of(kind: type) -> str:
-    """The name of a type in a file; nothing where it is no type of numbers."""
+    """The name of a type in a file; nothing where it is not a type of numbers."""
     if kind in _TYPES:
         return np.dtype(kind).name
     return next((name for name, known in _BUILTINS.items() if known is kind), "")

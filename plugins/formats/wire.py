@@ -1,6 +1,6 @@
 """CNTK's dictionaries as bytes: the protobuf messages ``Dictionary`` and ``DictionaryValue``.
 
-What a dictionary holds keeps its type on the way through a file, by being an object of
+Values of dictionaries keep their types in a file, by these classes
 
 ==================  ==============================================================
 in the file         in Python
@@ -66,7 +66,7 @@ class FileAxis(NamedTuple):
 
 
 class DamagedFile(RuntimeError):
-    """Bytes that are no dictionary of CNTK."""
+    """Bytes that are not a dictionary of CNTK."""
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Chunks(list[Any]):
         self.size += message.size
 
     def add_number(self, field: int, number: int) -> None:
-        if number:  # zero is what a reader takes a missing number for
+        if number:  # readers take a missing number as zero
             self.add(varint(field << 3 | VARINT) + varint(number))
 
     def add_bytes(self, field: int, piece: Any) -> None:
@@ -117,7 +117,7 @@ def write_dictionary(entries: dict[str, Any], values: Chunks | None = None, dept
     """The bytes of a dictionary, in pieces.
 
     Args:
-        entries: what it holds.
+        entries: its entries.
         values: where the values of arrays go; into the dictionary where None.
         depth: how many dictionaries and lists it lies in.
 
@@ -337,20 +337,20 @@ class Piece:
 
 
 def read_dictionary(data: Any) -> dict[str, Any]:
-    """What the bytes of a dictionary say.
+    """The dictionary that bytes encode.
 
     Raises:
-        DamagedFile: they are none; the message names the place.
+        DamagedFile: they do not encode one; the message names the place.
     """
     found: dict[str, Any] = _owned(view_dictionary(data))
     return found
 
 
 def view_dictionary(data: Any) -> dict[str, Any]:
-    """What the bytes of a dictionary say; arrays are views of these bytes where they have the same form there.
+    """The dictionary that bytes encode; arrays are views of these bytes where they have the same form there.
 
     Raises:
-        DamagedFile: they are none; the message names the place.
+        DamagedFile: they do not encode one; the message names the place.
     """
     view = memoryview(data).cast("B")
     if bytes(view[:4]) != MARK or len(view) < 8:
@@ -366,10 +366,10 @@ def view_dictionary(data: Any) -> dict[str, Any]:
 
 
 def read_value(data: Any) -> Any:
-    """What the bytes of a value say.
+    """The value that bytes encode.
 
     Raises:
-        DamagedFile: they are none; the message names the place.
+        DamagedFile: they do not encode one; the message names the place.
     """
     view = memoryview(data).cast("B")
     return _owned(_read_value(Piece(view, 0, len(view)), 0))

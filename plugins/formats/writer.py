@@ -1,4 +1,4 @@
-"""Graphs as dictionaries, the way CNTK's model files have them."""
+"""Converts graphs to the dictionaries of CNTK's model files."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def write_function(function: Function) -> dict[str, Any]:
 
 def write_structure(root: Primitive) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """The dictionary of a graph without its leaves; by uid the primitives and leaves that belong to it; and the uids of those primitives
-    of which the dictionary says the operands alone: user functions, what has no counterpart in the format, and what is not known well
-    enough for it."""
+    of which the dictionary has only the operands: user functions, those without counterpart in the format, and those whose types are not
+    known well enough for it."""
     writer = _StructureWriter(_nodes_of(root))
     found = writer.function(Composite(root))
     return found, {uid: node for node, uid in writer.uids.items() if node in writer.own}, writer.apart
 
 
 def written_by_class(node: Primitive) -> bool:
-    """Whether a file has nothing of a node but its class and what makes it anew."""
+    """Whether a file has only a node's class and the arguments of its constructor."""
     others = isinstance(node, (Combine, Block, UserFunction)) or isinstance(node.op, NativeOp) or is_part(node.outputs[0])
     return not others and type(node.op) not in _PACKED and type(node.op) not in EXPANSIONS and row_for(node) is None
 
@@ -106,7 +106,7 @@ class _Writer:
         return {**described, "inputs": list(self.variables.values()), "primitive_functions": self.records}
 
     def composite(self, function: Function, root: Primitive) -> dict[str, Any]:
-        """What is said of a composite beside its graph."""
+        """The properties of a composite beside its graph."""
         named = {"name": function._name} if function._name and function._name != root._name else {}
         return {
             "version": np.uint64(COMPOSITE_VERSION),
@@ -167,7 +167,7 @@ class _Writer:
         self.record(node, row.number, operands, self.explained(node, row.write))
 
     def by_class(self, node: Primitive) -> None:
-        """Write an operator that CNTK does not have: what makes it anew."""
+        """Write an operator that CNTK does not have, by its class and the arguments of its constructor."""
         described = {
             "version": np.uint64(classes.VERSION),
             "type": classes.KIND,
@@ -190,7 +190,7 @@ class _Writer:
         self.block(node, made, mapping, self.explained(node, names.write))
 
     def explained(self, node: Primitive, write: Any) -> Any:
-        """What *write* makes of a node, whose errors say which node it is."""
+        """The result of *write* for a node, which its errors name."""
         try:
             return write(node)
         except (ValueError, TypeError) as error:
@@ -231,7 +231,7 @@ class _Writer:
         self.record(node, TO_SEQUENCE, [values, lengths], axes)
 
     def step(self, op_name: str, number: int, inputs: Sequence[str], attributes: dict[str, Any]) -> str:
-        """Write an operator that is no node here; returns the uid of its result."""
+        """Write an operator that is not a node of the graph; returns the uid of its result."""
         uid = new_uid(op_name)
         self.records.append(self.described(uid, "", number, list(inputs), attributes))
         return f"{uid}_Output_0"
@@ -250,7 +250,7 @@ class _Writer:
         }
 
     def user_function(self, node: UserFunction) -> None:
-        """Write what makes a user function anew."""
+        """Write the record from which a user function is recreated."""
         state = {
             "version": np.int32(1),
             "class": type(node).__name__,
@@ -322,7 +322,7 @@ class _Writer:
         holds = kind in (PARAMETER, CONSTANT)
         if holds and not is_concrete(spec.shape):
             raise ValueError(
-                f"{variable!r} has dimensions that are not known yet, so that it has no value to save; apply the function to an input of "
+                f"{variable!r} has dimensions that are not known yet, so it has no value to save; apply the function to an input of "
                 "known shape first"
             )
         value: Any = variable.value if holds else None  # type: ignore[attr-defined]

@@ -91,11 +91,11 @@ def holders_of_both(function: Function, loaded: Function, source: str) -> list[t
 
 
 def content_of(model: Any, asked: str) -> tuple[Any, str]:
-    """The bytes of a file, which may be given themselves, and what errors call them.
+    """The bytes of a file, which may be given themselves, and their name in errors.
 
     Args:
         model: path of the file, or its content.
-        asked: what was called, for errors.
+        asked: the called function, for errors.
 
     Raises:
         ValueError: there is no such file.
@@ -122,7 +122,7 @@ def format_in(data: Any, default: Format) -> Any:
 
 
 def format_of(model_format: ModelFormat | str) -> Any:
-    """What reads and writes a format.
+    """The object that reads and writes a format.
 
     Args:
         model_format: a member of :class:`ModelFormat`, or the name that a plugin has registered a format under.
@@ -160,30 +160,30 @@ def register_udf_deserialize_callback(op_name: str, callback: Callback) -> None:
 
 
 def make_user_function(module: str, class_name: str, op_name: str, inputs: Sequence[Variable], name: str, state: Any) -> Function:
-    """Make a user function anew: by the callback registered for it, else by ``deserialize`` of its class, if that has been imported.
+    """Recreate a user function: by the callback registered for it, else by ``deserialize`` of its class, if that has been imported.
 
     Raises:
-        RuntimeError: there is neither, or what it gives is no function.
+        RuntimeError: there is neither, or what it gives is not a function.
     """
     callback = callback_of(op_name) or _deserializer_of(module, class_name, op_name)
     return checked_user_function(callback(inputs, name, state), op_name)
 
 
 def callback_of(op_name: str) -> Callback | None:
-    """What has been registered to make a user function anew."""
+    """The registered callbacks that recreate user functions."""
     return _callbacks.get(op_name)
 
 
 def checked_user_function(made: Any, op_name: str) -> Function:
-    """The user function that has been made anew, with its results.
+    """The user function that has been recreated, with its results.
 
     Raises:
-        RuntimeError: it is no function.
+        RuntimeError: it is not a function.
     """
     from ...core.graph.function import Function
 
     if not isinstance(made, Function):
-        raise RuntimeError(f"the user function '{op_name}' was made anew as {type(made).__name__}; expected a Function")
+        raise RuntimeError(f"the user function '{op_name}' was recreated as {type(made).__name__}; expected a Function")
     if made.root_function.op_name == op_name and hasattr(made.root_function, "refresh"):
         made.root_function.refresh()
     return made
@@ -195,7 +195,7 @@ def _deserializer_of(module: str, class_name: str, op_name: str) -> Callback:
 
     def missing(reason: str) -> RuntimeError:
         return RuntimeError(
-            f"the user function '{op_name}' cannot be made anew: {reason}. Loading a file imports nothing: import the module that defines "
+            f"the user function '{op_name}' cannot be recreated: {reason}. Loading a file imports nothing: import the module that defines "
             f"the class first, or register a callback with Function.register_udf_deserialize_callback({op_name!r}, ...)"
         )
 

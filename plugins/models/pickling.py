@@ -51,7 +51,7 @@ _loaded_together = _LoadedTogether()
 
 
 def reduce(item: Any) -> Any:
-    """What ``pickle`` is to do to make a function, or an output of one, anew; see :meth:`object.__reduce__`."""
+    """How ``pickle`` recreates a function, or an output of one; see :meth:`object.__reduce__`."""
     if isinstance(item, Output):
         return _output, (item.owner, item.index)
     if isinstance(item, Composite):
@@ -103,7 +103,7 @@ def _primitive(
 
 
 def _recipe(node: Primitive) -> Any:
-    """What makes a primitive anew of operands and name; a user function by its ``deserialize`` where there is one, else its attributes."""
+    """A function that recreates a primitive from operands and name; a user function by its ``deserialize``, if any, else its attributes."""
     if not isinstance(node, UserFunction):
         return partial(Primitive, node.op)
     kind = type(node)

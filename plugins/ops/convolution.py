@@ -178,7 +178,7 @@ def _transposed_geometry(
         axes = zip(operand[1:], kernel[1:], strides[1:], dilation[1:], padding[1:], strict=True)
         output_shape = (kernel[0], *(unslide(*axis) for axis in axes))
     if len(output_shape) != rank or output_shape[0] != kernel[0]:
-        raise ValueError(f"output_shape={output_shape} is no shape of {rank} axes with {kernel[0]} channels first, as the filters make")
+        raise ValueError(f"output_shape={output_shape} is not a shape of {rank} axes with {kernel[0]} channels first, as the filters make")
     g = correlation_geometry(maps, tuple(kernel), output_shape, strides, dilation, (False, *padding[1:]), 1)
     if any(known != dim for known, dim in zip(g.shape, operand, strict=True) if known >= 0 and dim >= 0):
         raise ValueError(f"convolving an output of shape {output_shape} gives {g.shape}, not the operand's shape {operand}")
@@ -327,7 +327,7 @@ def convolution(
         axis, which is a new one unless it is padded and convolved with stride 1.
 
     Raises:
-        ValueError: shapes, strides or groups do not go together, a kernel is larger than the operand, or, with *sequential*, the
+        ValueError: shapes, strides or groups are incompatible, a kernel is larger than the operand, or, with *sequential*, the
             operand has no sequence axis, or one of the sequences is shorter than the filters and not padded.
 
     Example:
@@ -420,7 +420,7 @@ def convolution_transpose(
         Function: shape (O, *places), the operand's dynamic axes.
 
     Raises:
-        ValueError: shapes or strides do not go together, or convolving *output_shape* does not give the operand's shape.
+        ValueError: shapes or strides are incompatible, or convolving *output_shape* does not give the operand's shape.
 
     Example:
         >>> x = C.input_variable((1, 1, 3))

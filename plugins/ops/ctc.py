@@ -22,7 +22,7 @@ from ...core.operators.view import View
 from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.spec import Spec, merge_axes, merge_dtypes
-from .recurrent_sweep import of_sequences
+from .recurrent_scan import of_sequences
 
 IMPOSSIBLE = 1e11
 """What labels cost that no path through their sequence fits, as in CNTK; no gradient comes from them."""
@@ -280,7 +280,7 @@ def forward_backward(graph: Any, features: Any, blankTokenId: int, delayConstrai
         sequence cost 1e11 and give no gradient.
 
     Raises:
-        ValueError: the shapes differ in size, the blank is no class, or there is no dynamic axis.
+        ValueError: the shapes differ in size, the blank is not a class, or there is no dynamic axis.
 
     Source:
         Graves, Fernández, Gomez and Schmidhuber, *Connectionist temporal classification: labelling unsegmented sequence data with

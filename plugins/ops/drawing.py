@@ -11,7 +11,7 @@ class Drawing(Op):
     """An operator with a stream of random numbers of its own, which begins again when its seed is changed."""
 
     stream_type: ClassVar[Any]
-    """What numbers come from: called with a seed, counting what it has given in ``draws``, with checkpoints."""
+    """A source of random numbers: called with a seed, counting its numbers in ``draws``, with checkpoints."""
     rng_seed: int
 
     def __init__(self, **attributes: Any) -> None:

@@ -82,7 +82,7 @@ class Assign(Assignment, Finishing):
         if value.axes:
             raise ValueError("a value with dynamic axes cannot be assigned; reduce it over them, or use unpack_batch")
         if ref.is_concrete and value.is_concrete and ref.shape != value.shape:
-            raise ValueError("the value must have the shape of what it is assigned to")
+            raise ValueError("the value must have the shape of the parameter or constant")
         return self.common(*inputs).but(shape=value.shape)
 
     def resolve(self, *inputs: Spec) -> Sequence[Shape]:

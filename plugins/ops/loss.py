@@ -253,7 +253,7 @@ def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: int
         output_vector: logits z; not probabilities.
         target_vector: target y of the same static shape, dense or sparse; it may broadcast with the output on other axes than
             that of the classes.
-        axis: static axis of the classes in the output; the last one unless told.
+        axis: static axis of the classes in the output; by default the last one.
         name: name of the Function.
 
     Returns:

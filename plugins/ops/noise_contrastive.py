@@ -206,7 +206,7 @@ def nce_loss(
         the loss of each sample (or step) in nats, shape ().
 
     Raises:
-        ValueError: shapes do not go together, or a row of labels is not one-hot.
+        ValueError: shapes are incompatible, or a row of labels is not one-hot.
 
     Source: M. Gutmann, A. Hyvärinen, "Noise-contrastive estimation", AISTATS 2010; C. Dyer, "Notes on noise contrastive estimation and
     negative sampling", arXiv:1410.8251.

@@ -342,7 +342,7 @@ def unpooling(
         Function: the shape and dynamic axes of *pooling_input*.  Where windows share a maximum, the last one's value is put.
 
     Raises:
-        ValueError: the shapes do not go together, or the type is not ``MAX_UNPOOLING``.
+        ValueError: the shapes are incompatible, or the type is not ``MAX_UNPOOLING``.
 
     Example:
         >>> x = C.input_variable((1, 2, 4))

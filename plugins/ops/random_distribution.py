@@ -185,7 +185,7 @@ def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0,
 
     Raises:
         RuntimeError: *low* is not below *high*.
-        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+        ValueError: the shape has an unknown dimension, or the element type is not a floating-point type.
 
     >>> C.random.uniform((2, 3), low=1, high=2, seed=1).eval().round(4)
     array([[1.1339, 1.1364, 1.4512],
@@ -211,7 +211,7 @@ def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0
 
     Raises:
         RuntimeError: the scale is negative.
-        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+        ValueError: the shape has an unknown dimension, or the element type is not a floating-point type.
 
     Source:
         Marsaglia and Tsang, *The ziggurat method for generating random variables*, 2000.
@@ -242,7 +242,7 @@ def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0,
 
     Raises:
         RuntimeError: the scale is negative.
-        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+        ValueError: the shape has an unknown dimension, or the element type is not a floating-point type.
 
     >>> C.random.gumbel((2, 3), seed=1).eval().round(4)
     array([[ 1.9398,  1.9197,  0.5107],
@@ -267,7 +267,7 @@ def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: Seed = AU
 
     Raises:
         RuntimeError: the mean is outside [0, 1].
-        ValueError: the shape has an unknown dimension, or the element type is no floating-point type.
+        ValueError: the shape has an unknown dimension, or the element type is not a floating-point type.
 
     >>> C.random.bernoulli((2, 3), mean=0.4, seed=1).eval()
     array([[0., 0., 0.],

@@ -18,7 +18,7 @@ from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.spec import Spec
 from .dense_product import multiply
-from .recurrent_sweep import Step, Sweep, of_sequences
+from .recurrent_scan import Scan, Step, of_sequences
 
 Weights = tuple[Any, Any, Any, Any]
 """Of one layer and direction: matrices for the operand and the state, and the bias of each."""
@@ -42,8 +42,8 @@ class Cell:
 
     Args:
         ctx: surroundings of the instruction.
-        sweep: the steps.
-        key: name of what is kept from forward to backward.
+        scan: the steps.
+        key: name of the arrays kept from forward to backward.
         weights: its weights.
         x: the operand of the layer, all rows.
         h: the states it computes, all rows.
@@ -52,12 +52,12 @@ class Cell:
     vectors: ClassVar[int]
     """Gates: vectors of the size of the state that are computed at each step."""
 
-    def __init__(self, ctx: Context, sweep: Sweep, key: str, weights: Weights, x: Any, h: Any) -> None:
-        self.ctx, self.xp, self.sweep, self.key = ctx, ctx.xp, sweep, key
+    def __init__(self, ctx: Context, scan: Scan, key: str, weights: Weights, x: Any, h: Any) -> None:
+        self.ctx, self.xp, self.scan, self.key = ctx, ctx.xp, scan, key
         self.of_x, self.of_h, self.bias_x, self.bias_h = weights
         self.x, self.h = x, h
         self.rows, self.size = h.shape
-        self.widest = max(step.rows.stop - step.rows.start for step in sweep.steps)
+        self.widest = max(step.rows.stop - step.rows.start for step in scan.steps)
         self.gates = self.kept("gates", self.vectors)
         self.work = self.scratch("work", 1, self.widest)
 
@@ -69,7 +69,7 @@ class Cell:
         return self.ctx.scratch(name, shape, self.h.dtype)
 
     def scratch(self, name: str, count: int = 1, rows: int | None = None) -> Any:
-        """Room for *count* vectors at each of all rows, or of as many as said."""
+        """Space for *count* vectors at each of all rows, or of the given number."""
         return self.ctx.scratch(name, (self.rows if rows is None else rows, count * self.size), self.h.dtype)
 
     def part(self, array: Any, first: int, last: int | None = None) -> Any:
@@ -79,7 +79,7 @@ class Cell:
     def before(self, states: Any, name: str) -> Any:
         """The state that each row goes on from, 0 at beginnings."""
         found = self.scratch(name)
-        self.sweep.carry(self.xp, states, found)
+        self.scan.carry(self.xp, states, found)
         return found
 
     # ---- values ----
@@ -94,7 +94,7 @@ class Cell:
             self.clear()
             steps.forward(self)
         else:
-            for step in self.sweep.steps:
+            for step in self.scan.steps:
                 product = self.products[: step.carried]
                 if step.carried:
                     xp.matmul(self.h[step.before], self.of_h.T, out=product)
@@ -123,7 +123,7 @@ class Cell:
             dh: gradient of all states, which is completed here.
             dx: where the gradient of the operand goes, or None; *adds* tells whether it is added there.
             dweights: where those of the weights go, or None.
-            steps: what goes back through the steps, where it suits.
+            steps: computes the backward steps, if it supports them.
         """
         xp = self.xp
         self.dh, self.dgates = dh, self.scratch("gradients", self.vectors)
@@ -132,7 +132,7 @@ class Cell:
         if steps is not None and steps.suit(self):
             steps.backward(self)
         else:
-            for step in reversed(self.sweep.steps):
+            for step in reversed(self.scan.steps):
                 dgates = self.dgates[step.rows]
                 self.retreat(step, dh, dgates)
                 if step.carried:
@@ -407,34 +407,34 @@ class OptimizedRNNStack(SequenceOp):
         return 2 * len(out) * sum(map(size_of, matrices))
 
     def forward(self, ctx: Context, out: Any, x: Any, weights: Any, steps: Steps | None = None) -> None:
-        sweeps, parts = self._sweeps(ctx), self._parts(weights, x.shape[1])
+        scans, parts = self._scans(ctx), self._parts(weights, x.shape[1])
         for layer, (below, above) in enumerate(self._levels(ctx, x, out)):
-            for direction, sweep in enumerate(sweeps):
-                self._cell(ctx, sweep, layer, direction, parts, below, above).forward(steps)
+            for direction, scan in enumerate(scans):
+                self._cell(ctx, scan, layer, direction, parts, below, above).forward(steps)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, weights: Any, steps: Steps | None = None) -> None:
         dx, dweights = grads
-        sweeps, parts = self._sweeps(ctx), self._parts(weights, x.shape[1])
+        scans, parts = self._scans(ctx), self._parts(weights, x.shape[1])
         dparts = None if dweights is None else self._parts(dweights, x.shape[1])
         dh = ctx.scratch("state gradients", (len(x), self.hidden_size), out.dtype)
         dabove = grad
         for layer, (below, above) in reversed(list(enumerate(self._levels(ctx, x, out)))):
             dbelow = ctx.scratch(f"gradients {layer % 2}", below.shape, out.dtype) if layer else dx
-            for direction, sweep in enumerate(sweeps):
-                cell = self._cell(ctx, sweep, layer, direction, parts, below, above)
+            for direction, scan in enumerate(scans):
+                cell = self._cell(ctx, scan, layer, direction, parts, below, above)
                 ctx.xp.copyto(dh, cell.part(dabove, direction))
-                dpart = None if dparts is None else dparts[layer * len(sweeps) + direction]
+                dpart = None if dparts is None else dparts[layer * len(scans) + direction]
                 cell.backward(dh, dbelow, direction == 1, dpart, steps)
             dabove = dbelow
 
-    def _sweeps(self, ctx: Context) -> list[Sweep]:
-        """A sweep for each direction, made when a layout is first seen."""
+    def _scans(self, ctx: Context) -> list[Scan]:
+        """A scan for each direction, made when a layout is first seen."""
         layout: Layout | None = ctx.layouts[0]
         assert layout is not None
         if ctx.state is None or ctx.state[0] is not layout:
-            ctx.state = layout, [Sweep(of_sequences(layout), backwards) for backwards in (False, True)[: self._directions]]
-        sweeps: list[Sweep] = ctx.state[1]
-        return sweeps
+            ctx.state = layout, [Scan(of_sequences(layout), backwards) for backwards in (False, True)[: self._directions]]
+        scans: list[Scan] = ctx.state[1]
+        return scans
 
     def _levels(self, ctx: Context, x: Any, out: Any) -> list[tuple[Any, Any]]:
         """Operand and result of each layer, all rows."""
@@ -447,10 +447,10 @@ class OptimizedRNNStack(SequenceOp):
             return ctx.keep(f"layer {layer}", out.shape, out.dtype)
         return ctx.scratch(f"layer {layer % 2}", out.shape, out.dtype)
 
-    def _cell(self, ctx: Context, sweep: Sweep, layer: int, direction: int, parts: Sequence[Weights], below: Any, above: Any) -> Cell:
+    def _cell(self, ctx: Context, scan: Scan, layer: int, direction: int, parts: Sequence[Weights], below: Any, above: Any) -> Cell:
         number = layer * self._directions + direction
         states = above[:, direction * self.hidden_size : (direction + 1) * self.hidden_size]
-        return CELLS[self.recurrent_op](ctx, sweep, f" {number}", parts[number], below, states)
+        return CELLS[self.recurrent_op](ctx, scan, f" {number}", parts[number], below, states)
 
 
 @operator(
@@ -495,7 +495,7 @@ def optimized_rnnstack(
         the states of the last layer at each step: vectors of *hidden_size* numbers, twice as many where *bidirectional*.
 
     Raises:
-        ValueError: another *recurrent_op*; a size or number that is not positive; an operand that is no sequence of vectors; weights
+        ValueError: another *recurrent_op*; a size or number that is not positive; an operand that is not a sequence of vectors; weights
             of the wrong size.
 
     Source:

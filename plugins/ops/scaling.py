@@ -114,7 +114,7 @@ def image_scaler(x: Any, scalar: float, biases: Sequence[float], name: str = "")
         name: name of the Function.
 
     Raises:
-        ValueError: *x* is no image, or the number of biases is not that of its channels.
+        ValueError: *x* is not an image, or the number of biases is not that of its channels.
 
     Example:
         >>> C.image_scaler(np.ones((2, 1, 1), np.float32), 0.5, [1, 2]).eval()

@@ -82,7 +82,7 @@ def is_first(seq: Any, name: str = "") -> Function:
         scalars on the operand's dynamic axes.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(2)
     >>> C.sequence.is_first(x).eval([np.float32([[1, 2], [3, 4], [5, 6]])])
@@ -106,7 +106,7 @@ def is_last(seq: Any, name: str = "") -> Function:
         scalars on the operand's dynamic axes.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(2)
     >>> C.sequence.is_last(x).eval([np.float32([[1, 2], [3, 4], [5, 6]])])

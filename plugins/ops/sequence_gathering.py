@@ -231,7 +231,7 @@ def where(condition: Any, name: str = "") -> Function:
         scalars, counted from 0, on a new sequence axis; all that one condition picks is on the same one.
 
     Raises:
-        ValueError: *condition* is no sequence, or more than one number a step.
+        ValueError: *condition* is not a sequence, or more than one number a step.
         RuntimeError: nothing is picked of a sequence.
 
     >>> x = C.sequence.input_variable(())
@@ -274,7 +274,7 @@ def gather(seq: Any, condition: Any, new_sequence_axis_typeinfo: TypeInfo | None
         sequences of the operand's static shape.
 
     Raises:
-        ValueError: an operand is no sequence, or they have different lengths.
+        ValueError: an operand is not a sequence, or they have different lengths.
         RuntimeError: nothing is left of a sequence.
 
     >>> x = C.sequence.input_variable(2)
@@ -312,7 +312,7 @@ def scatter(seq: Any, condition: Any, new_sequence_axis_typeinfo: TypeInfo | Non
         sequences of the static shape of *seq* on the dynamic axes of the condition.  No gradient flows to the condition.
 
     Raises:
-        ValueError: *condition* is no sequence, or *seq* has not as many steps as it picks.
+        ValueError: *condition* is not a sequence, or *seq* has not as many steps as it picks.
         RuntimeError: nothing is picked of a sequence.
 
     >>> x = C.sequence.input_variable(2)

@@ -226,7 +226,7 @@ def to_sequence_like(x: Any, dynamic_axes_like: Any, name: str = "") -> Function
         sequences of static shape ``S`` on the dynamic axes of *dynamic_axes_like*.
 
     Raises:
-        ValueError: *x* is a scalar, or has a sequence axis or no batch axis; *dynamic_axes_like* is no sequence, or longer than ``T``.
+        ValueError: *x* is a scalar, or has a sequence axis or no batch axis; *dynamic_axes_like* is not a sequence, or longer than ``T``.
 
     >>> x, like = C.input_variable((3, 2)), C.sequence.input_variable(1)
     >>> data = np.arange(12, dtype=np.float32).reshape(2, 3, 2)

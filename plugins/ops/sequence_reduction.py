@@ -80,7 +80,7 @@ def reduce_sum(seq: Any, name: str = "") -> Function:
         a value of the operand's static shape with a batch axis only.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(2)
     >>> C.sequence.reduce_sum(x).eval([np.float32([[1, 2], [3, 4]]), np.float32([[5, 6]])])
@@ -106,7 +106,7 @@ def reduce_max(seq: Any, name: str = "") -> Function:
         a value of the operand's static shape with a batch axis only.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(2)
     >>> C.sequence.reduce_max(x).eval([np.float32([[1, 4], [3, 2]]), np.float32([[5, 6]])])

@@ -93,7 +93,7 @@ def slice(seq: Any, begin_index: int, end_index: int, name: str = "") -> Functio
         for the slice from 0 to 0.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
         RuntimeError: a slice is empty.
 
     >>> x = C.sequence.input_variable(2)
@@ -129,7 +129,7 @@ def first(seq: Any, name: str = "") -> Function:
         a value of the operand's static shape with a batch axis only.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(2)
     >>> C.sequence.first(x).eval([np.float32([[1, 2], [3, 4]]), np.float32([[5, 6]])])
@@ -155,7 +155,7 @@ def last(seq: Any, name: str = "") -> Function:
         a value of the operand's static shape with a batch axis only.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(2)
     >>> C.sequence.last(x).eval([np.float32([[1, 2], [3, 4]]), np.float32([[5, 6]])])

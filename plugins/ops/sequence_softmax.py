@@ -88,7 +88,7 @@ def softmax(seq: Any, name: str = "") -> Function:
         numbers in [0, 1] of the operand's shape and dynamic axes, which sum to 1 over the steps; nothing overflows on the way.
 
     Raises:
-        ValueError: *seq* is no sequence.
+        ValueError: *seq* is not a sequence.
 
     >>> x = C.sequence.input_variable(())
     >>> C.sequence.softmax(x).eval([np.float32([1, 1]), np.float32([7])])

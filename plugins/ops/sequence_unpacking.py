@@ -100,7 +100,7 @@ def unpack(x: Any, padding_value: float, no_mask_output: bool = False, name: str
         ``(FreeDimension,)``, 1 for each step and 0 for padding; only the data with *no_mask_output*.  No gradient flows through the mask.
 
     Raises:
-        ValueError: *x* is no sequence.
+        ValueError: *x* is not a sequence.
 
     >>> x = C.sequence.input_variable(())
     >>> unpacked = C.sequence.unpack(x, padding_value=-1)

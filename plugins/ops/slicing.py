@@ -30,7 +30,7 @@ class Slice(View):
     """Selects a range of elements along one or several static axes."""
 
     op_name = "Slice"
-    selects = True
+    is_slice = True
     _rank: int | None = None
 
     @property

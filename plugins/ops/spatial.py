@@ -201,7 +201,7 @@ def depth_to_space(operand: Any, block_size: int, name: str = "") -> Function:
         Function of static shape ``(channels, B * height, B * width)``.
 
     Raises:
-        ValueError: *block_size* is no positive integer.
+        ValueError: *block_size* is not a positive integer.
         RuntimeError: the operand has not three axes, or its channels do not make blocks.
 
     Source: Shi et al., "Real-Time Single Image and Video Super-Resolution Using an Efficient Sub-Pixel Convolutional Neural
@@ -231,8 +231,8 @@ def space_to_depth(operand: Any, block_size: int, name: str = "") -> Function:
         Function of static shape ``(B * B * channels, height, width)``.
 
     Raises:
-        ValueError: *block_size* is no positive integer.
-        RuntimeError: the operand has not three axes, or its height or width is no multiple of the block size.
+        ValueError: *block_size* is not a positive integer.
+        RuntimeError: the operand has not three axes, or its height or width is not a multiple of the block size.
 
     >>> x = np.arange(4, dtype=np.float32).reshape(1, 2, 2)
     >>> C.space_to_depth(x, 2).eval().ravel()

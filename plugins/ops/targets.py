@@ -50,7 +50,7 @@ def class_axis(ctx: Context, output: Any, axis: int | Axis) -> int:
 
 
 class Rows:
-    """An output and its target, lined up, and what comes of their shapes: worked out once, as an instruction's arrays stay the same.
+    """An output and its target, lined up, and values derived from their shapes, computed once, as an instruction's arrays stay the same.
 
     Attributes:
         out: the losses.
@@ -77,7 +77,7 @@ class Rows:
             self.largest = ctx.scratch("largest", z.shape[:-1], np.intp)
 
     def look(self) -> bool:
-        """See what the target is in this minibatch; whether it is one-hot."""
+        """Examine the target of this minibatch; whether it is one-hot."""
         self.is_one_hot = self._may_be_one_hot and self.y.is_one_hot
         return self.is_one_hot
 

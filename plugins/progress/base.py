@@ -78,7 +78,7 @@ class _Accumulator:
 
 
 class ProgressWriter:
-    """Base class of progress writers: is told of every minibatch, and calls the ``on_write_...`` methods when it is time.
+    """Base class of progress writers: gets every minibatch, and calls the ``on_write_...`` methods when they are due.
 
     A writer is given to a trainer or an evaluator.  A subclass overrides those of the ``on_write_...`` methods and
     :meth:`write` that it is interested in; the others do nothing.
@@ -90,7 +90,7 @@ class ProgressWriter:
         distributed_freq, distributed_first: the same for synchronisations of distributed training.
 
     Raises:
-        TypeError: a frequency or number is no whole number.
+        TypeError: a frequency or number is not a whole number.
         ValueError: it is negative.
 
     Example:
@@ -126,7 +126,7 @@ class ProgressWriter:
     # For the loop that trains or evaluates -------------------------------------------------------------------------------------
 
     def update_training(self, samples: int, loss: float, metric: float) -> None:
-        """Tell of a training minibatch: number of samples, sum of the losses and of the metrics."""
+        """Report a training minibatch: number of samples, sum of the losses and of the metrics."""
         if samples:
             training = self._training
             if training.add(samples, loss, metric):
@@ -134,7 +134,7 @@ class ProgressWriter:
             self.on_training_update_end()
 
     def update_test(self, samples: int, metric: float) -> None:
-        """Tell of a test minibatch: number of samples and sum of the metrics."""
+        """Report a test minibatch: number of samples and sum of the metrics."""
         if samples and self._test.add(samples, 0.0, metric):
             spans = self._test.take_spans()
             self.on_write_test_update(spans[0], spans[1], spans[3])
@@ -146,15 +146,15 @@ class ProgressWriter:
             self.on_write_distributed_sync_update(spans[0], spans[1], spans[3])
 
     def summarize_training(self) -> None:
-        """Have everything since the last summary of training written, and start anew."""
+        """Write everything since the last summary of training, and start over."""
         self.take_training_summary()()
 
     def take_training_summary(self) -> Callable[[], None]:
-        """Start anew, and return what has everything since the last summary of training written."""
+        """Start over, and return a function that writes everything since the last summary of training."""
         return self._take(self._training, self.on_write_training_summary, with_loss=True)
 
     def summarize_test(self) -> None:
-        """Have everything since the last summary of testing written, and start anew."""
+        """Write everything since the last summary of testing, and start over."""
         self._take(self._test, self.on_write_test_summary, with_loss=False)()
 
     def create_checkpoint(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Bar:
         self._due = monotonic() + SECONDS_PER_DRAWING
 
     def hide(self) -> None:
-        """Take it away; what is measured begins anew."""
+        """Remove it; measuring starts over."""
         self._due, self._began = 0.0, None
         if self._display is not None:
             self._display.remove(self)

@@ -38,7 +38,7 @@ class ManualProgress:
         self._forget_last()
 
     def update(self, loss: float, minibatch_size: int, metric: float | None = None) -> None:
-        """Deprecated: tell of a minibatch by its number of samples, its average loss and, if there is one, its average metric."""
+        """Deprecated: report a minibatch by its number of samples, its average loss and, if there is one, its average metric."""
         _warn_deprecated("update", "give the printer to a Trainer")
         if minibatch_size == 0:
             return
@@ -57,7 +57,7 @@ class ManualProgress:
             self._forget_last()
 
     def update_with_trainer(self, trainer: Any, with_metric: bool = False) -> None:
-        """Deprecated: tell of the minibatch that *trainer* has just trained on."""
+        """Deprecated: report the minibatch that *trainer* has just trained on."""
         if trainer is not None and trainer.previous_minibatch_sample_count != 0:
             metric = trainer.previous_minibatch_evaluation_average if with_metric else None
             self.update(trainer.previous_minibatch_loss_average, trainer.previous_minibatch_sample_count, metric)

@@ -102,7 +102,7 @@ class MLflowProgressWriter(ProgressWriter):
             self._run.log_figure(_curve(name, range(first, first + len(listed)), listed), f"{re.sub(r'[:/]', '_', name)}.png")
 
     def write(self, key: str, value: Any) -> None:
-        """Log a number, such as a learning rate, at the minibatch that is being told of; anything else as a tag of the run."""
+        """Log a number, such as a learning rate, at the current minibatch; anything else as a tag of the run."""
         if self._run is not None:
             if isinstance(value, Real):
                 self._run.log(key, float(value), self.total_training_updates() + 1)

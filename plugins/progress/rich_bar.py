@@ -90,13 +90,13 @@ class RichProgressBar(ProgressPrinter):
             self._learning_rates[key] = value
 
     def update_training(self, samples: int, loss: float, metric: float) -> None:
-        """Tell of a training minibatch: number of samples, sum of the losses and of the metrics."""
+        """Report a training minibatch: number of samples, sum of the losses and of the metrics."""
         super().update_training(samples, loss, metric)
         if self._training_bar.is_due():
             self._show_training()
 
     def update_test(self, samples: int, metric: float) -> None:
-        """Tell of a test minibatch: number of samples and sum of the metrics."""
+        """Report a test minibatch: number of samples and sum of the metrics."""
         super().update_test(samples, metric)
         if self._test_bar.is_due():
             test = self._test

@@ -36,7 +36,7 @@ class TensorBoardProgressWriter(ProgressWriter):
             ``parameters/<name in the graph>``.
 
     Raises:
-        TypeError: *model* is no function, or *rank* no number.
+        TypeError: *model* is not a function, or *rank* is not a number.
         ValueError: the frequency is negative, or there are to be histograms of no model's parameters.
 
     Example:
@@ -59,7 +59,7 @@ class TensorBoardProgressWriter(ProgressWriter):
         if model is not None and not isinstance(model, Function):
             raise TypeError(f"TensorBoardProgressWriter: model must be a function, got {type(model).__name__} {model!r:.80}")
         if rank is not None and not isinstance(rank, int):
-            raise TypeError(f"TensorBoardProgressWriter: rank is a worker's number, got {type(rank).__name__} {rank!r:.60}; say model=...")
+            raise TypeError(f"TensorBoardProgressWriter: rank is a worker's number, got {type(rank).__name__} {rank!r:.60}; use model=...")
         if parameter_histograms and model is None:
             raise ValueError("TensorBoardProgressWriter: parameter_histograms=True needs the model whose parameters are meant")
         self.closed = False
@@ -95,7 +95,7 @@ class TensorBoardProgressWriter(ProgressWriter):
 
         Raises:
             RuntimeError: the writer is closed.
-            TypeError: *data* is no dictionary.
+            TypeError: *data* is not a dictionary.
             ValueError: the data have another shape.
 
         >>> import tempfile

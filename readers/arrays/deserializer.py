@@ -33,8 +33,8 @@ class NumpyDeserializer(Deserializer):
         lengths: steps of each sequence: an array, a ``.npy`` file, or the name of an array in the ``.npz`` file.
 
     Raises:
-        ValueError: no arrays, or *classes* of a stream that is not there.
-        RuntimeError: a file is missing or no array, or rows and *lengths* do not go together.
+        ValueError: no arrays, or *classes* of a stream that does not exist.
+        RuntimeError: a file is missing or is not an array, or rows and *lengths* are incompatible.
 
     >>> x, y = np.arange(6).reshape(3, 2), np.array([1, 0, 1])
     >>> source = C.io.MinibatchSource(C.io.NumpyDeserializer({"x": x, "y": y}, classes={"y": 2}), randomize=False)

@@ -1,5 +1,5 @@
-"""CNTK's binary format: what a text file holds, in the form it has in memory.
+"""CNTK's binary format: the contents of a text file in the form that they have in memory.
 
 ``layout`` knows the header at the end of a file, ``chunk`` the sequences of a chunk; ``deserializer`` reads files and ``writer`` makes
-them, of whatever a deserializer reads.
+them from the data of any deserializer.
 """

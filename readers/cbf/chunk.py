@@ -29,7 +29,7 @@ def read_stream(words: Any, at: int, stream: StreamLayout, sequences: int) -> tu
         Its data, and where it ends.
 
     Raises:
-        Damaged: it cannot be that; the byte is counted from the chunk's beginning.
+        Damaged: the data is not a valid stream; the byte is counted from the chunk's beginning.
     """
     width = np.dtype(stream.dtype).itemsize // WORD
     if stream.is_sparse:

@@ -20,7 +20,7 @@ from .layout import Damaged, Layout, chunk_ends, read_layout
 class CBFDeserializer(Deserializer):
     """Reads CNTK's binary format, which ``cntk ctf2bin`` makes of text files.
 
-    All streams of a file are served, and have the shapes and element types that the file tells.
+    All streams of a file are served, with the shapes and element types in the file.
 
     Args:
         filename: the file.
@@ -28,9 +28,9 @@ class CBFDeserializer(Deserializer):
             theirs.  A ``shape`` and ``is_sparse`` that are given must be those of the file.
 
     Raises:
-        ValueError: no file name, a stream that the file does not have, or that is another there.
-        RuntimeError: the file cannot be read, is of another format or damaged.  This and what the file lacks is said when a
-            ``MinibatchSource`` is made of it, or reads there.
+        ValueError: no file name, or a stream that the file does not have, or has with other properties.
+        RuntimeError: the file cannot be read, is of another format or damaged.  These errors are raised when a
+            ``MinibatchSource`` is made of it, or reads.
 
     >>> C.io.CBFDeserializer("")
     Traceback (most recent call last):
@@ -106,7 +106,7 @@ class CBFDeserializer(Deserializer):
             stream, dim = there[field], wanted.get("dim")
             if dim not in (None, stream.dim, (stream.dim,)) or (dim is not None and bool(wanted.get("is_sparse")) != stream.is_sparse):
                 kind = "sparse" if stream.is_sparse else "dense"
-                raise ValueError(f"{self._path}: stream '{field}' is {kind} with {stream.dim} elements there; the StreamDef says otherwise")
+                raise ValueError(f"{self._path}: stream '{field}' is {kind} with {stream.dim} elements there, not as in its StreamDef")
             names[field] = name
         return [
             StreamInformation(names[s.name], i, "sparse" if s.is_sparse else "dense", s.dtype, (s.dim,))

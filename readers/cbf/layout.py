@@ -1,4 +1,4 @@
-"""How a binary file is made up: what it is, chunks, and behind them a header that tells of streams and chunks, and where it begins.
+"""The layout of a binary file: a signature, chunks, a header that describes streams and chunks, and the header's position.
 
 All numbers are little-endian.
 """
@@ -49,7 +49,7 @@ class Layout(NamedTuple):
 
 
 class Damaged(ValueError):
-    """A file is no binary file of CNTK's, or damaged, at some byte."""
+    """A file is not a binary file of CNTK's, or damaged, at some byte."""
 
     def __init__(self, byte: int, message: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ def read_layout(file: BinaryIO, size: int) -> Layout:
     """Read the header of a file of *size* bytes.
 
     Raises:
-        Damaged: there is something else than expected.
+        Damaged: the header is invalid.
     """
     reader = _Reader(file, 0, size)
     magic, version = reader.take(START)
@@ -73,7 +73,7 @@ def read_layout(file: BinaryIO, size: int) -> Layout:
     file.seek(size - END.size)
     (begin,) = END.unpack(file.read(END.size))
     if not START.size <= begin <= size - END.size - HEADER.size:
-        raise Damaged(size - END.size, f"the header should begin at byte {begin}, which lies outside; is the file whole?")
+        raise Damaged(size - END.size, f"the header should begin at byte {begin}, which lies outside; is the file complete?")
     reader = _Reader(file, begin, size - END.size)
     magic, chunks, streams = reader.take(HEADER)
     if magic != MAGIC:
@@ -94,7 +94,7 @@ def header_of(layout: Layout) -> bytes:
 
 
 class _Reader:
-    """Takes one thing after another from a part of a file."""
+    """Reads one item after another from a part of a file."""
 
     def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
         self._file, self._end, self.at = file, end, begin

@@ -14,18 +14,18 @@ from .layout import MAGIC, START, VERSION, ChunkLayout, Layout, StreamLayout, he
 
 
 def write_cbf(filename: Any, deserializer: Deserializer, errors: Errors) -> Layout:
-    """Write what a deserializer reads into a binary file, a chunk for each of its chunks.
+    """Write the data of a deserializer to a binary file, a chunk for each of its chunks.
 
     Args:
         filename: the file.
         deserializer: its streams must have one axis.
-        errors: told of sequences that cannot be read, which are left out.
+        errors: counts sequences that cannot be read, which are left out.
 
     Returns:
         What has been written.
 
     Raises:
-        RuntimeError: nothing can be read.
+        RuntimeError: no sequence can be read.
     """
     infos = deserializer.stream_infos()
     layout = Layout([StreamLayout(info.name, info.is_sparse, np.dtype(info.dtype).type, info.sample_shape[0]) for info in infos], [], 0)

@@ -1,4 +1,4 @@
-"""Where files lie that are made of other files, to be there the next time."""
+"""The folder for files that are made from other files and reused the next time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDS = 1 << 16
 
 
 def cache_folder() -> Path | None:
-    """The folder for files that can be made again, which need not be there yet; None where the user has none."""
+    """The folder for files that can be recreated, which need not exist; None if the user has none."""
     given = os.environ.get(FOLDER)
     return Path(given) if given else user_cache("cntk")
 
@@ -29,7 +29,7 @@ def stamp_of(file: BinaryIO) -> tuple[int, int]:
 
 
 def fingerprint(file: BinaryIO, *settings: object) -> bytes:
-    """32 bytes that are others when a file is another one or has changed, or with other settings."""
+    """A fingerprint of 32 bytes, which changes with the file and the settings."""
     size, changed = stamp_of(file)
     digest = hashlib.blake2b(repr((size, changed, settings)).encode(), digest_size=32)
     for place in (0, max(size - ENDS, 0)):

@@ -16,7 +16,7 @@ BITS = {np.dtype(np.float32): np.dtype(np.uint32), np.dtype(np.float64): np.dtyp
 
 
 def scan(text: Any, starts: Any, lines: Any, streams: Sequence[StreamConfiguration], dtype: Any) -> tuple[list[Part], int]:
-    """Read sequences until there is one that the grammar must look at.
+    """Read sequences up to the first that must be left to the grammar.
 
     Args:
         text: bytes of whole lines, the last with its end.
@@ -55,7 +55,7 @@ def _wanted(streams: Sequence[StreamConfiguration]) -> Streams:
 
 
 def _first_buffers(streams: Sequence[StreamConfiguration], size: int, sequences: int, lines: int, dtype: Any) -> Buffers:
-    """Room for what there will be, as far as it can be told; memory that is not written to costs nothing."""
+    """Arrays of the estimated sizes; memory that is not written to costs nothing."""
     values = [size // 8 + 1 if stream.is_sparse else min(lines * stream.dim, size // 2 + stream.dim) for stream in streams]
     rows = [lines + 2 for _ in streams]
     return _buffers(values, rows, sequences, dtype, index_type(streams, size))
@@ -83,7 +83,7 @@ def _buffers(values: Sequence[int], rows: Sequence[int], sequences: int, dtype: 
 
 
 def _grown(old: Buffers, dims: Any) -> Buffers:
-    """More room for the streams that are full, with what they hold."""
+    """Larger arrays for the streams that are full, with their contents."""
     values, rows = np.diff(old.first_value), np.diff(old.first_row)
     values = np.where(old.full, values * 2 + dims, values)
     rows = np.where(old.full, rows * 2, rows)

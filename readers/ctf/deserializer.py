@@ -24,7 +24,7 @@ CHUNK_SIZE = 32 << 20
 """Bytes of text in a chunk."""
 
 FOREIGN = ("transforms", "context", "scp", "mlf", "broadcast")
-"""What a StreamDef may say to other deserializers."""
+"""Keys of a StreamDef that other deserializers use."""
 
 
 class CTFDeserializer(Deserializer):
@@ -33,10 +33,10 @@ class CTFDeserializer(Deserializer):
     A line holds samples of one or more streams: numbers of a dense one, ``index:value`` pairs of a sparse one.  If the first line begins
     with a number, consecutive lines with the same number are a sequence; otherwise every line is one.  A stream may have fewer samples
     in a sequence than the sequence has lines, but at least one, and some stream has as many.  Missing numbers at the end of a dense
-    sample are zero, with a warning; fields that no stream wants and comments are passed over.
+    sample are zero, with a warning; fields that no stream wants and comments are ignored.
 
-    Numbers are rounded once, to the nearest of the stream's type.  Large files are found their way about in with an index, which is
-    made once, lies beside the file as ``<file>.index``, and is made again when the file changes.
+    Numbers are rounded once, to the nearest of the stream's type.  Large files have an index, which is made once, is kept beside the
+    file as ``<file>.index``, and is made again when the file changes.
 
     Args:
         filename: the file, or several: a list, or a pattern such as ``'train-*.ctf'``, whose files are read in the order of their names.
@@ -45,8 +45,8 @@ class CTFDeserializer(Deserializer):
 
     Raises:
         ValueError: no file name, a pattern that no file has, or a stream without field or shape.
-        RuntimeError: no streams, or two of one field.  What is wrong with the file is said when a ``MinibatchSource`` is made of it, or
-            reads there.
+        RuntimeError: no streams, or two of one field.  Errors in the file are raised when a ``MinibatchSource`` is made of it, or
+            reads.
 
     >>> streams = C.io.StreamDefs(words=C.io.StreamDef(field="S0", shape=943, is_sparse=True))
     >>> C.io.CTFDeserializer("atis.train.ctf", streams).stream_infos()
@@ -59,7 +59,7 @@ class CTFDeserializer(Deserializer):
         self._paths = _files(filename)
         self._streams = [_configuration(name, stream) for name, stream in mapping("CTFDeserializer", "streams", streams).items()]
         if not self._streams:
-            raise RuntimeError("CTFDeserializer: no streams are given; say StreamDefs(name=StreamDef(field=..., shape=...))")
+            raise RuntimeError("CTFDeserializer: no streams are given; write StreamDefs(name=StreamDef(field=..., shape=...))")
         fields = [stream.stream_alias for stream in self._streams]
         if len(set(fields)) < len(fields):
             raise RuntimeError(f"CTFDeserializer: every stream needs a field of its own, got {fields}")
@@ -202,12 +202,12 @@ def _matching(listed: Sequence[str]) -> Iterator[str]:
 def _configuration(name: str, stream: Mapping[str, Any]) -> StreamConfiguration:
     given = [key for key in FOREIGN if stream.get(key) is not None]
     if given:
-        raise ValueError(f"CTFDeserializer: stream '{name}' has {', '.join(given)}, which mean nothing for text files")
+        raise ValueError(f"CTFDeserializer: stream '{name}' has {', '.join(given)}, which text files do not use")
     if stream.get("max_sequence_length", 65535) != 65535:
         raise NotImplementedError(f"CTFDeserializer: max_sequence_length, as stream '{name}' has it, is not implemented for text files")
     field, dim = stream.get("stream_alias"), stream.get("dim")
     if not field:
-        raise ValueError(f"CTFDeserializer: stream '{name}' names no field of the file; say StreamDef(field=..., shape=...)")
+        raise ValueError(f"CTFDeserializer: stream '{name}' names no field of the file; write StreamDef(field=..., shape=...)")
     if isinstance(dim, (tuple, list)) and len(dim) == 1:
         dim = dim[0]
     if not isinstance(dim, int) or dim < 1:

@@ -17,10 +17,10 @@ from .scan import scan
 from .text import NEWLINE, TextFile
 
 SCAN_SIZE = 1 << 18
-"""Bytes of text that NumPy reads in bulk: what it makes of them stays in the processor's cache."""
+"""Bytes of text that NumPy reads in bulk, so that intermediate arrays stay in the processor's cache."""
 
 AFTER_FAULT = 64
-"""Sequences that are read next where one could not be read: there may be more like it."""
+"""The number of sequences to read next after one that could not be read, since there may be more like it."""
 
 
 class Document:
@@ -32,7 +32,7 @@ class Document:
         dtype: type of the numbers.
         settings: of the index.
         before: sequences of other documents that come before; those without ids are numbered on.
-        keep: whether what is made of the file is kept for the next time.
+        keep: whether files made from it are kept for the next time.
 
     Attributes:
         path, size: the file, and the bytes of its text.
@@ -61,11 +61,11 @@ class Document:
         """Read these sequences.
 
         Args:
-            errors: told of sequences that cannot be read, and have no samples then.
+            errors: counts sequences that cannot be read, and then have no samples.
             is_compiled: whether to read in a compiled loop.
 
         Returns:
-            Sequences one after another, each time what there is of each stream.
+            The samples of each stream, for one group of sequences after another.
         """
         starts, lines = self.index.starts(first, last), self.index.lines(first, last)
         text = self._text.read(int(starts[0]), int(starts[-1]))
@@ -101,7 +101,7 @@ class Document:
             first = stop
 
     def _halved(self, text: Any, starts: Any, lines: Any, errors: Errors) -> Iterator[list[Part]]:
-        """Read in bulk; where that cannot be, each half for itself, until one sequence is left."""
+        """Read in bulk; if that fails, each half separately, down to one sequence."""
         parts = scan(text, starts, lines, self._streams, self._dtype)
         if parts is not None:
             yield parts

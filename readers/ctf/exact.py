@@ -21,7 +21,7 @@ _NUMBER, _BITS = Struct("<d"), Struct("<Q")
 def rounded(text: bytes, dtype: Any) -> float:
     """The number of *dtype* that is nearest to a decimal text, or another that rounds to it: the nearest float64 does not always.
 
-    What is too large is infinite.
+    A number that is too large becomes infinite.
     """
     number = float(text)
     if dtype != np.float32:
@@ -38,13 +38,13 @@ def rounded(text: bytes, dtype: Any) -> float:
 
 
 def _may_be_halfway(number: float) -> bool:
-    """The same as :func:`is_halfway`, of one number."""
+    """As :func:`is_halfway`, of one number."""
     (bits,) = _BITS.unpack(_NUMBER.pack(number))
     return bits & (2**CUT - 1) == 1 << (CUT - 1) or 0 < abs(number) < SMALLEST
 
 
 def is_halfway(numbers: Any) -> Any:
-    """Which float64 may lie in the middle between two float32, so that the text they come of decides to which side they are rounded."""
+    """Which float64 may lie halfway between two float32, so that the text decides to which side they are rounded."""
     bits = numbers.view(np.uint64)
     tiny = (np.abs(numbers) < np.finfo(np.float32).tiny) & (numbers != 0)
     return ((bits & np.uint64(2**CUT - 1)) == 1 << (CUT - 1)) | tiny

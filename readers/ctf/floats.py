@@ -1,6 +1,6 @@
 """From decimal to binary, compiled: the nearest number, whatever the digits.
 
-Up to 19 digits are a whole number of 64 bits, which times a power of ten, known to 128 bits, has the bits that are looked for.
+Up to 19 digits are a whole number of 64 bits, which times a power of ten, known to 128 bits, gives the result's bits.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper
+from ...core.machine.language import jittable
 
 SMALLEST, LARGEST = -342, 308
 """Powers of ten by which a whole number of 19 digits becomes neither 0 nor infinite."""
 
 UNDECIDED = np.uint64(2**64 - 1)
-"""Stands for bits that 128 bits of a power of ten do not decide."""
+"""The result for numbers that 128 bits of a power of ten do not decide."""
 
 HALF = np.uint64(0xFFFFFFFF)
 ONE = np.uint64(1)
@@ -39,7 +39,7 @@ def _powers_of_ten() -> Any:
 POWERS = _powers_of_ten()
 
 
-@helper
+@jittable
 def _multiply(left: Any, right: Any) -> Any:
     """The 128 bits of a product, the higher ones first."""
     shift = np.uint64(32)
@@ -49,7 +49,7 @@ def _multiply(left: Any, right: Any) -> Any:
     return a * c + (middle >> shift) + (other >> shift) + (carried >> shift), (carried << shift) | (low & HALF)
 
 
-@helper
+@jittable
 def _leading_zeros(number: Any) -> Any:
     zeros = 0
     for width in (32, 16, 8, 4, 2, 1):
@@ -59,7 +59,7 @@ def _leading_zeros(number: Any) -> Any:
     return zeros
 
 
-@helper
+@jittable
 def nearest_bits(whole: Any, power: int, explicit: int, bias: int, even_from: int, even_to: int) -> Any:
     """The bits, without sign, of the floating-point number that is nearest to *whole* times ten to the *power*.
 

@@ -1,4 +1,4 @@
-"""The grammar of a line, and what is wrong with one that does not follow it."""
+"""The grammar of a line, and the errors of lines that do not follow it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_line(line: bytes, streams: Sequence[StreamConfiguration], names: Mappin
 
     Args:
         line: the line.
-        streams: what is looked for.
+        streams: the fields to read.
         names: as :func:`names_of` gives them.
         dtype: type of the numbers.
 

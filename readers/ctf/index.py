@@ -1,4 +1,4 @@
-"""Where the sequences of a text lie, found in one pass over its line ends.
+"""The positions of sequences in a text, found in one pass over its line ends.
 
 An index is a table with a row for each sequence, and one for the end.  That of a small text is an array; that of a large one lies in a
 file, of which the rows of a chunk are read when they are needed.
@@ -27,13 +27,13 @@ ENDS_NAME = np.isin(np.arange(256), list(b" \t|\n"))
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LARGEST_ID = 2**64 - 1
 _SAFE_DIGITS = 19
-"""As many digits fit into 64 bits whatever they are."""
+"""The number of digits that always fit into 64 bits."""
 _LONGEST_ID = 1000
 """Digits, leading zeros included."""
 
 
 class Settings(NamedTuple):
-    """What an index depends on but the text.
+    """The settings that an index depends on.
 
     Attributes:
         by_line: whether every line is a sequence, whatever it begins with.
@@ -132,7 +132,7 @@ def beginning_of(text: TextFile) -> Beginning:
     """Look at the first line.
 
     Raises:
-        RuntimeError: the text is empty, or begins with something else than a sequence id or a field.
+        RuntimeError: the text is empty, or begins with neither a sequence id nor a field.
     """
     start, skipped, size = 0, 0, 1 << 10
     while start < text.size:
@@ -287,7 +287,7 @@ def _blocks(text: TextFile, start: int) -> Iterator[tuple[int, Any]]:
 
 
 def _in_threads(work: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """What *work* makes of the items, in their order, a few at once."""
+    """The results of *work* for the items, in their order, a few at once."""
     threads = min(os.cpu_count() or 1, 4)
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Any] = deque()

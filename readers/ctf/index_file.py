@@ -1,4 +1,4 @@
-"""Indices of large texts lie in files: beside the text, or in the cache folder where there is no writing; they are made once."""
+"""Indices of large texts in files: beside the text, or in the cache folder if that folder is not writable.  They are made once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECKED = 1 << 18
 
 
 class NotAnIndex(Exception):
-    """A file is not the index of a text, or not any more."""
+    """A file is not, or no longer, the index of a text."""
 
 
 def index_of(text: TextFile, settings: Settings, keep: bool = True) -> Index:
@@ -36,11 +36,11 @@ def index_of(text: TextFile, settings: Settings, keep: bool = True) -> Index:
 
     Args:
         text: the text.
-        settings: what the index depends on else.
+        settings: the settings that the index depends on.
         keep: whether that of a large text is kept in a file for the next time.
 
     Raises:
-        RuntimeError: the text is empty, cannot be read or begins with something else than a sequence id or a field.
+        RuntimeError: the text is empty, cannot be read or begins with neither a sequence id nor a field.
     """
     beginning = beginning_of(text)
     layout = layout_of(beginning, settings)
@@ -81,14 +81,14 @@ class Rows:
 
 
 def _kept(text: TextFile, beginning: Beginning, settings: Settings, fingerprint: bytes) -> Rows | None:
-    """The rows from a file that is there or can be written; None where none can."""
+    """The rows of a file that exists or can be written; None if neither."""
     layout = layout_of(beginning, settings)
     places = _places(text, fingerprint)
     for place in places:
         try:
             return _opened(place, text, layout, fingerprint)
         except Untrusted as error:
-            warn_of(error.place, error.why, "The index of the text is made anew")
+            warn_of(error.place, error.why, "The index of the text is recreated")
         except (OSError, NotAnIndex):
             continue  # it is made again
     for place in places:
@@ -96,7 +96,7 @@ def _kept(text: TextFile, beginning: Beginning, settings: Settings, fingerprint:
             write_trusted(place, _pieces(text, beginning, settings, fingerprint), Path(text.plain))
             return _opened(place, text, layout, fingerprint)
         except OSError:
-            continue  # there is no writing here
+            continue  # the folder is not writable
     return None
 
 
@@ -106,7 +106,7 @@ def _places(text: TextFile, fingerprint: bytes) -> list[Path]:
 
 
 def _unnamed(text: TextFile, beginning: Beginning, settings: Settings) -> Rows:
-    """The rows in a file without a name, which is gone when it is closed."""
+    """The rows in a temporary file, which is deleted when it is closed."""
     file: Any = tempfile.TemporaryFile()  # noqa: SIM115  (the rows close it)
     count = 0
     for rows in rows_of(text, beginning, settings):
@@ -130,7 +130,7 @@ def _opened(place: Path, text: TextFile, layout: Layout, fingerprint: bytes) -> 
 
     Raises:
         NotAnIndex: it is another file, of another text, or damaged.
-        Untrusted: somebody else may have written it, whom the text itself does not come from.
+        Untrusted: somebody other than the author of the text may have written it.
         OSError: it cannot be read.
     """
     file = open_trusted(place, Path(text.plain))

@@ -1,6 +1,6 @@
 """Reads text in one pass, compiled, without holding Python's lock: the same as :mod:`grammar`, sequence by sequence.
 
-Where anything is out of the ordinary it stops, and leaves that sequence to the grammar, which says what is wrong and where.  Every loop
+At anything unusual it stops, and leaves that sequence to the grammar, which reports what is wrong and where.  Every loop
 ends at a line's end at the latest, and text ends with one, so that nothing is read behind it.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper
+from ...core.machine.language import jittable
 from ...core.machine.loops import loop
 from .floats import ONE, UNDECIDED, nearest_bits
 from .tables import DONE, FAULT, FULL, Buffers, Kind, Streams
@@ -18,26 +18,26 @@ from .tables import DONE, FAULT, FULL, Buffers, Kind, Streams
 TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, DOT, ZERO, COLON, PIPE = (ord(char) for char in "\t\n\r #+-.0:|")
 LETTER_E, TO_LOWER = ord("e"), 0x20
 MOST_DIGITS = 19
-"""As many fit into 64 bits whatever they are."""
+"""The number of digits that always fit into 64 bits."""
 LARGEST_EXPONENT = 10**6
 TENS = 10.0 ** np.arange(23)
 """Powers of ten that float64 holds exactly."""
 
 STOPPED = -1
-"""In place of the position to go on at, when a field cannot be read."""
+"""Returned in place of a position, if a field cannot be read."""
 
 
-@helper
+@jittable
 def _is_blank(text: Any, at: int) -> bool:
     return text[at] in (SPACE, TAB) or (text[at] == RETURN and text[at + 1] == NEWLINE)
 
 
-@helper
+@jittable
 def _is_end(text: Any, at: int) -> bool:
     return text[at] == NEWLINE or text[at] == PIPE
 
 
-@helper
+@jittable
 def _digits(text: Any, at: int, whole: Any) -> Any:
     """Where the digits from *at* on end, and a whole number with these appended, which overflows where they are too many."""
     digit = np.uint64(text[at]) - np.uint64(ZERO)
@@ -48,7 +48,7 @@ def _digits(text: Any, at: int, whole: Any) -> Any:
     return at, whole
 
 
-@helper
+@jittable
 def _leading_digits(text: Any, at: int, end: int) -> Any:
     """The first 19 digits that count of a long number, its power of ten, and whether anything but zeros was cut off."""
     whole: Any = np.uint64(0)
@@ -68,7 +68,7 @@ def _leading_digits(text: Any, at: int, end: int) -> Any:
     return whole, power, is_cut
 
 
-@helper
+@jittable
 def _exponent(text: Any, at: int) -> Any:
     """Where an exponent ends, or STOPPED, and what it says."""
     at += 1
@@ -82,7 +82,7 @@ def _exponent(text: Any, at: int) -> Any:
     return STOPPED if at == first else at, -exponent if is_small else exponent
 
 
-@helper
+@jittable
 def _any_number(text: Any, first: int, at: int, whole: Any, power: int, kind: Kind) -> Any:
     """Where a number ends of which the digits from *first* to *at* are known, or STOPPED, and the bits of it without sign."""
     is_cut = False
@@ -100,7 +100,7 @@ def _any_number(text: Any, first: int, at: int, whole: Any, power: int, kind: Ki
     return STOPPED if is_infinite or bits == UNDECIDED else at, bits
 
 
-@helper
+@jittable
 def _number(text: Any, at: int, values: Any, bits: Any, place: int, kind: Kind) -> int:
     """Read a number into a place of *values*, which are *bits*; where it ends, or STOPPED."""
     is_negative = text[at] == MINUS
@@ -127,7 +127,7 @@ def _number(text: Any, at: int, values: Any, bits: Any, place: int, kind: Kind) 
     return at
 
 
-@helper
+@jittable
 def _sample(text: Any, at: int, is_sparse: bool, dim: int, values: Any, bits: Any, indices: Any, place: int, full: int, kind: Kind) -> Any:
     """Read a sample: where it ends, or STOPPED, the place behind its numbers, and whether the indices ascend."""
     last: Any = -1
@@ -158,7 +158,7 @@ def _sample(text: Any, at: int, is_sparse: bool, dim: int, values: Any, bits: An
     return at, place, ascend
 
 
-@helper
+@jittable
 def _stream_named(text: Any, at: int, names: Any, name_ends: Any) -> Any:
     """Where the name that begins at *at* ends, and its stream, -1 for none."""
     end = at
@@ -176,7 +176,7 @@ def _stream_named(text: Any, at: int, names: Any, name_ends: Any) -> Any:
     return end, found
 
 
-@helper
+@jittable
 def _line(text: Any, at: int, line: int, sequence: int, streams: Streams, buffers: Buffers, kind: Kind) -> int:
     """Read a line; where its end is, or STOPPED."""
     names, name_ends, dims, is_sparse = streams
@@ -223,7 +223,7 @@ def _line(text: Any, at: int, line: int, sequence: int, streams: Streams, buffer
     return at if found and text[at] == NEWLINE else STOPPED
 
 
-@helper
+@jittable
 def _sequences(text: Any, starts: Any, lines: Any, first: int, streams: Streams, buffers: Buffers, kind: Kind) -> Any:
     """Read sequences: the one at which it stopped, and why."""
     counts, work, lengths = buffers.counts, buffers.work, buffers.lengths

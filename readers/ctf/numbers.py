@@ -1,4 +1,4 @@
-"""From digits to numbers, many at once: eight bytes of text are a number of 64 bits, and are computed with as one."""
+"""Converts digits to numbers, many at once: eight bytes of text are processed as one number of 64 bits."""
 
 from __future__ import annotations
 

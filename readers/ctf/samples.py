@@ -1,4 +1,4 @@
-"""What has been read of a stream, put together to sequences."""
+"""The samples of a stream that have been read, combined to sequences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 
 def csr(values: Any, indices: Any, ends: Any, width: int, is_ordered: bool) -> Any:
-    """Sparse samples; what several pairs say about one element is added up."""
+    """Sparse samples; the values of several pairs with one index are added up."""
     rows = CsrMatrix(values, indices, ends, width)
     if is_ordered:
         return rows

@@ -1,6 +1,6 @@
 """Reads plain text in bulk with NumPy: the same as :mod:`grammar` line by line, in a few passes over all bytes at once.
 
-Where anything is out of the ordinary, it gives up and leaves the text to the grammar, which says what is wrong and where.
+At anything unusual it gives up and leaves the text to the grammar, which reports what is wrong and where.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TAB, NEWLINE, RETURN, SPACE, COLON, PIPE = (ord(char) for char in "\t\n\r :|")
 
 
 class Tokens(NamedTuple):
-    """What lies between blanks, bars and colons.
+    """The tokens between blanks, bars and colons.
 
     Attributes:
         starts, ends: where each begins, and where it ends.
@@ -141,7 +141,7 @@ def _fields(data: Any, tokens: Tokens, streams: Sequence[StreamConfiguration]) -
 
 
 def _has_other_colons(data: Any, line_ends: Any, tokens: Tokens, fields: Fields, pairs: int) -> bool:
-    """Whether there are colons but those of so many pairs, and those in fields that nobody wants."""
+    """Whether there are colons but those of so many pairs, and those in fields that are not read."""
     colons = np.flatnonzero(data == COLON)
     if len(colons) == pairs:
         return False

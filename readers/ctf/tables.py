@@ -1,4 +1,4 @@
-"""What the compiled :mod:`kernel` is given, as numbers and arrays."""
+"""The arguments of the compiled :mod:`kernel`, as numbers and arrays."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 DONE, FAULT, FULL = range(3)
-"""Why reading ended: at the end, at a sequence that cannot be read, or for want of room."""
+"""Why reading ended: at the end, at a sequence that cannot be read, or because an array is full."""
 
 
 class Kind(NamedTuple):
-    """A floating-point type, as :func:`floats.nearest_bits` wants it described, and the largest power of ten that it holds exactly."""
+    """A floating-point type, as :func:`floats.nearest_bits` takes it, and the largest power of ten that it holds exactly."""
 
     explicit: int
     bias: int
@@ -24,7 +24,7 @@ KINDS = {np.dtype(np.float32): Kind(23, 127, -17, 10, 10), np.dtype(np.float64):
 
 
 class Streams(NamedTuple):
-    """What is looked for.
+    """The fields to read.
 
     Attributes:
         names, name_ends: the names of the fields, one after another, and where each ends.
@@ -39,7 +39,7 @@ class Streams(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """What has been read.  Each stream has a region of its own of the arrays ``values``, ``indices`` and ``ends``.
+    """The numbers that have been read.  Each stream has a region of its own of the arrays ``values``, ``indices`` and ``ends``.
 
     Attributes:
         values: numbers.
@@ -50,7 +50,7 @@ class Buffers(NamedTuple):
         counts: for each stream how many numbers and rows it has, and the line of the first sample with too few numbers, -1 for none.
         work: the same with those of a sequence that is being read.
         unordered: whether each stream has a sample whose indices do not ascend.
-        full: whether there was no room for what each stream has.
+        full: whether the arrays of each stream are full.
         lengths: for each stream the samples of each sequence.
     """
 

@@ -33,12 +33,12 @@ class TextFile:
         keep: whether a .gz file is kept unpacked in the cache folder for the next time, or in a temporary file for now.
 
     Attributes:
-        path: the file, as it is called in errors.
+        path: the file, as errors name it.
         plain: the file that holds the text itself.
         size: its bytes.
 
     Raises:
-        RuntimeError: the file cannot be read, or is not what its name says.
+        RuntimeError: the file cannot be read, or is not a gzip file though its name ends so.
     """
 
     def __init__(self, path: str, keep: bool = True) -> None:
@@ -74,7 +74,7 @@ class TextFile:
         return text[:-1] if len(text) > 1 and text[-2] == NEWLINE else text
 
     def fingerprint(self, *settings: object) -> bytes:
-        """32 bytes that are others when the text is another one, or with other settings."""
+        """A fingerprint of 32 bytes, which changes with the text and the settings."""
         with open(self.plain, "rb") as file:
             return fingerprint(file, *settings)
 
@@ -102,7 +102,7 @@ class TextFile:
                     if path.suffix == f".{stamp_of(file)[0]}":
                         return str(path)
             except Untrusted as error:
-                warn_of(error.place, error.why, "The text is unpacked anew")
+                warn_of(error.place, error.why, "The text is unpacked again")
             except OSError:
                 continue
         return None
@@ -115,7 +115,7 @@ class TextFile:
         except OSError as error:
             raise RuntimeError(
                 f"'{self.path}' cannot be unpacked into {folder}: {error.strerror or error}; "
-                f"say in the environment variable {FOLDER} where there is room"
+                f"set the environment variable {FOLDER} to a folder with enough space"
             ) from None
 
     def _contents(self) -> Iterator[bytes]:
@@ -127,18 +127,18 @@ class TextFile:
                     if done > most:
                         raise RuntimeError(
                             f"'{self.path}' unpacks to more than {most >> 20} MiB, {MOST_TIMES} times its size or more, as no text of "
-                            "samples does; if it is right, unpack it yourself, with gunzip"
+                            "samples does; if the file is right, unpack it with gunzip"
                         )
                     yield block
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise RuntimeError(f"'{self.path}' is no whole gzip file: {error}, behind byte {done} of its text") from None
+            raise RuntimeError(f"'{self.path}' is not a complete gzip file: {error}, behind byte {done} of its text") from None
 
     def _unreadable(self, error: OSError) -> RuntimeError:
         return RuntimeError(f"cannot read the text file '{self.path}': {error.strerror or error}")
 
 
 def _may_keep(folder: Path) -> bool:
-    """Whether nobody else can put files in the place of those of a folder; warns where somebody can."""
+    """Whether nobody else can replace files in a folder; warns if somebody can."""
     try:
         require_trusted(folder)
     except Untrusted as error:

@@ -1,4 +1,4 @@
-"""The deserializer of images that are written as text."""
+"""The deserializer of images encoded as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Base64ImageDeserializer(ImageDeserializer):
             ``'label'`` and the number of classes as ``shape``.
 
     Raises:
-        ValueError: no file name, no stream of images, or a stream of something else.  What is wrong with the file is said when a
+        ValueError: no file name, no stream of images, or a stream of something else.  Errors in the file are raised when a
             ``MinibatchSource`` is made, or reads.
 
     >>> C.io.Base64ImageDeserializer("train.txt", C.io.StreamDefs(images=C.io.StreamDef(field="image"))).stream_infos()
@@ -42,7 +42,7 @@ class Base64ImageDeserializer(ImageDeserializer):
         except OSError as error:
             raise ValueError(error.strerror or str(error)) from None
         except binascii.Error as error:
-            raise ValueError(f"it is no base64 text: {error}") from None
+            raise ValueError(f"it is not base64 text: {error}") from None
 
     def _named(self, record: int) -> str:
         return ""

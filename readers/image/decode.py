@@ -16,13 +16,13 @@ def decode(data: bytes, grayscale: bool) -> Any:
 
     Args:
         data: the bytes of the file.
-        grayscale: whether to make shades of grey of it.
+        grayscale: whether to convert it to shades of grey.
 
     Returns:
         Array ``(height, width, channels)`` of uint8; channels are blue, green, red, or grey alone.
 
     Raises:
-        ValueError: it is no image, or a damaged one.
+        ValueError: it is not an image, or a damaged one.
         ImportError: Pillow is not installed.
     """
     Image, ImageOps = _pillow()
@@ -35,9 +35,9 @@ def decode(data: bytes, grayscale: bool) -> Any:
             if image.mode.startswith("I;16"):
                 image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
             pixels = np.asarray(image if image.mode == mode else image.convert(mode))
-    except Exception as error:  # decoders raise whatever they stumble over in a damaged file
+    except Exception as error:  # decoders may raise anything for a damaged file
         unknown = type(error).__name__ == "UnidentifiedImageError"
-        raise ValueError(f"it is no image of a format that Pillow reads{'' if unknown else f', or a damaged one: {error}'}") from None
+        raise ValueError(f"it is not an image of a format that Pillow reads{'' if unknown else f', or a damaged one: {error}'}") from None
     return pixels[:, :, None] if grayscale else pixels[:, :, ::-1]
 
 
@@ -45,5 +45,5 @@ def _pillow() -> tuple[Any, Any]:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise ImportError("images are decoded with Pillow, which is not installed; say: pip install opencntk[image]") from None
+        raise ImportError("images are decoded with Pillow, which is not installed; install it with: pip install opencntk[image]") from None
     return Image, ImageOps

@@ -24,7 +24,7 @@ CHUNK = 256
 """Images in a chunk.  It is small since a chunk holds no pixels: an image is read when it goes into a minibatch."""
 
 BYTES = 64
-"""What a chunk holds of an image: its number and its label."""
+"""Bytes of a chunk for an image: its number and its label."""
 
 NEXT_TO_LIST = ".../"
 """Beginning of a path that starts in the folder of the list."""
@@ -46,7 +46,7 @@ class ImageDeserializer(Deserializer):
             ``'label'`` and the number of classes as ``shape``.
 
     Raises:
-        ValueError: no file name, no stream of images, or a stream of something else.  What is wrong with the files is said when a
+        ValueError: no file name, no stream of images, or a stream of something else.  Errors in the files are raised when a
             ``MinibatchSource`` is made, or reads.
 
     >>> from cntk.io import transforms
@@ -160,7 +160,7 @@ class ImageDeserializer(Deserializer):
         return records
 
     def _list(self) -> BinaryIO:
-        """The file that lists the images; it is kept, for it is where the paths are."""
+        """The file that lists the images; it stays open, since it holds the paths."""
         with open(self._path, "rb") as file:
             self._text = file.read()
         return io.BytesIO(self._text)

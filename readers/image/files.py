@@ -14,7 +14,7 @@ IN_ARCHIVE = "@/"
 """What stands between an archive and the name of a file in it: ``pictures.zip@/cats/1.jpg``."""
 
 DAMAGED: tuple[type[Exception], ...] = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""What damaged members of archives raise."""
+"""Errors of damaged members of archives."""
 with suppress(ImportError):  # Python may have been built without
     from lzma import LZMAError
 
@@ -40,7 +40,7 @@ class Files:
             path: the file, or an archive and a file in it.
 
         Raises:
-            ValueError: it cannot be read, is no regular file or larger than :data:`LARGEST`.
+            ValueError: it cannot be read, is not a regular file, or is larger than :data:`LARGEST`.
         """
         archive, inside, name = path.partition(IN_ARCHIVE)
         try:
@@ -71,7 +71,7 @@ def _content(path: str) -> bytes:
     with open(path, "rb", opener=_opened) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"it is no regular file; {_EXPECTED}")
+            raise ValueError(f"it is not a regular file; {_EXPECTED}")
         if status.st_size > LARGEST:
             raise ValueError(f"it has {status.st_size} bytes; {_EXPECTED}")
         return file.read(LARGEST)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper
+from ...core.machine.language import jittable
 from ...core.machine.loops import loop
 from .resize import BITS
 
@@ -72,7 +72,7 @@ def _fixed(image: Any, down: Any, down_weights: Any, across: Any, across_weights
                 out[c, y, x] = min(max(total[x] >> 2 * BITS, 0), 255)
 
 
-@helper
+@jittable
 def _between(row: Any, across: Any, weights: Any, line: Any) -> None:
     """Make an old row of the new width, of two columns each."""
     for c in range(line.shape[0]):
@@ -80,7 +80,7 @@ def _between(row: Any, across: Any, weights: Any, line: Any) -> None:
             line[c, x] = np.int32(row[across[0, x], c] * weights[0, x] + row[across[1, x], c] * weights[1, x])
 
 
-@helper
+@jittable
 def _among(row: Any, across: Any, weights: Any, line: Any) -> None:
     """Make an old row of the new width, of more columns."""
     line[:] = 0

@@ -61,7 +61,7 @@ def read_mean(path: str) -> Any:
     except OSError as error:
         raise RuntimeError(f"cannot read the mean file '{path}': {error.strerror or error}") from None
     except ElementTree.ParseError as error:
-        raise RuntimeError(f"mean file '{path}': it is no XML: {error}") from None
+        raise RuntimeError(f"mean file '{path}': it is not XML: {error}") from None
     channels, rows, columns = (int(_numbers(root, name, path)[0]) for name in ("Channel", "Row", "Col"))
     numbers = _numbers(root, "MeanImg/data", path)
     if len(numbers) != channels * rows * columns or min(channels, rows, columns) < 1:

@@ -65,7 +65,7 @@ def _real(image: Any, down: Any, down_weights: Any, across: Any, across_weights:
 
 
 _PLAIN = SimpleNamespace(fixed_linear=_fixed_linear, fixed=_fixed, real=_real)
-"""What the compiled module has, without it."""
+"""The functions of the compiled module, in NumPy."""
 
 
 def _mix(planes: Any, places: Any, weights: Any) -> Any:

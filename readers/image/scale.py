@@ -16,7 +16,7 @@ SCALE_MODES = ("fill", "crop", "pad")
 
 @dataclass(frozen=True)
 class Scale(Transform):
-    """Brings images to one size.
+    """Scales images to one size.
 
     Attributes:
         width: the new width.
@@ -27,7 +27,7 @@ class Scale(Transform):
         pad_value: what it is filled up with; -1 for the pixels of the edge.
 
     Raises:
-        ValueError: a size, mode or interpolation that is none.
+        ValueError: an invalid size, mode or interpolation.
     """
 
     width: int

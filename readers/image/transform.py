@@ -1,4 +1,4 @@
-"""What is done to an image: the protocol."""
+"""The protocol of transforms of images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Transform(ABC):
 
     Attributes:
         draws: whether it draws random numbers.
-        views: how many samples it makes of an image.
+        views: how many samples it makes from an image.
     """
 
     draws: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class Transform(ABC):
         """
 
     def shape(self, shape: Shape) -> Shape:
-        """Shape ``(channels, height, width)`` of what it makes of images of *shape*; a dimension may be free (-3)."""
+        """Shape ``(channels, height, width)`` of its result for images of *shape*; a dimension may be free (-3)."""
         return shape
 
     def config(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class ParquetDeserializer(Deserializer):
         mapping("ParquetDeserializer", "streams", streams)
         self._streams = [_information(i, name, stream) for i, (name, stream) in enumerate(streams.items())]
         if not self._streams:
-            raise ValueError("ParquetDeserializer: no streams are given; say StreamDefs(name=StreamDef(field=..., shape=...))")
+            raise ValueError("ParquetDeserializer: no streams are given; write StreamDefs(name=StreamDef(field=..., shape=...))")
         self._columns = {name: stream["stream_alias"] for name, stream in streams.items()}
         self._groups: list[tuple[str, int]] = []
         self._rows: list[int] = []
@@ -96,7 +96,7 @@ class ParquetDeserializer(Deserializer):
 def _information(number: int, name: str, stream: Mapping[str, Any]) -> StreamInformation:
     shape, is_sparse = stream.get("dim"), bool(stream.get("is_sparse"))
     if not stream.get("stream_alias") or shape is None:
-        raise ValueError(f"ParquetDeserializer: stream '{name}' needs the column and the shape; say StreamDef(field=..., shape=...)")
+        raise ValueError(f"ParquetDeserializer: stream '{name}' needs the column and the shape; write StreamDef(field=..., shape=...)")
     return StreamInformation(name, number, "sparse" if is_sparse else "dense", np.float32, shape, bool(stream.get("defines_mb_size")))
 
 

@@ -30,7 +30,7 @@ class HTKMLFBinaryDeserializer(LabelDeserializer):
         streams: by the stream's name its ``StreamDef`` with the ``mlf`` file, or a list of them, and the number of classes as ``shape``.
 
     Raises:
-        ValueError: not one stream, or one without files or shape.  What is wrong with the files is said when a ``MinibatchSource`` is made,
+        ValueError: not one stream, or one without files or shape.  Errors in the files are raised when a ``MinibatchSource`` is made,
             or reads.
 
     >>> C.io.HTKMLFBinaryDeserializer(C.io.StreamDefs(labels=C.io.StreamDef(shape=132, mlf="train.bin"))).stream_infos()

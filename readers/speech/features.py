@@ -32,7 +32,7 @@ class HTKFeatureDeserializer(Deserializer):
             deserializer that it is read together with.  Utterances that are longer than ``max_sequence_length`` are left out.
 
     Raises:
-        ValueError: no streams, or one without script file or shape.  What is wrong with the files is said when a ``MinibatchSource`` is
+        ValueError: no streams, or one without script file or shape.  Errors in the files are raised when a ``MinibatchSource`` is
             made, or reads.
 
     >>> streams = C.io.StreamDefs(features=C.io.StreamDef(shape=40, context=(5, 5), scp="train.scp"))
@@ -43,7 +43,7 @@ class HTKFeatureDeserializer(Deserializer):
     def __init__(self, streams: Mapping[str, Mapping[str, Any]]) -> None:
         self._parts = [_Features(name, stream) for name, stream in streams.items()]
         if not self._parts:
-            raise ValueError(f"{KIND}: no streams are given; say StreamDefs(name=StreamDef(scp=..., shape=...))")
+            raise ValueError(f"{KIND}: no streams are given; write StreamDefs(name=StreamDef(scp=..., shape=...))")
         self.is_primary = any(part.is_primary for part in self._parts)
         self.broadcast = self._parts[0].broadcast if len(self._parts) == 1 else frozenset()
 
@@ -77,7 +77,7 @@ class _Features(UtteranceDeserializer):
     def __init__(self, name: str, stream: Mapping[str, Any]) -> None:
         self.name, self.scp, self.dim = name, stream.get("scp"), one_dim(KIND, name, stream)
         if not self.scp:
-            raise ValueError(f"{KIND}: stream '{name}' names no script file; say StreamDef(scp=..., shape=...)")
+            raise ValueError(f"{KIND}: stream '{name}' names no script file; write StreamDef(scp=..., shape=...)")
         self._left, self._right = (int(frames) for frames in stream.get("context") or (0, 0))
         if min(self._left, self._right) < 0:
             raise ValueError(f"{KIND}: stream '{name}' needs a context of no less than 0 frames, got {stream['context']}")

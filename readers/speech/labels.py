@@ -34,7 +34,7 @@ class LabelDeserializer(UtteranceDeserializer):
         given = stream.get("mlf")
         self._paths = [str(path) for path in (given if isinstance(given, (list, tuple)) else [given] if given else [])]
         if not self._paths:
-            raise ValueError(f"{kind}: stream '{name}' names no master label file; say StreamDef(mlf=..., shape=...)")
+            raise ValueError(f"{kind}: stream '{name}' names no master label file; write StreamDef(mlf=..., shape=...)")
         self._defines_mb_size = bool(stream.get("defines_mb_size"))
         super().__init__(name, stream, BYTES)
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 
 def LatticeDeserializer(lattice_index_file: str, streams: Mapping[str, Mapping[str, Any]]) -> NoReturn:
-    """Lattices of recognised words, which this implementation does not read, for it has no loss that takes them.
+    """Lattices of recognised words, which this implementation does not read, since it has no loss that takes them.
 
     Raises:
         NotImplementedError: always.

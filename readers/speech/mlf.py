@@ -30,10 +30,10 @@ class HTKMLFDeserializer(LabelDeserializer):
     Args:
         label_mapping_file: file with a label a line; the number of the line, from 0, is the class.
         streams: by the stream's name its ``StreamDef`` with the ``mlf`` file, or a list of them, and the number of classes as ``shape``.
-        phoneBoundaries: whether the first frame of each label gets the value 2, as training with CTC wants it.
+        phoneBoundaries: whether the first frame of each label gets the value 2, as training with CTC expects.
 
     Raises:
-        ValueError: not one stream, or one without files or shape.  What is wrong with the files is said when a ``MinibatchSource`` is made,
+        ValueError: not one stream, or one without files or shape.  Errors in the files are raised when a ``MinibatchSource`` is made,
             or reads.
 
     >>> C.io.HTKMLFDeserializer("states.txt", C.io.StreamDefs(labels=C.io.StreamDef(shape=132, mlf="train.mlf"))).stream_infos()
@@ -142,7 +142,7 @@ def frame_of(time: bytes) -> int:
     """The number of the frame that starts nearest to a time.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: it is not a time.
     """
     try:
         frames = math.nan if b"_" in time else float(time) / FRAME

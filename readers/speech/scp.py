@@ -17,7 +17,7 @@ class Entry(NamedTuple):
     """A line of a script file.
 
     Attributes:
-        name: what the utterance is called; the path where nothing is said.
+        name: the utterance's name; the path if it has none.
         path: the file.
         first, last: its frames there, the last one included; None for all.
         line: number of the line, from 1.

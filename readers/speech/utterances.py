@@ -13,7 +13,7 @@ from ...core.common.cached_property import cached_property
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 
 CHUNK_BYTES = 32 << 20
-"""What a chunk takes in memory."""
+"""Bytes of a chunk in memory."""
 
 LARGEST_NUMBER = 2**64 - 1
 
@@ -100,7 +100,7 @@ class UtteranceDeserializer(Deserializer):
 
     Args:
         name: the stream's name.
-        stream: what its ``StreamDef`` says.
+        stream: its ``StreamDef``.
         bytes_of_frame: memory that a frame takes.
     """
 

@@ -68,7 +68,7 @@ def of_images() -> Any:
 
 
 def calls() -> dict[str, Callable[[], Call]]:
-    """Right calls of public functions, made anew each time."""
+    """Right calls of public functions, built again each time."""
     found: dict[str, Callable[[], Call]] = {name: partial(call_of_operator, name) for name in plugins.ops if operands_come_first(name)}
     x, window = {"filter_shape": (3, 3), "strides": 1, "pad": False, "name": ""}, {"name": "", "seed": 1, "dtype": np.float32}
     options = {"l1_regularization_weight": 0.0, "l2_regularization_weight": 0.0, "gradient_clipping_threshold_per_sample": 1.0}

@@ -107,7 +107,7 @@ def convolution(random: np.random.Generator, dtype: Any) -> None:
     channels, maps = (groups * int(random.choice(CHANNELS)) for _ in range(2)) if groups < 16 else (16, 16 * int(random.choice([1, 2])))
     rows = _rows(random, channels * maps // groups * prod(g.kernel) * prod(g.dims))
     x, w = numbers(random, (rows, channels, *g.dims), dtype), signs(random, (maps, channels // groups, *g.kernel), dtype)
-    has_bias, is_cut = random.random(2) < 0.4
+    has_bias, rectify = random.random(2) < 0.4
     b = signs(random, (maps, *[1] * len(g.dims)), dtype) * has_bias
     slide = (torch.conv1d, torch.conv2d, torch.conv3d)[len(g.dims) - 1]
 
@@ -118,7 +118,7 @@ def convolution(random: np.random.Generator, dtype: Any) -> None:
         settings = {"strides": (channels // groups, *g.strides), "auto_padding": [False, *g.padded], "dilation": (1, *g.dilation)}
         return C.convolution(w, x, groups=groups, **settings)
 
-    _compare(random, ours, right, x, w, b if has_bias else None, bool(is_cut))
+    _compare(random, ours, right, x, w, b if has_bias else None, bool(rectify))
 
 
 def transposed(random: np.random.Generator, dtype: Any) -> None:
@@ -232,7 +232,7 @@ Graph = Callable[[Any, Any], Any]
 """What images and filters give."""
 
 
-def _compare(random: np.random.Generator, ours: Graph, right: Graph, x: Any, w: Any, b: Any, is_cut: bool) -> None:
+def _compare(random: np.random.Generator, ours: Graph, right: Graph, x: Any, w: Any, b: Any, rectify: bool) -> None:
     """Compare values and gradients; each error is bounded by roundings of the magnitudes that were summed.
 
     Minimal filtering multiplies sums of neighbouring weights, so that the magnitude of a weight counts as that of the largest one of its
@@ -249,7 +249,7 @@ def _compare(random: np.random.Generator, ours: Graph, right: Graph, x: Any, w: 
     z_bound = unit * (z_size + abs(shift)).detach() + UNIT[dtype] * z.detach().abs()
     total = (z + shift).detach()
     dy = signs(random, tuple(z.shape), dtype)
-    mask, doubt = (total > 0, total.abs() <= z_bound) if is_cut else (torch.ones_like(total), torch.zeros_like(total))
+    mask, doubt = (total > 0, total.abs() <= z_bound) if rectify else (torch.ones_like(total), torch.zeros_like(total))
     dz, dz_bound = torch.tensor(dy.astype(np.float64)) * mask, torch.tensor(np.abs(dy).astype(np.float64)) * (unit * mask + doubt * 1.0)
     expected = torch.autograd.grad(z, wide, dz)
     bounds = list(torch.autograd.grad(z_size, sizes, dz_bound))
@@ -263,10 +263,10 @@ def _compare(random: np.random.Generator, ours: Graph, right: Graph, x: Any, w: 
         q = C.parameter(init=b, dtype=dtype)
         wanted.append(q)
         y = y + q
-    y = C.relu(y) if is_cut else y
-    what = f"{ours.__qualname__.split('.')[0]} {np.dtype(dtype)} {x.shape} by {w.shape}{' bias' * (b is not None)}{' relu' * is_cut}"
+    y = C.relu(y) if rectify else y
+    what = f"{ours.__qualname__.split('.')[0]} {np.dtype(dtype)} {x.shape} by {w.shape}{' bias' * (b is not None)}{' relu' * rectify}"
     gradients, value = (y * weight).grad({v: x, weight: dy}, wrt=wanted, outputs=[y.output])
-    check(what, value, torch.relu(total) if is_cut else total, z_bound)
+    check(what, value, torch.relu(total) if rectify else total, z_bound)
     check(f"{what}: gradient of images", gradients[v], expected[0], bounds[0])
     check(f"{what}: gradient of filters", gradients[p], expected[1], bounds[1])
     if b is not None:

@@ -47,7 +47,7 @@ def trial(random: np.random.Generator) -> str:
 
 @contextmanager
 def computing(seeds: list[int]) -> Iterator[None]:
-    """Threads evaluate, train and make networks for which loops are compiled anew."""
+    """Threads evaluate, train and make networks for which loops are compiled again."""
     ended = threading.Event()
 
     def compute(seed: int) -> None:

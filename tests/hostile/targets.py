@@ -65,7 +65,7 @@ class OfPlugin(Elementwise):
 def models(folder: Path) -> Target:
     """``load_model`` on models that CNTK 2.7 has saved."""
     sys.path.insert(0, str(TESTS / "crossing"))
-    import zoo  # noqa: F401  (its user functions are made anew)
+    import zoo  # noqa: F401  (its user functions are recreated)
 
     whole = [path.read_bytes() for path in sorted(MODELS.glob("*.model"))]
     seeds = [seed for seed in whole if len(seed) <= LARGEST]

@@ -367,10 +367,10 @@ def test_files_that_are_something_else(data: bytes, kind: str, tmp_path: Path) -
     path = tmp_path / "strange"
     path.write_bytes(data)
     for read in (C.load_model, C.tanh(C.input_variable(2)).restore):
-        with pytest.raises(RuntimeError, match=f"{path} is no model file of CNTK 2, or damaged: byte .*it seems to be {kind}"):
+        with pytest.raises(RuntimeError, match=f"{path} is not a model file of CNTK 2, or damaged: byte .*it seems to be {kind}"):
             read(str(path))
     for given in (data, bytearray(data)):
-        with pytest.raises(RuntimeError, match=f"<{len(data)} bytes> is no model file .*{kind}"):
+        with pytest.raises(RuntimeError, match=f"<{len(data)} bytes> is not a model file .*{kind}"):
             C.load_model(given)
 
 

@@ -303,7 +303,7 @@ def test_convolutions_go_without_onednn(with_onednn: Environment) -> None:
 
     broken = with_onednn.run("-m", "cntk", "plugins", "--broken", CNTK_ONEDNN="/nowhere/libdnnl.so.3")
     assert broken.returncode == 1
-    assert "FileNotFoundError: CNTK_ONEDNN=/nowhere/libdnnl.so.3 is no file; install it with" in broken.stdout
+    assert "FileNotFoundError: CNTK_ONEDNN=/nowhere/libdnnl.so.3 is not a file; install it with" in broken.stdout
 
 
 def test_convolutions_by_onednn(with_onednn: Environment, root: Path) -> None:

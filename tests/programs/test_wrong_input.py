@@ -109,8 +109,8 @@ def test_operands_that_are_none(operand: Any, error: type[Exception], parts: lis
     ("mistake", "error", "parts"),
     [
         (lambda: C.input_variable("ab"), TypeError, ["a shape is an int or a tuple of ints, got 'ab'"]),
-        (lambda: C.input_variable(-5), ValueError, ["-5 is no dimension"]),
-        (lambda: C.input_variable((2, -5)), ValueError, ["-5 is no dimension"]),
+        (lambda: C.input_variable(-5), ValueError, ["-5 is not a dimension"]),
+        (lambda: C.input_variable((2, -5)), ValueError, ["-5 is not a dimension"]),
         (lambda: C.input_variable(2, dtype=np.int32), ValueError, ["int32", "use float16, float32 or float64"]),
         (lambda: C.input_variable(2, dtype="number"), ValueError, ["'number'", "use float16, float32 or float64"]),
         (lambda: C.input_variable(2, dynamic_axes=["time"]), TypeError, ["dynamic_axes must be an Axis or a sequence of these, got list"]),

@@ -16,7 +16,7 @@ pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switch
 
 from cntk.commands.compile import PACKAGES
 from cntk.core.common.thresholds import thresholds
-from cntk.core.machine import ahead
+from cntk.core.machine import precompile
 from cntk.core.machine.loops import Loop
 from cntk.readers.compiled import loops
 from cntk.readers.ctf.document import Document
@@ -26,7 +26,7 @@ from cntk.readers.image.resize import resize
 from cntk.readers.shuffle import shuffle
 from cntk.readers.streams import StreamConfiguration
 
-LOOPS = ahead.loops([package for package in PACKAGES if ".readers" in package])
+LOOPS = precompile.loops([package for package in PACKAGES if ".readers" in package])
 
 
 def read_all(folder: Path) -> None:

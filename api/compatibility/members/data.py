@@ -106,7 +106,7 @@ class _ValueMembers:
         return 0 if self._lengths is None else max(self._lengths) * len(self._lengths) - sum(self._lengths)
 
     def erase(self: Any) -> None:
-        """Nothing is to be done: memory is given back when nobody refers to the value."""
+        """Nothing is to be done: memory is released with the last reference to the value."""
 
     def unpack_variable_value(self: Any, output_variable: Variable, *args: Any) -> Any:
         """The sequences as views, each with its steps; with True as second argument also which of them are new."""

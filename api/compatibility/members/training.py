@@ -75,7 +75,7 @@ class _LearnerMembers:
     _options: Any = None
 
     def add_progress_writers(self: Any, writers: Any) -> None:
-        """Accepted for compatibility: progress writers are told of learning rates by the trainer, which takes them."""
+        """Accepted for compatibility: the trainer reports learning rates to progress writers."""
 
     def current_version(self: Any) -> int:
         """Version of CNTK's format of learners' checkpoints."""

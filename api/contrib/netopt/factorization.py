@@ -43,7 +43,7 @@ def factor_dense(
     filter_function: Callable[[Any], bool] | None = None,
     factor_function: Callable[[Any, int], tuple[Any, Any]] | None = None,
 ) -> Function:
-    """Copy a model and put factorised layers in the place of its ``Dense`` layers.
+    """Copy a model and replace its ``Dense`` layers by factorised ones.
 
     As in CNTK, activations of the layers are left out.
 

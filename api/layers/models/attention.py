@@ -1,4 +1,4 @@
-"""Attention: what of one sequence matters at each step of another."""
+"""Attention: weights of the steps of one sequence for each step of another."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Passes: what is done to a program while it is compiled, so that it computes the same in less time or memory.
+"""Passes: rewriting a program while it is compiled, so that it computes the same in less time or memory.
 
-A pass sees the program twice and overrides the method for the moment that suits it: :meth:`Pass.rewrite` when the forward
-instructions stand, :meth:`Pass.arrange` when views, stages, backward pass and lifetimes are there as well.  Programs are right without
-any pass; :func:`set_passes` chooses some, to compare.
+A pass sees the program twice and overrides the method that it needs: :meth:`Pass.rewrite` when the forward instructions are
+complete, :meth:`Pass.arrange` when views, stages, backward pass and lifetimes are determined as well.  Programs are correct without
+any pass; :func:`set_passes` selects some, to compare.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...common import switches
 from ...extension import plugins
-from ...extension.registry import said
+from ...extension.registry import one_line
 from .accumulation import Accumulation
 from .base import Pass
 from .common import CommonSubexpressions
@@ -43,7 +43,7 @@ def _of_plugin(name: str) -> Pass:
     """A registered pass.
 
     Raises:
-        TypeError: what is registered is none.
+        TypeError: the registered object is not a pass.
     """
     made = plugins.passes.get(name)
     if not isinstance(made, Pass):
@@ -65,7 +65,7 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core.program import passes
     >>> list(passes.available())
-    ['constants', 'common', 'joined', 'dead', 'maxima', 'epilogues', 'accumulation', 'in_place', 'blocks']
+    ['constants', 'common', 'fuse_pairs', 'dead', 'swap_max', 'epilogues', 'accumulation', 'in_place', 'row_blocking']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """
@@ -82,7 +82,7 @@ def chosen() -> list[Pass]:
 
 
 def run(one: Pass, moment: Callable[[Program], None], program: Program) -> None:
-    """Let a pass do what it does at one moment.
+    """Run one of a pass's methods.
 
     Raises:
         RuntimeError: a pass of a plugin failed; the message says which, and how programs do without it.
@@ -94,7 +94,7 @@ def run(one: Pass, moment: Callable[[Program], None], program: Program) -> None:
         if owner is None:
             raise
         left_out = f"CNTK_PLUGINS=-{owner.rpartition(':')[2]}, or choose passes by CNTK_PASSES"
-        raise RuntimeError(f"pass '{one.name}' of {owner} failed: {said(error)}; fix it, or leave it out with {left_out}") from error
+        raise RuntimeError(f"pass '{one.name}' of {owner} failed: {one_line(error)}; fix it, or leave it out with {left_out}") from error
 
 
 def _check(names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a pass is."""
+"""The base class of passes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class Pass:
-    """One way of making programs better.
+    """An optimisation of programs.
 
-    Results that somebody asked for, ``program.asked``, keep slots of their own, and recurrences (``instruction.loop``) keep their
+    Requested results, ``program.asked``, keep slots of their own, and recurrences (``instruction.loop``) keep their
     instructions.
     """
 
     name: ClassVar[str] = ""
-    """What :func:`~cntk.core.program.passes.set_passes` calls it."""
+    """Its name for :func:`~cntk.core.program.passes.set_passes`."""
 
     def rewrite(self, program: Program) -> None:
         """Change ``program.instructions`` and the operands they read, before views are chosen and the backward pass is written."""

@@ -1,4 +1,4 @@
-"""Common subexpressions: what operators with equal attributes make of the same operands is computed once."""
+"""Common subexpressions: results of operators with equal attributes and the same operands are computed once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CommonSubexpressions(Pass):
-    """Let what reads the second of two equal results read the first."""
+    """Make readers of the second of two equal results read the first."""
 
     name = "common"
 
@@ -34,7 +34,7 @@ class CommonSubexpressions(Pass):
 
 
 def _key(program: Program, instruction: Instruction) -> Hashable | None:
-    """What instructions with equal results have in common; None where that cannot be told."""
+    """What instructions with equal results have in common; None if that cannot be determined."""
     op = instruction.op
     specs = tuple(program.slots[index].spec for index in instruction.outputs)
     key = type(op), op.op_name, instruction.inputs, specs, _frozen(op.attributes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ConstantFolding(Pass):
-    """Take the instructions that compute with constants alone out of the program; parameters are no constants."""
+    """Take the instructions that compute with constants alone out of the program; parameters do not count as constants."""
 
     name = "constants"
 
@@ -44,7 +44,7 @@ def _is_fixed(variable: Any) -> bool:
 
 
 def _is_foldable(program: Program, instruction: Instruction) -> bool:
-    """Whether the results are dense, of a known shape and without dynamic axes, and nobody asked for them."""
+    """Whether the results are dense, of a known shape and without dynamic axes, and not requested."""
     results = [program.slots[index] for index in instruction.outputs]
     plain = all(slot.kind == COMPUTED and slot.spec.is_concrete and slot.spec.axes == () and not slot.spec.sparse for slot in results)
     return plain and instruction.loop is None and program.asked.isdisjoint(instruction.outputs)

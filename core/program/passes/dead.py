@@ -1,6 +1,6 @@
-"""Dead code: instructions go whose results nobody reads any more, once other passes have done their work.
+"""Dead code elimination: removes instructions whose results are no longer read after other passes.
 
-Gradients that nobody asked for need no pass: the backward pass is written for those that were.
+Gradients that were not requested need no pass: the backward pass computes only requested ones.
 """
 
 from __future__ import annotations

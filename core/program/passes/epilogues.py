@@ -1,4 +1,4 @@
-"""Epilogues: element-wise operators go to the kernel whose result they read, where it takes them.
+"""Epilogues: element-wise operators go to the kernel whose result they read, if it accepts them.
 
 A kernel that does so has a method ``takes(op, steps)``: given its operator and a list of :class:`~cntk.core.operators.epilogue.Step`
 that follow, it returns how many of them, from the first on, its methods apply; they are then called with ``epilogue=``, an
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Epilogues(Pass):
-    """Put an instruction and those that apply element-wise operators to its result, right after it, into one.
+    """Merge an instruction with the element-wise operators on its result that follow it directly.
 
-    In checked mode there are none, for messages tell which operator made a NaN.
+    Not in checked mode, in which messages tell which operator made a NaN.
     """
 
     name = "epilogues"
@@ -102,7 +102,7 @@ def _steps(program: Program, first: Instruction, followers: list[Instruction]) -
 
 
 def _merged(program: Program, first: Instruction, followers: list[Instruction]) -> Instruction:
-    """One instruction in place of several; what lies between them is gone."""
+    """One instruction in place of several, whose intermediate results are dropped."""
     op = WithEpilogue(first.op, first.kernel, len(first.inputs), _steps(program, first, followers))
     inner = {first.outputs[0], *(follower.outputs[0] for follower in followers[:-1])}
     others = [index for follower in followers for index in follower.inputs if index not in inner]

@@ -1,4 +1,4 @@
-"""Joining: an operator computes together with the one whose result it alone reads, where that takes less than one after the other."""
+"""Fusion of pairs: an operator is fused with the one whose result it alone reads, if that is faster than both."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Joining(Pass):
-    """Put one operator in the place of two, where the second knows one (:meth:`~cntk.core.operators.abilities.Follows.after`)."""
+    """Replace two operators by one, if the second provides it (:meth:`~cntk.core.operators.abilities.Follows.after`)."""
 
-    name = "joined"
+    name = "fuse_pairs"
 
     def rewrite(self, program: Program) -> None:
         readers: dict[int, list[Instruction]] = {}

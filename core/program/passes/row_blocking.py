@@ -1,7 +1,7 @@
-"""Blocks: chains of element-wise operators go through arrays some rows at a time, so that what one writes the next finds in cache.
+"""Row blocking: chains of element-wise operators process some rows at a time, so that each finds its operands in the cache.
 
-Here they are found.  A kernel runs those that it knows all of (:mod:`cntk.core.program.chains`); others go through large arrays block by
-block (:mod:`cntk.core.run.row_blocks`).
+Here they are found.  A kernel runs those all of whose members it knows (:mod:`cntk.core.program.chains`); others process large arrays block
+by block (:mod:`cntk.core.run.row_blocks`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.shape import Shape, broadcast
 from ...operators.elementwise import Elementwise
-from ...operators.view import selects
+from ...operators.view import is_slice
 from ..chains import Chain, Kernel, kernel_of
 from ..slots import COMPUTED
 from .base import Pass
@@ -31,10 +31,10 @@ SHORTEST_OF_KERNEL = 2
 class Blocks(Pass):
     """Put row-wise instructions that follow one another into chains, forward and backward.
 
-    In checked mode there are none, for messages tell where in the whole array a NaN is.
+    Not in checked mode, in which messages tell where in the whole array a NaN is.
     """
 
-    name = "blocks"
+    name = "row_blocking"
 
     def arrange(self, program: Program) -> None:
         if program.checked:
@@ -63,7 +63,7 @@ class _Finder:
 
     Args:
         slots: the program's slots.
-        kernel: what runs chains, if there is something.
+        kernel: the kernel that runs chains, if there is one.
         apart: slots whose arrays are parts of others, which no kernel sees.
     """
 
@@ -122,7 +122,7 @@ class _Finder:
 
 def _parts_of_others(instructions: Sequence[Instruction]) -> set[int]:
     """Slots whose arrays are parts of others: results that are slices, gradients in that of a whole, and what shares memory with them."""
-    found: set[int] = {i.outputs[0] for i in instructions if i.is_view and selects(i.op)}
+    found: set[int] = {i.outputs[0] for i in instructions if i.is_view and is_slice(i.op)}
     for instruction in instructions:
         if instruction.reuses is not None and instruction.reuses in found:
             found.update(instruction.outputs)
@@ -135,7 +135,7 @@ def _parts_of_others(instructions: Sequence[Instruction]) -> set[int]:
 
 
 def _note_memory(chain: Chain, slots: Sequence[Slot], used: Iterable[int]) -> None:
-    """Say what memory the chain touches, and what nobody else needs."""
+    """Say what memory the chain touches, and what nothing else needs."""
     chain.touched = {slots[index].base for index in used}
     lives = {base: (slots[base].birth, slots[base].death) for base in chain.touched if slots[base].kind == COMPUTED}
     chain.local = {base for base, (birth, death) in lives.items() if chain.begin <= birth and death <= chain.end}

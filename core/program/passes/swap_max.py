@@ -1,4 +1,4 @@
-"""Maxima: what picks the greatest elements goes before an activation that keeps their order, which then has fewer to go through."""
+"""Swaps an order-preserving activation with a maximum that follows it, so that the activation has fewer elements to compute."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Maxima(Pass):
-    """Pool first, where an activation and a maximum over windows follow one another and nobody else reads what is between them."""
+    """Pool first, where an activation and a maximum over windows follow one another and nothing else reads the result between them."""
 
-    name = "maxima"
+    name = "swap_max"
 
     def rewrite(self, program: Program) -> None:
         readers = Counter(index for instruction in program.instructions for index in instruction.inputs)

@@ -1,6 +1,6 @@
-"""The model format of CNTK's first version, which BrainScript's networks were saved in: read, and written for programs that know no other.
+"""The model format of CNTK's first version, which BrainScript's networks were saved in: read, and written for older programs.
 
-What the files are, found by having CNTK 2.7 write and read many of them:
+The format, determined by writing and reading many files with CNTK 2.7:
 
 * Numbers are little-endian: counts of 64 bits, dimensions, axes and steps of 32, flags of 8.  Texts have characters of 16 bits and end with
   a zero.  Sections lie between texts that begin with B and E.
@@ -16,7 +16,7 @@ What the files are, found by having CNTK 2.7 write and read many of them:
 * An input has unused sizes, its shape, the name of its axis, and a multiplier that is not 0 where it needs a gradient.  Axes are nodes of
   their own: ``*`` is the default sequence axis, ``__noSequenceAxis`` stands for none.
 * Relations (``BRelation``) name a node, count its operands and name them.  A loop needs nothing else.
-* Role lists (``BRootNodes``: features, labels, criteria, evaluation, outputs) may be empty: what no node reads is a result as well.
+* Role lists (``BRootNodes``: features, labels, criteria, evaluation, outputs) may be empty: a node that no other reads is a result as well.
   CNTK 2.7 lists results that lie in a loop.
 """
 

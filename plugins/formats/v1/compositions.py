@@ -1,4 +1,4 @@
-"""Nodes that are several operators here: criteria, which sum over the minibatch, and what networks of the first CNTK were made of."""
+"""Nodes that are several operators here: criteria, which sum over the minibatch, and nodes of networks of the first CNTK."""
 
 from __future__ import annotations
 
@@ -80,4 +80,4 @@ COMPOSITIONS: dict[str, tuple[int, Callable[..., str]]] = {
     "RowElementTimes": (2, _product),
     "ColumnElementTimes": (2, _product),
 }
-"""How many operands a node has, and what makes its graph of them; with other numbers of operands it is the node of :data:`nodes.ROWS`."""
+"""The number of operands of a node, and the function that makes its graph from them; with other numbers it is a node of ``nodes.ROWS``."""

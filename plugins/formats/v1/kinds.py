@@ -10,7 +10,7 @@ from .stream import Source
 
 
 class Kind(NamedTuple):
-    """How a value is read, given what errors call it, and how it is written."""
+    """The functions that read a value, given its name in errors, and write it."""
 
     read: Callable[[Source, str], Any]
     write: Callable[[Any], bytes]

@@ -41,7 +41,7 @@ def read_legacy(data: Any, device: Any, name: str) -> Function:
     """The function that a file describes.
 
     Raises:
-        DamagedFile: it describes none, or has nodes that are not known here.
+        DamagedFile: it does not describe one, or has unknown nodes.
     """
     reader = _Reader(Source(data, name))
     described = reader.dictionary()
@@ -120,7 +120,7 @@ class _Reader:
             raise source.damaged(f"expected the end of the file, found {source.left} more bytes")
 
     def version(self) -> int:
-        """The version that a file says it has; 0 where it says none."""
+        """The version in a file; 0 if it has none."""
         if not self.source.skips("BVersion"):
             return 0
         found = SIZE.read(self.source, "the version")
@@ -138,13 +138,13 @@ class _Reader:
         self.nodes[name] = Node(begin, operation, _CODES[precision], self.attributes(operation, name, begin))
 
     def attributes(self, operation: str, name: str, begin: int) -> Attributes:
-        """Read what a node has beside its name."""
+        """Read the rest of a node after its name."""
         if operation in _LEAVES:
             return _LEAVES[operation](self.source)
         row = BY_NAME.get(operation)
         if row is None and operation not in COMPOSITIONS:
             raise self.source.damaged(
-                f"the operation '{operation:.60}' of node '{name:.60}' is not known; save the model anew with Function.save, which writes "
+                f"the operation '{operation:.60}' of node '{name:.60}' is not known; save the model again with Function.save, which writes "
                 "the current format",
                 begin,
             )
@@ -169,7 +169,7 @@ class _Reader:
         """Read one list of nodes of a kind."""
         begin, name = self.source.at, TEXT.read(self.source, "the name of a list of nodes")
         if not name.startswith("B"):
-            raise self.source.damaged(f"expected the begin of a list of nodes, found '{name:.60}'", begin)
+            raise self.source.damaged(f"expected the beginning of a list of nodes, found '{name:.60}'", begin)
         self.listed[name[1:]] = self.names()
         self.source.marker(f"E{name[1:]}")
 
@@ -307,7 +307,7 @@ _LEAVES = {
 
 
 def _variable(node: Node) -> Attributes:
-    """What the current format has of a leaf."""
+    """The record of a leaf in the current format."""
     found = node.attributes
     kind = INPUT if "axis" in found else PARAMETER if found["learns"] else CONSTANT
     return {

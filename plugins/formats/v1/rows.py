@@ -1,4 +1,4 @@
-"""Kinds of nodes: how their attributes are read and written, given as the current format has them.
+"""Kinds of nodes: how their attributes are read and written, converted to those of the current format.
 
 A row says by which number, and under which names, the current format has a node (see ``operators`` in the package above), so that this
 package only tells the two formats apart and knows nothing of our operators.
@@ -49,7 +49,7 @@ class Row:
     """One kind of node.
 
     Attributes:
-        name: what files call it.
+        name: its name in files.
         number: the operator's number in the current format.
         fields: its attributes, as they follow.
         order: for each of the first operands in the file, its place in the current format.

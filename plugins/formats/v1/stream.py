@@ -1,4 +1,4 @@
-"""What the files are made of, read within the bytes that there are: numbers, texts, markers, shapes and matrices."""
+"""The elements of files, read with checks of bounds: numbers, texts, markers, shapes and matrices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Source:
     """The bytes of a file, read from front to back.
 
     Attributes:
-        name: what errors call the file.
+        name: the file's name in errors.
         at: offset of what is read next.
         version: number of the format's version.
     """

@@ -18,7 +18,7 @@ from .nodes import BY_NUMBER as ROWS
 from .rows import NEWEST, Attributes, axis_name, static
 
 PRECISIONS = {1: "float", 2: "double"}
-"""What files call the element types that they can have, by the number in the current format."""
+"""Names of the element types in files, by their number in the current format."""
 GRADIENT = 1e-5
 """Learning rate multiplier of an input that needs a gradient."""
 _UID, _NAME = "__v2libuid__", "__v2libname__"
@@ -108,7 +108,7 @@ class _Writer:
         return [f"{uid}_Output_{i}" for i in range(len(self.own[uid].outputs) if uid in self.own else 1)]
 
     def resolved(self, uid: str) -> str:
-        """What a result of a block, or an argument in it, is outside all blocks."""
+        """The uid, outside all blocks, of a block's result or of an argument in it."""
         while uid in self.aliases:
             uid = self.aliases[uid]
         return uid
@@ -118,7 +118,7 @@ class _Writer:
         return self.records.get(uid.rpartition("_Output_")[0])
 
     def name(self, uid: str) -> str:
-        """What the node of a resolved uid is called."""
+        """The name of the node of a resolved uid."""
         described = self.owner(uid) or self.variables[uid]
         return mangled(described["uid"], described.get("name", ""))
 

@@ -188,7 +188,7 @@ def test_strides_that_leave_elements_at_both_ends(device: DeviceDescriptor) -> N
         ((3, 2), (3,), {}, "no axis to slide"),
         ((5, 3, 3, 2), (3, 8, 9), {"strides": 0}, "must be positive"),
         ((5, 3, 3, 2), (3, 8, 9), {"strides": (1, 1, 1, 1)}, "4 values for 3 axes"),
-        ((6, 3, 3, 2), (3, 8, 9), {"groups": 3}, "do not make up"),
+        ((6, 3, 3, 2), (3, 8, 9), {"groups": 3}, "groups of filters of 3 channels need 9 channels, but the operand has 3"),
         ((7, 1, 3, 2), (3, 8, 9), {"groups": 3}, "must be positive and divide"),
         ((5, 3, 3, 2), (3, 8, 9), {"reduction_rank": 2}, "reduction_rank=2"),
         ((5, 3, 3, 2), (3, 8, 9), {"sharing": [False]}, "differ from place to place"),

@@ -71,7 +71,7 @@ OF_SEQUENCES = {recurrent, attending}
 
 
 def results(build: Callable[[Any], Any], device: DeviceDescriptor) -> list[Any]:
-    """Value of the model, loss of a training pass and all gradients, of a model that is made anew."""
+    """Value of the model, loss of a training pass and all gradients, of a model that is built again."""
     C.cntk_py.set_fixed_random_seed(3)
     random = np.random.default_rng(4)
     data = random.uniform(-1, 1, (6, 16)).astype(np.float32)

@@ -331,7 +331,9 @@ def test_a_method_of_a_kind_needs_the_kind(method: str) -> None:
         """>>> C.tanh([0]).eval()"""
         return cls()(x, name=name)
 
-    with pytest.raises(AssertionError, match=rf"kindless.*Kindless has the method {method}, but is no {METHODS_OF_KINDS[method].__name__}"):
+    with pytest.raises(
+        AssertionError, match=rf"kindless.*Kindless has the method {method}, but is not a {METHODS_OF_KINDS[method].__name__}"
+    ):
         check_op(kindless)
 
 

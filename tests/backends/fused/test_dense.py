@@ -84,14 +84,14 @@ def test_products_are_numpys_whatever_the_threads(sizes: Any, ways: Any, dtype: 
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("rectify", [False, True])
 @pytest.mark.parametrize("depth", [3, 1500])
-def test_bias_and_rectifier_follow_the_whole_sum(dtype: Any, is_cut: bool, depth: int) -> None:
+def test_bias_and_rectifier_follow_the_whole_sum(dtype: Any, rectify: bool, depth: int) -> None:
     left, right = numbers((1, 21, depth), "part", dtype, 1)[0], numbers((1, depth, 75), "contiguous", dtype, 2)[0]
     bias, out = numbers((1, 1, 75), "contiguous", dtype, 3)[0, 0], np.empty((21, 75), dtype)
-    products.bound(context(), left, right, out, bias, is_cut)()
+    products.bound(context(), left, right, out, bias, rectify)()
     expected = left @ right + bias
-    np.testing.assert_allclose(out, np.maximum(expected, 0) if is_cut else expected, atol=1e-3 if dtype == np.float32 else 1e-10)
+    np.testing.assert_allclose(out, np.maximum(expected, 0) if rectify else expected, atol=1e-3 if dtype == np.float32 else 1e-10)
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:

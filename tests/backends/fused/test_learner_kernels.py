@@ -210,7 +210,7 @@ with warnings.catch_warnings(record=True) as told:
 learner.update({p: np.ones(2**20)}, 1)
 print(len(told), told[0].message, p.value[0])
 """
-    wanted = "1 compiled loops are switched off: ImportError: llvmlite is of another time; results are the same, but slower to come -1.0"
+    wanted = "1 compiled loops are switched off: ImportError: llvmlite is of another time; results are the same, but take longer -1.0"
     assert in_a_process(program) == wanted
 
 

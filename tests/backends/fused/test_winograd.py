@@ -124,25 +124,25 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype: Any) -> None:
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("rectify", [False, True])
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_bias_and_rectifier(has_bias: bool, is_cut: bool) -> None:
+def test_bias_and_rectifier(has_bias: bool, rectify: bool) -> None:
     case = Case(6, correlation(24, 20, (12, 11), True), np.float32)
     bias = np.arange(-9, 11, dtype=np.float32) if has_bias else None
     found, ctx = np.empty_like(case.grad), context()
-    call = winograd.bound_correlation(ctx, found, case.filters, case.images, case.g, bias, is_cut)
+    call = winograd.bound_correlation(ctx, found, case.filters, case.images, case.g, bias, rectify)
     plain = case.computed(by_definition)[0] + (0 if bias is None else bias[:, None, None])
     for _ in range(2):
         found[...] = np.nan
         call()
-        np.testing.assert_array_equal(found, np.maximum(plain, 0) if is_cut else plain)
+        np.testing.assert_array_equal(found, np.maximum(plain, 0) if rectify else plain)
 
 
 def test_not_a_number_reaches_the_results_that_see_it() -> None:
     case = Case(4, correlation(16, 16, (12, 12), True), np.float32)
     case.images[2, 5, 6, 6] = np.nan
     out, ctx = np.empty_like(case.grad), context()
-    winograd.correlate(ctx, out, case.filters, case.images, case.g, is_cut=True)
+    winograd.correlate(ctx, out, case.filters, case.images, case.g, rectify=True)
     assert np.isnan(out[2, :, 5:8, 5:8]).all()
     assert not np.isnan(out[2, :, :4]).any()
     assert not np.isnan(out[[0, 1, 3]]).any()

@@ -101,7 +101,7 @@ def test_doctor_offers_what_is_used(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"), [("0", "off: CNTK_FUSED is 0"), ("no", "off: the environment variable CNTK_FUSED switches by 0 or 1")]
+    ("said", "line"), [("0", "off: CNTK_FUSED is 0"), ("no", "off: the environment variable CNTK_FUSED must be 0 or 1")]
 )
 def test_doctor_says_that_loops_are_off(said: str, line: str) -> None:
     command = [sys.executable, "-m", "cntk", "doctor"]

@@ -28,7 +28,7 @@ import cntk_onednn  # noqa: E402
 from cntk_onednn import convolution, library  # noqa: E402
 
 PLACE, PLUGIN = convolution.PLACE, "onednn of the tests"
-NEEDS_LIBRARY = pytest.mark.skipif(library.find() is None, reason=f"oneDNN is not installed; {library.HOW_TO_MEND}")
+NEEDS_LIBRARY = pytest.mark.skipif(library.find() is None, reason=f"oneDNN is not installed; {library.HOW_TO_FIX}")
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_nothing_is_registered_where_there_is_no_library(monkeypatch: pytest.Mon
 
 def test_a_variable_that_names_no_file_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(library.VARIABLE, "/nowhere/libdnnl.so.3")
-    with pytest.raises(FileNotFoundError, match=r"CNTK_ONEDNN=/nowhere/libdnnl.so.3 is no file; install it with: pip install"):
+    with pytest.raises(FileNotFoundError, match=r"CNTK_ONEDNN=/nowhere/libdnnl.so.3 is not a file; install it with: pip install"):
         plugins.register_plugin(cntk_onednn, PLUGIN)
     assert not plugins.manager.has_plugin(PLUGIN)
 

@@ -110,11 +110,11 @@ def test_texts_and_indices_that_others_may_have_written_are_made_anew(tmp_path: 
     (tmp_path / "f.ctf.gz").write_bytes(gzip.compress(b"|a 1 2\n" * 10))
     text = ctf_text.TextFile(str(tmp_path / "f.ctf.gz"))
     Path(text.plain).chmod(0o666)
-    with pytest.warns(RuntimeWarning, match="is not trusted: .* The text is unpacked anew"):
+    with pytest.warns(RuntimeWarning, match="is not trusted: .* The text is unpacked again"):
         text = ctf_text.TextFile(str(tmp_path / "f.ctf.gz"))
     index_file.index_of(text, ctf_index.Settings())
     Path(f"{text.plain}.index").chmod(0o666)
-    with pytest.warns(RuntimeWarning, match=r"index is not trusted: .* The index of the text is made anew"):
+    with pytest.warns(RuntimeWarning, match=r"index is not trusted: .* The index of the text is recreated"):
         assert len(index_file.index_of(text, ctf_index.Settings())) == 10
 
 
@@ -168,7 +168,7 @@ def test_damaged_members_of_archives_are_named(tmp_path: Path, method: str) -> N
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
 def test_pipes_are_no_images(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(ValueError, match="it is no regular file"):
+    with pytest.raises(ValueError, match="it is not a regular file"):
         read_image(tmp_path / "pipe.png")
 
 

@@ -14,7 +14,7 @@ import pytest
 import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.types.sparse import RowSparse
-from cntk.learners import IGNORE, UnitType, engine
+from cntk.learners import IGNORE, UnitType, cntk_py_factories
 from cntk.learners.options import LearnerOptions, Options
 from cntk.testing import assert_close
 
@@ -618,31 +618,37 @@ def test_half_precision_parameters_move_as_single_precision_ones_do(make: Any) -
 def test_the_engine_s_functions_make_the_same_learners() -> None:
     lr, momentum = C.learning_parameter_schedule(0.3), C.momentum_schedule(0.9)
     made: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-        "sgd": (lambda p, o: engine.sgd_learner(p, lr, o), lambda p, **k: C.sgd(p, lr, **k)),
+        "sgd": (lambda p, o: cntk_py_factories.sgd_learner(p, lr, o), lambda p, **k: C.sgd(p, lr, **k)),
         "momentum": (
-            lambda p, o: engine.momentum_sgd_learner(p, lr, momentum, False, o),
+            lambda p, o: cntk_py_factories.momentum_sgd_learner(p, lr, momentum, False, o),
             lambda p, **k: C.momentum_sgd(p, lr, momentum, False, **k),
         ),
-        "nesterov": (lambda p, o: engine.nesterov_learner(p, lr, momentum, True, o), lambda p, **k: C.nesterov(p, lr, momentum, True, **k)),
-        "adadelta": (lambda p, o: engine.ada_delta_learner(p, lr, 0.9, 1e-3, o), lambda p, **k: C.adadelta(p, lr, 0.9, 1e-3, **k)),
-        "adagrad": (lambda p, o: engine.ada_grad_learner(p, lr, False, o), lambda p, **k: C.adagrad(p, lr, False, **k)),
+        "nesterov": (
+            lambda p, o: cntk_py_factories.nesterov_learner(p, lr, momentum, True, o),
+            lambda p, **k: C.nesterov(p, lr, momentum, True, **k),
+        ),
+        "adadelta": (
+            lambda p, o: cntk_py_factories.ada_delta_learner(p, lr, 0.9, 1e-3, o),
+            lambda p, **k: C.adadelta(p, lr, 0.9, 1e-3, **k),
+        ),
+        "adagrad": (lambda p, o: cntk_py_factories.ada_grad_learner(p, lr, False, o), lambda p, **k: C.adagrad(p, lr, False, **k)),
         "fsadagrad": (
-            lambda p, o: engine.fsada_grad_learner(p, lr, momentum, True, momentum, o),
+            lambda p, o: cntk_py_factories.fsada_grad_learner(p, lr, momentum, True, momentum, o),
             lambda p, **k: C.fsadagrad(p, lr, momentum, True, momentum, **k),
         ),
         "adam": (
-            lambda p, o: engine.adam_learner(p, lr, momentum, True, momentum, 0.1, True, o),
+            lambda p, o: cntk_py_factories.adam_learner(p, lr, momentum, True, momentum, 0.1, True, o),
             lambda p, **k: C.adam(p, lr, momentum, True, momentum, epsilon=0.1, adamax=True, **k),
         ),
         "rmsprop": (
-            lambda p, o: engine.rmsprop_learner(p, lr, 0.9, 1.2, 0.7, 0.03, 0.01, True, o),
+            lambda p, o: cntk_py_factories.rmsprop_learner(p, lr, 0.9, 1.2, 0.7, 0.03, 0.01, True, o),
             lambda p, **k: C.rmsprop(p, lr, 0.9, 1.2, 0.7, 0.03, 0.01, **k),
         ),
     }
-    options = engine.AdditionalLearningOptions()
+    options = cntk_py_factories.AdditionalLearningOptions()
     options.l2_regularization_weight = 0.1
     options.gradient_clipping_threshold_per_sample = 0.2
-    options.dict_options[C.learners.Learner._MINIBATCH_SIZE] = engine.SizeTWrapper(6)
+    options.dict_options[C.learners.Learner._MINIBATCH_SIZE] = cntk_py_factories.SizeTWrapper(6)
     for of_engine, public in made.values():
         expected = train(public([parameter()], l2_regularization_weight=0.1, gradient_clipping_threshold_per_sample=0.2, minibatch_size=6))
         np.testing.assert_array_equal(train(of_engine([parameter()], options)), expected)

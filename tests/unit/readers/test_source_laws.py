@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix
 
 from cntk.io import MinibatchSource, StreamInformation, UserDeserializer
 from cntk.readers.deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
+from cntk.readers.partitions import Share
 from cntk.readers.reader import handed_over
-from cntk.readers.shares import Share
 
 laws = settings(max_examples=40, deadline=None)
 
@@ -327,15 +327,15 @@ def test_another_number_of_workers_goes_on_exactly(setting: Setting, count: int,
 @settings(max_examples=25, deadline=None)
 @given(readings)
 def test_threads_change_nothing(setting: Setting) -> None:
-    from cntk.readers import ahead
+    from cntk.readers import prefetch
 
-    kept, ahead.SLOW = ahead.SLOW, -1.0  # whatever it takes, a thread prepares minibatches
+    kept, prefetch.SLOW = prefetch.SLOW, -1.0  # whatever it takes, a thread prepares minibatches
     try:
         threaded = setting.source(threads=True, max_sweeps=2)
         found = minibatches(threaded, setting.sizes, 25)
-        assert threaded._reader._ahead._thread is not None
+        assert threaded._reader._prefetcher._thread is not None
     finally:
-        ahead.SLOW = kept
+        prefetch.SLOW = kept
     assert found == minibatches(setting.source(max_sweeps=2), setting.sizes, 25)
 
 

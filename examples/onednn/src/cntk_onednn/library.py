@@ -20,7 +20,7 @@ WHEEL = "onednn-cpu-gomp"
 
 NAME = "libdnnl.so.3"
 
-HOW_TO_MEND = f"install it with: pip install {WHEEL}, or let the environment variable {VARIABLE} name a {NAME}"
+HOW_TO_FIX = f"install it with: pip install {WHEEL}, or let the environment variable {VARIABLE} name a {NAME}"
 
 OPENMP = 2
 """What the library says of itself when its threads are OpenMP's."""
@@ -94,7 +94,7 @@ def find() -> str | None:
     named = os.environ.get(VARIABLE)
     if named:
         if os.sep in named and not Path(named).is_file():
-            raise FileNotFoundError(f"{VARIABLE}={named} is no file; {HOW_TO_MEND}")
+            raise FileNotFoundError(f"{VARIABLE}={named} is not a file; {HOW_TO_FIX}")
         return named
     try:
         files = distribution(WHEEL).files or []
@@ -112,19 +112,19 @@ def load() -> Any:
     """
     name = find()
     if name is None:
-        raise OneDNNError(f"oneDNN's library is not to be found; {HOW_TO_MEND}")
+        raise OneDNNError(f"oneDNN's library is not to be found; {HOW_TO_FIX}")
     _load_openmp_for_loops()
     try:
         library = ctypes.CDLL(name)
     except OSError as error:
-        raise OneDNNError(f"oneDNN's library cannot be loaded: {error}; {HOW_TO_MEND}") from error
+        raise OneDNNError(f"oneDNN's library cannot be loaded: {error}; {HOW_TO_FIX}") from error
     if not hasattr(library, "dnnl_version"):
-        raise OneDNNError(f"{name} is no oneDNN; {HOW_TO_MEND}")
+        raise OneDNNError(f"{name} is no oneDNN; {HOW_TO_FIX}")
     library.dnnl_version.restype = POINTER(Version)
     version = library.dnnl_version().contents
     if version.major != 3 or version.cpu_runtime != OPENMP:
         what = f"{name} is oneDNN {version.major}.{version.minor} for runtime {version.cpu_runtime}"
-        raise OneDNNError(f"{what}, needed is 3.x for runtime {OPENMP}, OpenMP; {HOW_TO_MEND}")
+        raise OneDNNError(f"{what}, needed is 3.x for runtime {OPENMP}, OpenMP; {HOW_TO_FIX}")
     for function, arguments in SIGNATURES.items():
         getattr(library, function).argtypes = arguments
         getattr(library, function).errcheck = _checked
@@ -140,9 +140,9 @@ def load() -> Any:
 def _load_openmp_for_loops() -> None:
     """Have compiled loops load OpenMP, if there are any: they tell its threads not to wait too long."""
     if are_usable():
-        from cntk.core.machine.loops import are_shared
+        from cntk.core.machine.loops import threads_available
 
-        are_shared()
+        threads_available()
 
 
 def _checked(status: int, function: Any, arguments: tuple[Any, ...]) -> None:

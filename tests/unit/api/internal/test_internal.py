@@ -252,7 +252,7 @@ def test_permutations_are_turned_round_and_checked() -> None:
     assert internal.sanitize_permutation([3, 0, 2, 1]) == [2, 1, 3, 0]
     assert internal.sanitize_permutation([-1, 0]) == internal.sanitize_permutation([1, 0])
     for wrong in ([0, 0], [0, 2], [-3, 0]):
-        with pytest.raises(ValueError, match="is no permutation of 2 axes"):
+        with pytest.raises(ValueError, match="is not a permutation of 2 axes"):
             internal.sanitize_permutation(wrong)
 
 

@@ -1,4 +1,4 @@
-"""What lower rooms ask of higher ones."""
+"""Services that lower packages need from higher ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_service_is_called_by_its_name() -> None:
 
 def test_a_service_that_nobody_asks_for_is_refused() -> None:
     made = Services()
-    with pytest.raises(TypeError, match="services: nobody asks for 'aply'; expected one of apply, start, evaluate, "):
+    with pytest.raises(TypeError, match="there is no service 'aply'; expected one of apply, start, evaluate, "):
         made.provide(aply=len)
     assert not hasattr(made, "aply")
 

@@ -157,7 +157,7 @@ def test_a_switch_that_came_in_a_block_is_as_it_was_at_first() -> None:
 
 
 def test_no_two_switches_have_one_name(scratch: Switch[int]) -> None:
-    with pytest.raises(ValueError, match=r"there is a switch 'scratch' already; give this one another name"):
+    with pytest.raises(ValueError, match=r"a switch 'scratch' exists already; give this one another name"):
         Switch("scratch", 1)
 
 

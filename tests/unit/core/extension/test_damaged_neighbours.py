@@ -42,7 +42,7 @@ BROKEN_CODE = {
     "raises what is no Exception": ("class Odd(BaseException): pass\nraise Odd('why')", "Odd: why"),
     "raises GeneratorExit": ("raise GeneratorExit", "GeneratorExit"),
     "raises a group": ("raise BaseExceptionGroup('all', [SystemExit()])", "BaseExceptionGroup: all (1 sub-exception)"),
-    "raises what has no message": ("class Mute(Exception):\n    def __str__(self): 1/0\nraise Mute", "Mute: (its message cannot be had)"),
+    "raises what has no message": ("class Mute(Exception):\n    def __str__(self): 1/0\nraise Mute", "Mute: (without a message)"),
     "goes on for ever": ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded"),
     "is no Python": ("def", "SyntaxError"),
     "lacks memory": ("raise MemoryError", "MemoryError"),

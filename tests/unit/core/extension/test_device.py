@@ -127,7 +127,7 @@ def test_gpus_are_the_devices_of_a_backend_for_gpus() -> None:
             C.gpu(2)
     finally:
         plugins.unregister_plugin("graphics")
-    with pytest.raises(ValueError, match="CPU is no GPU"):
+    with pytest.raises(ValueError, match="CPU is not a GPU"):
         C.device.get_gpu_properties(C.cpu())
 
 

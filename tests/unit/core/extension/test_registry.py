@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cntk.core.extension.registry import CLASS, FUNCTION, INSTANCE, Registry, TakenError, said
+from cntk.core.extension.registry import CLASS, FUNCTION, INSTANCE, Registry, TakenError, one_line
 
 
 @pytest.fixture
@@ -151,6 +151,6 @@ def test_errors_in_one_line() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert said(KeyError()) == "KeyError"
-    assert said(Mute()) == "Mute: (its message cannot be had)"
-    assert said(ImportError("partially initialized module 'cntk'")).endswith("import what uses cntk inside functions")
+    assert one_line(KeyError()) == "KeyError"
+    assert one_line(Mute()) == "Mute: (without a message)"
+    assert one_line(ImportError("partially initialized module 'cntk'")).endswith("import what uses cntk inside functions")

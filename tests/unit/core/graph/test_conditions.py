@@ -20,7 +20,7 @@ ALL = pytest.mark.parametrize("value", [x, C.placeholder(), f, f.output, f.root_
     "use", [lambda v: 1 if v else 2, lambda v: not v, lambda v: v or 1, lambda v: v and 1, lambda v: any([v]), lambda v: assert_(v), bool]
 )
 def test_a_condition_is_refused(use: Callable[[Any], Any], value: Any) -> None:
-    with pytest.raises(TypeError, match=r"is no condition: .*C.element_select.* x is not None"):
+    with pytest.raises(TypeError, match=r"is not a condition: .*C.element_select.* x is not None"):
         use(value)
 
 
@@ -40,7 +40,7 @@ def test_values_of_a_function_that_is_being_made_are_no_conditions() -> None:
         return v if C.greater(v, 0) else -v
 
     for make in (C.Function, C.BlockFunction("Branch", "")):
-        with pytest.raises(TypeError, match=r"Greater.* is no condition"):
+        with pytest.raises(TypeError, match=r"Greater.* is not a condition"):
             make(branch)
 
 

@@ -143,7 +143,7 @@ def test_an_argument_takes_its_own_type_only(x: Any, given: Any, message: str) -
 
 def test_data_and_variables_do_not_mix(x: Any) -> None:
     total = x + C.input_variable(2, name="y")
-    with pytest.raises(TypeError, match=r"argument 'y': data \(ndarray\) and variables cannot be given in one call"):
+    with pytest.raises(TypeError, match=r"argument 'y': data \(ndarray\) and variables cannot be mixed in a call"):
         total(x, ONES)
 
 
@@ -226,7 +226,7 @@ def test_cloning_keeps_names_of_layers(network: Any) -> None:
 
 def test_the_method_of_cloning_must_be_known(network: Any) -> None:
     for method in ("copy", None):
-        with pytest.raises(ValueError, match=f"clone: {method!r} is no method of cloning; use 'share', 'clone' or 'freeze'"):
+        with pytest.raises(ValueError, match=f"clone: {method!r} is not a method of cloning; use 'share', 'clone' or 'freeze'"):
             network.clone(method)
     with pytest.raises(TypeError, match="substitutions must be a dictionary of variables, got list"):
         network.clone("share", [])

@@ -33,11 +33,11 @@ def same(found, wanted):
 wanted = results()
 regions = []
 
-def lend(threads=None):
-    "Lend the BLAS OpenMP's threads, and count its regions; with as many threads as wanted, if that is said."
+def share_threads(threads=None):
+    "Let the BLAS use OpenMP's threads, and count its regions; with as many threads as wanted, if that is said."
     global parallel
-    openmp.lend = lambda name: None
-    if not openmp.are_shared():
+    openmp.share_threads = lambda name: None
+    if not openmp.threads_available():
         sys.exit("loops are not shared")
     library = ctypes.CDLL(openmp.LIBRARY)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
@@ -52,7 +52,7 @@ def lend(threads=None):
     found = type("OpenMP", (), {"GOMP_parallel": parallel} | {name: staticmethod(getattr(library, name)) for name in names})
     blas.find()
     ctypes.CDLL, load = lambda name: found, ctypes.CDLL
-    if not blas_threads.lend(openmp.LIBRARY):
+    if not blas_threads.share_threads(openmp.LIBRARY):
         sys.exit("the BLAS has no use for threads")
     ctypes.CDLL = load
     return library
@@ -76,7 +76,7 @@ def run(program: str, **environment: str) -> list[str]:
 
 def test_results_do_not_depend_on_whose_threads_run_the_jobs() -> None:
     program = """
-lend()
+share_threads()
 print(same(results(), wanted), bool(regions), set(regions))
 """
     if (os.cpu_count() or 1) > 1:
@@ -85,7 +85,7 @@ print(same(results(), wanted), bool(regions), set(regions))
 
 def test_the_blas_has_its_own_threads_where_openmp_has_too_few() -> None:
     program = """
-lend(threads=1)
+share_threads(threads=1)
 print(same(results(), wanted), bool(regions))
 """
     if (os.cpu_count() or 1) > 1:
@@ -94,7 +94,7 @@ print(same(results(), wanted), bool(regions))
 
 def test_products_within_a_region() -> None:
     program = """
-openmp = lend()
+openmp = share_threads()
 answers = []
 turn = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: answers.append(same(results(), wanted)))
 openmp.GOMP_parallel(turn, None, 2, 0)
@@ -106,7 +106,7 @@ print(answers)
 def test_many_callers_at_once() -> None:
     program = """
 expected = [results(number) for number in range(4)]
-lend()
+share_threads()
 with ThreadPoolExecutor(4) as pool:
     answers = pool.map(lambda turn: same(results(turn % 4), expected[turn % 4]), range(32))
     print(all(answers))
@@ -117,7 +117,7 @@ with ThreadPoolExecutor(4) as pool:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_has_the_own_threads_of_the_blas() -> None:
     program = """
-lend()
+share_threads()
 first = same(results(), wanted)
 
 def in_child(check):
@@ -137,7 +137,7 @@ print(first, in_child(lambda: has_own() and in_child(has_own) and has_own()), in
 
 def test_processes_are_forked_between_products() -> None:
     program = """
-lend()
+share_threads()
 np.linalg.solve = lambda a, b: 0  # its jobs run on threads of the BLAS in any case
 wanted = results()
 with ThreadPoolExecutor(3) as pool:
@@ -180,10 +180,10 @@ def test_a_blas_without_the_function_is_left_alone(library: Any, monkeypatch: py
     others = [None, *(library._replace(library=Older(name)) for name in names)]
     for other in others:
         monkeypatch.setattr(blas_threads, "find", lambda other=other: other)
-        assert not blas_threads.lend.__wrapped__("libgomp.so.1")
+        assert not blas_threads.share_threads.__wrapped__("libgomp.so.1")
 
 
 def test_places_for_the_own_threads_are_kept(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     most = blas_threads._most_threads(library)
     monkeypatch.setattr(blas_threads, "find", lambda: library._replace(get_threads=lambda: most // 2 + 1))
-    assert not blas_threads.lend.__wrapped__("libgomp.so.1")
+    assert not blas_threads.share_threads.__wrapped__("libgomp.so.1")

@@ -12,14 +12,14 @@ pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switch
 from cntk.backends.fused import csr, folds
 from cntk.commands.compile import PACKAGES
 from cntk.core.extension.compiled import Unusable
-from cntk.core.machine import ahead, loops
+from cntk.core.machine import loops, precompile
 from cntk.core.machine.converted import can_convert
 
 
 @pytest.fixture
 def only_brought(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is code for the kinds of arguments that a package brings it along for, and none other."""
-    address_of, brought = loops.address_of, ahead.loops(PACKAGES).values()
+    address_of, brought = loops.address_of, precompile.loops(PACKAGES).values()
 
     def address_of_brought(function: Any, kinds: Any) -> int:
         if list(kinds) not in [loop.kinds(is_double) for loop in brought if loop.function is function for is_double in (False, True)]:

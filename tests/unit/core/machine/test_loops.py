@@ -31,7 +31,7 @@ out = np.empty(100, np.int64)
 turns.run(False, out)
 alone = len(set(out))
 turns.run(True, out)
-print(alone, len(set(out)) if openmp.are_shared() else 2)
+print(alone, len(set(out)) if openmp.threads_available() else 2)
 """
 
 TWICE = """
@@ -103,7 +103,7 @@ def test_damaged_machine_code_is_made_again(run: Any, tmp_path: Path, damage: st
 def test_a_folder_that_cannot_be_written_to_is_done_without(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    told = f"compiled code is not kept, and made anew by each process: {file / 'kept'}: Not a directory"
+    told = f"compiled code cannot be cached, so every process compiles it again: {file / 'kept'}: Not a directory"
     assert run(TWICE, folder=file / "kept", told=told) == "6.0 True"
 
 
@@ -178,9 +178,9 @@ def test_loops_are_compiled_ahead_for_the_arguments_that_they_get() -> None:
 
 
 def test_loops_compiled_ahead_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cntk.core.machine import ahead
+    from cntk.core.machine import precompile
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(ahead, "_names", lambda *_: {"cntk.backends.fused.sgd:descend": [False, True]})
-    assert list(ahead.compile_ahead([])) == ["cntk.backends.fused.sgd:descend"]
+    monkeypatch.setattr(precompile, "_names", lambda *_: {"cntk.backends.fused.sgd:descend": [False, True]})
+    assert list(precompile.compile_ahead([])) == ["cntk.backends.fused.sgd:descend"]
     assert sorted(file.name.split("-")[0] for file in tmp_path.iterdir()) == ["loop.descend", "loop.read"]

@@ -19,8 +19,8 @@ pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switch
 
 from cntk.backends.fused import sgd
 from cntk.commands.compile import PACKAGES
-from cntk.core.extension.compiled import warn_unkept
-from cntk.core.machine import ahead, code_files, machine_code, processor
+from cntk.core.extension.compiled import warn_not_cached
+from cntk.core.machine import code_files, machine_code, precompile, processor
 from cntk.core.machine.code_files import Code
 from cntk.core.machine.loops import Loop
 from cntk.core.storage import trusted
@@ -158,7 +158,7 @@ def test_code_that_others_may_have_written_is_passed_over_with_a_warning(folder:
     (file,) = (folder / "prebuilt" / V4).iterdir()
     found = file if place == "file" else file.parent
     found.chmod(0o777)
-    with pytest.warns(RuntimeWarning, match=rf"{found} is not trusted: .* Machine code from there is passed over, and made anew"):
+    with pytest.warns(RuntimeWarning, match=rf"{found} is not trusted: .* Machine code in that folder is ignored, and compiled again"):
         assert machine_code.code_of(DESCEND, KINDS) == KEPT
 
 
@@ -200,7 +200,7 @@ def test_all_loops_have_a_signature() -> None:
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef) and any("loop" in ast.unparse(decorator).lower() for decorator in node.decorator_list)
     }
-    listed = ahead.loops(PACKAGES)
+    listed = precompile.loops(PACKAGES)
     assert set(listed) == found
     assert [name for name, loop in listed.items() if len(loop.kinds(False)) != loop.function.__code__.co_argcount] == []
 
@@ -234,10 +234,10 @@ print(np.array_equal(w, np.arange(1000) - 1), "numba" in sys.modules)
 
 @pytest.mark.skipif(processor.level() is None, reason="this processor has no level of x86-64")
 def test_code_for_levels_is_made_anywhere_and_runs_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_names", lambda *_: {"cntk.backends.fused.sgd:descend": [False, True]})
+    monkeypatch.setattr(precompile, "_names", lambda *_: {"cntk.backends.fused.sgd:descend": [False, True]})
     for level in processor.LEVELS:
-        made = [f"cntk.backends.fused.sgd:descend, {dtype}" for dtype in ("float32", "float64")] + [ahead.CHECK]
-        assert list(ahead.compile_to_bring(PACKAGES, level, tmp_path)) == made
+        made = [f"cntk.backends.fused.sgd:descend, {dtype}" for dtype in ("float32", "float64")] + [precompile.CHECK]
+        assert list(precompile.compile_for_package(PACKAGES, level, tmp_path)) == made
         assert len(list((tmp_path / level).iterdir())) == len(made)
     program = tmp_path / "program.py"
     program.write_text(DESCENT)
@@ -252,10 +252,10 @@ def test_code_that_cannot_be_kept_is_told_once(tmp_path: Path, monkeypatch: pyte
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "file")
 
-    warn_unkept.cache_clear()
+    warn_not_cached.cache_clear()
     monkeypatch.setattr(machine_code, "keep", full)
     double = sgd.descend.kinds(True)
-    with pytest.warns(RuntimeWarning, match=f"made anew by each process: {tmp_path}/kept: {os.strerror(errno.ENOSPC)}"):
+    with pytest.warns(RuntimeWarning, match=f"every process compiles it again: {tmp_path}/kept: {os.strerror(errno.ENOSPC)}"):
         assert machine_code.code_of(DESCEND, double) == COMPILED
     assert machine_code.code_of(DESCEND, double) == COMPILED
 

@@ -54,7 +54,7 @@ def test_many_callers_at_once(count: Any) -> None:
 
 
 def _in_child(loop: Any, answers: Any) -> None:
-    answers.put((loops.are_shared(), (counted(loop, 4 * thresholds.elements_shared) == 1).all()))
+    answers.put((loops.threads_available(), (counted(loop, 4 * thresholds.elements_shared) == 1).all()))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
@@ -78,7 +78,7 @@ from cntk.core.machine import openmp
 told = []
 openmp._is_loaded = lambda: False
 openmp.library = lambda: told.append(os.environ.get("GOMP_SPINCOUNT"))
-openmp.are_shared()
+openmp.threads_available()
 print(told, os.environ.get("GOMP_SPINCOUNT"))
 """
     inherited = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
@@ -102,7 +102,7 @@ except OSError:
     print("no OpenMP")
     sys.exit()
 from cntk.core.machine import loops
-print(loops.are_shared())
+print(loops.threads_available())
 """
     answers = []
     for environment in ({}, {"GOMP_SPINCOUNT": "100"}):

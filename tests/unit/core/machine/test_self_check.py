@@ -41,7 +41,7 @@ print(*(message.message for message in told), sep="|")
 
 @pytest.fixture
 def unchecked() -> Iterator[None]:
-    """The check is made anew, and nothing is switched off before and after."""
+    """The check is run again, and nothing is switched off before and after."""
     self_check.why_not.cache_clear()
     noted = dict(compiled.switched_off)
     compiled.switched_off.clear()
@@ -80,7 +80,7 @@ def test_arrays_that_are_too_small_for_the_layout_are_not_read(monkeypatch: pyte
 def test_another_layout_switches_loops_off_and_is_told_once(loss: str) -> None:
     found, told = trained("array_layout.DATA += 8", "array_layout")
     assert found == loss
-    assert told.startswith(f"compiled loops are switched off: NumPy {np.__version__} lays arrays out in a way that they do not know;")
+    assert told.startswith(f"compiled loops are switched off: NumPy {np.__version__} lays out arrays in a way that they do not support;")
     assert "|" not in told
 
 
@@ -95,14 +95,14 @@ def test_threads_that_do_not_share_work_switch_threads_off(loss: str) -> None:
     found, told = trained(fault, "openmp")
     assert found == loss
     assert told in ("", "threads of compiled loops are switched off: libgomp.so.1 does not share work between threads as it should; "
-                    "results are the same, but slower to come")  # fmt: skip
+                    "results are the same, but take longer")  # fmt: skip
     assert told or sys.platform != "linux"
 
 
 def test_a_region_of_threads_is_understood() -> None:
     from cntk.core.machine import openmp
 
-    if not openmp.are_shared():
+    if not openmp.threads_available():
         pytest.skip("there is no OpenMP of ours in this process")
     assert openmp._shares_work()
 
@@ -122,7 +122,7 @@ blas_threads._product = lambda: np.array(next(numbers))
 
 
 def blas_threads_may_be_lent() -> bool:
-    program = "from cntk.core.machine import openmp; print(openmp.are_shared() and openmp.lend(openmp.LIBRARY))"
+    program = "from cntk.core.machine import openmp; print(openmp.threads_available() and openmp.share_threads(openmp.LIBRARY))"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "True"
 
 
@@ -161,5 +161,5 @@ def test_an_empty_switch_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("said", ["no", "-1", "2"])
 def test_the_switch_is_0_or_1(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     monkeypatch.setenv(compiled.SWITCH, said)
-    with pytest.raises(ValueError, match=f"the environment variable CNTK_FUSED switches by 0 or 1, got '{said}'"):
+    with pytest.raises(ValueError, match=f"the environment variable CNTK_FUSED must be 0 or 1, got '{said}'"):
         compiled.is_wanted()

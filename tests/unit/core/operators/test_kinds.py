@@ -138,7 +138,7 @@ def test_what_has_effects_is_known_by_its_kind_or_its_checkpoints(kind: type[Op]
 
 
 def test_traits_are_said_together() -> None:
-    with pytest.raises(TypeError, match=r"Wrong: compares is one of the traits; say traits = Traits\(compares=\.\.\.\)"):
+    with pytest.raises(TypeError, match=r"Wrong: compares is one of the traits; write traits = Traits\(compares=\.\.\.\)"):
         type("Wrong", (Op,), {"compares": True})
     assert type("Right", (Op,), {"traits": Traits(compares=True)}).traits.compares
 

@@ -96,7 +96,7 @@ def test_an_id_that_is_not_registered() -> None:
 
 def test_a_factory_must_make_an_operator() -> None:
     register_native_user_function("dict", "builtins", "dict")
-    with pytest.raises(TypeError, match="what is registered as 'dict' must make a NativeOp, got dict"):
+    with pytest.raises(TypeError, match="the factory registered as 'dict' must return a NativeOp, got dict"):
         native_user_function("dict", [C.input_variable(2)], {"a": 1})
 
 

@@ -1,4 +1,4 @@
-"""What a minibatch makes of a program's values: shapes, layouts, and data that do not go together."""
+"""What a minibatch makes of a program's values: shapes, layouts, and data that are incompatible."""
 
 from __future__ import annotations
 

@@ -185,8 +185,8 @@ def test_a_file_in_the_place_of_a_folder(file: Path) -> None:
 def test_a_warning_is_given_once(recwarn: pytest.WarningsRecorder) -> None:
     warnings.simplefilter("always")
     for _ in range(3):
-        trusted.warn_of("/a/file", "it belongs to user 7", "It is made anew")
-    assert [str(one.message) for one in recwarn] == ["/a/file is not trusted: it belongs to user 7. It is made anew"]
+        trusted.warn_of("/a/file", "it belongs to user 7", "It is recreated")
+    assert [str(one.message) for one in recwarn] == ["/a/file is not trusted: it belongs to user 7. It is recreated"]
 
 
 # ---- where the user's folder is ----

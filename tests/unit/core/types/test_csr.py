@@ -47,7 +47,7 @@ def test_what_it_becomes() -> None:
     copied.data[:] = 0
     np.testing.assert_array_equal(found.toarray(), dense)
     assert (found.shape, found.ndim, len(found), found.nnz) == ((7, 12), 2, 7, len(found.data))
-    with pytest.raises(IndexError, match="rows that follow each other, got a step of 2"):
+    with pytest.raises(IndexError, match="contiguous rows, got a step of 2"):
         found[::2]
 
 

@@ -1,4 +1,4 @@
-"""CSR matrices whose arrays do not go together are refused wherever they come in, and no other memory is read."""
+"""CSR matrices whose arrays are incompatible are refused wherever they come in, and no other memory is read."""
 
 from __future__ import annotations
 

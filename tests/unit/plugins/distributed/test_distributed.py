@@ -638,7 +638,7 @@ def test_variables_are_checked_with_their_names() -> None:
             whole_in("N", {"N": text})
     assert switch_in("N", True, {"N": ""})
     assert not switch_in("N", True, {"N": "0"})
-    with pytest.raises(ValueError, match="environment variable N switches by 0 or 1, got 'yes'"):
+    with pytest.raises(ValueError, match="environment variable N must be 0 or 1, got 'yes'"):
         switch_in("N", True, {"N": "yes"})
     assert not is_launched({"OMPI_COMM_WORLD_SIZE": "", "PMIX_RANK": "", "SLURM_STEP_NUM_TASKS": ""})
     with pytest.raises(ValueError, match="OMPI_COMM_WORLD_RANK"):

@@ -1,4 +1,4 @@
-"""Operators of plugins and programs in model files: kept by their class, and made anew of what its constructor was called with."""
+"""Operators of plugins and programs in model files: kept by their class, and recreated from the arguments of its constructor."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_a_list_in_itself_cannot_be_saved() -> None:
 
 def test_an_attribute_called_like_a_method_cannot_be_saved() -> None:
     f = Power(exponent=2.0, flop=3)(C.input_variable(1))
-    with pytest.raises(ValueError, match=r"the argument 'flop' of .*Power is called like something that operators have"):
+    with pytest.raises(ValueError, match=r"the argument 'flop' of .*Power has the name of an attribute that all operators have"):
         bytes_of(f)
 
 
@@ -261,11 +261,11 @@ def test_an_attribute_called_like_a_method_cannot_be_saved() -> None:
         ({"arguments": {"exponent": {"@tuple": 3}}}, "expected the elements of a tuple, found 3"),
         ({"arguments": {"exponent": {"@code": "3"}}}, "expected a dictionary, or one of"),
         ({"arguments": {"exponent": {"@integer": "9" * 2000}}}, "expected the digits of an integer"),
-        ({"arguments": {"exponent": {"@array": ["|O8", [1], np.zeros(8, np.int8)]}}}, "no type of numbers"),
+        ({"arguments": {"exponent": {"@array": ["|O8", [1], np.zeros(8, np.int8)]}}}, "not a type of numbers"),
         ({"arguments": {"exponent": {"@array": ["<i8", [2**40], np.zeros(8, np.int8)]}}}, "expected element type, shape and bytes"),
         ({"arguments": {"exponent": {"@dtype": "object"}}}, "expected the name of an element type, found 'object'"),
         ({"arguments": {"exponent": {"@type": "builtins.eval"}}}, "expected the name of an element type"),
-        ({"arguments": {"forward": 2.0}}, "the argument 'forward' of .*Power is called like something that operators have"),
+        ({"arguments": {"forward": 2.0}}, "the argument 'forward' of .*Power has the name of an attribute that all operators have"),
         ({"arguments": {"__class__": 2.0}}, "the argument '__class__' of"),
         ({"arguments": {"decide_layout": 2.0}}, "the argument 'decide_layout' of"),
         ({"state": {"seed": 3}, "class": "Counting", "arguments": {}}, "Counting cannot be made of {}: KeyError: 'runs'"),

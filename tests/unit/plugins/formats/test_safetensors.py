@@ -117,7 +117,7 @@ HOSTILE: list[tuple[bytes, str]] = [
     (file_of(b"{" + b'"a":[' * 9000), "byte 8: expected a header in JSON"),
     (file_of(b"{" + b'"a":' + b"[" * 100_000), "byte 8: expected a header in JSON"),
     (file_of(b"[1]"), "an object, found list"),
-    (file_of(b'{"a": 1, "a": 2}'), "the key 'a' is there twice"),
+    (file_of(b'{"a": 1, "a": 2}'), "the key 'a' occurs twice"),
     (file_of(b'{"\xff": 1}'), "byte 8"),
     (file_of({"a": 1}), "tensor 'a': expected dtype, shape and data_offsets"),
     (file_of({"a": {**tensor(0, 0), "more": 1}}), "tensor 'a': expected dtype"),

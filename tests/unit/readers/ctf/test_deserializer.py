@@ -235,7 +235,7 @@ def test_a_file_that_shrinks(file: Path) -> None:
         ("x", {"a": StreamDef(field="A")}, ValueError, "stream 'a' needs a shape, a positive number of elements, got None"),
         ("x", {"a": StreamDef(field="A", shape=(2, 3))}, ValueError, r"got \(2, 3\)"),
         ("x", {"a": StreamDef(field="A", shape=1), "b": StreamDef(field="A", shape=1)}, RuntimeError, "a field of its own"),
-        ("x", {"a": StreamDef(field="A", shape=1, context=(1, 1))}, ValueError, "stream 'a' has context, which mean nothing"),
+        ("x", {"a": StreamDef(field="A", shape=1, context=(1, 1))}, ValueError, "stream 'a' has context, which text files do not use"),
         ("x", {"a": StreamDef(field="A", shape=1, max_sequence_length=9)}, NotImplementedError, "max_sequence_length"),
     ],
 )

@@ -213,7 +213,7 @@ PACKED = gzip.compress(TEXT.encode(), mtime=0)
 def test_a_packed_file_that_is_none(file: Path, cache: Path, content: bytes) -> None:
     packed = file.with_suffix(".ctf.gz")
     packed.write_bytes(content)
-    with pytest.raises(RuntimeError, match=r"data\.ctf\.gz' is no whole gzip file: .*, behind byte \d+ of its text"):
+    with pytest.raises(RuntimeError, match=r"data\.ctf\.gz' is not a complete gzip file: .*, behind byte \d+ of its text"):
         values(str(packed))
     assert not list(cache.iterdir())
 
@@ -222,7 +222,7 @@ def test_there_is_no_room_to_unpack(file: Path, cache: Path) -> None:
     packed = file.with_suffix(".ctf.gz")
     packed.write_bytes(gzip.compress(TEXT.encode()))
     cache.write_text("no folder")
-    with pytest.raises(RuntimeError, match=r"cannot be unpacked into .*; say in the environment variable CNTK_CACHE where there is room"):
+    with pytest.raises(RuntimeError, match=r"unpacked into .*; set the environment variable CNTK_CACHE to a folder with enough space"):
         values(str(packed))
 
 

@@ -248,8 +248,8 @@ BAD_LINES = [
     (".../a.png\tdog\n", "got 'dog'"),
     ("x\t.../a.png\t0\n", "the sequence key must be a whole number from 0 to 18446744073709551615, got 'x'"),
     (".../none.png\t0\n", "cannot read the image '.*none.png': No such file or directory"),
-    (".../text.png\t0\n", "cannot read the image '.*text.png': it is no image of a format that Pillow reads"),
-    (".../half.png\t0\n", "cannot read the image '.*half.png': it is no image of a format that Pillow reads, or a damaged one: "),
+    (".../text.png\t0\n", "cannot read the image '.*text.png': it is not an image of a format that Pillow reads"),
+    (".../half.png\t0\n", "cannot read the image '.*half.png': it is not an image of a format that Pillow reads, or a damaged one: "),
     (".../none.zip@/a\t0\n", "cannot read the image '.*none.zip@/a': No such file or directory"),
     (".../text.png@/a\t0\n", "the archive '.*text.png' cannot be read: File is not a zip file"),
     (".../all.zip@/a\t0\n", "the archive '.*all.zip' has no file 'a'"),
@@ -278,7 +278,7 @@ def test_an_image_that_vanishes_is_named(many: str) -> None:
 @pytest.mark.parametrize("text", ["!!!", "aGVsbG8", "aGVsbG8="])
 def test_bad_base64_text_is_named_with_its_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.txt").write_text(f"0\t{base64.b64encode(encoded(pixels(0))).decode()}\n1\t{text}\n")
-    message = "it is no image" if text.endswith("=") else "it is no base64 text"
+    message = "it is not an image" if text.endswith("=") else "it is not base64 text"
     with pytest.raises(RuntimeError, match=f"a.txt, line 2: cannot read the image: {message}"):
         samples(Base64ImageDeserializer(str(tmp_path / "a.txt"), streams()))
 

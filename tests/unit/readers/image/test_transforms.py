@@ -262,7 +262,7 @@ def test_a_mean_file_must_be_there_and_be_xml(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"cannot read the mean file '.*none.xml': No such file"):
         apply(transforms.mean(str(tmp_path / "none.xml")), IMAGE)
     (tmp_path / "text.xml").write_text("1 2 3")
-    with pytest.raises(RuntimeError, match=r"mean file '.*text.xml': it is no XML"):
+    with pytest.raises(RuntimeError, match=r"mean file '.*text.xml': it is not XML"):
         apply(transforms.mean(str(tmp_path / "text.xml")), IMAGE)
 
 

@@ -25,7 +25,7 @@ def operators(root: Any) -> list[str]:
 
 def test_pooling_comes_first() -> None:
     x = C.input_variable((2, 7, 7))
-    C.debugging.set_passes(["maxima"])
+    C.debugging.set_passes(["swap_max"])
     assert operators(pooled(x)) == ["Pooling", "ReLU"]
     assert operators(C.tanh(pooled(x * 2))) == ["ElementTimes", "Pooling", "ReLU", "Tanh"]
     C.debugging.set_passes([])

@@ -1,4 +1,4 @@
-"""Sweeps over packed sequences: which rows a recurrence computes at once, and where their states come from."""
+"""Scans of packed sequences: which rows a recurrence computes at once, and where their states come from."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Step(NamedTuple):
     before: slice
 
 
-class Sweep:
-    """A sweep over all steps of a minibatch's sequences, from first to last or, *backwards*, from last to first.
+class Scan:
+    """A scan of all steps of a minibatch's sequences, from first to last or, *backwards*, from last to first.
 
     Attributes:
-        steps: the steps in the order of the sweep.
+        steps: the steps in the order of the scan.
     """
 
     def __init__(self, layout: Layout, backwards: bool = False) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from cntk.io import MinibatchSource, StreamInformation, UserDeserializer
-from cntk.readers import ahead
+from cntk.readers import prefetch
 
 
 class Slow(UserDeserializer):
@@ -66,7 +66,7 @@ def readers() -> list[threading.Thread]:
 @pytest.fixture(autouse=True)
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads prepare every minibatch, and are gone in the end."""
-    monkeypatch.setattr(ahead, "SLOW", -1.0)
+    monkeypatch.setattr(prefetch, "SLOW", -1.0)
     OTHERS.update(threading.enumerate())
     yield
     gc.collect()
@@ -89,7 +89,7 @@ def test_threads_read_ahead() -> None:
     source = MinibatchSource(deserializer, randomize=False)
     assert [step for _ in range(10) for step in steps(source)] == list(range(70))
     assert "cntk reader" in deserializer.threads
-    assert source._reader._ahead._thread is not None
+    assert source._reader._prefetcher._thread is not None
 
 
 def test_threads_can_be_switched_off() -> None:
@@ -206,8 +206,8 @@ def test_an_interrupted_call_loses_nothing(patience: int, monkeypatch: pytest.Mo
         if armed:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(ahead, "SLOW", 0)
-    monkeypatch.setattr(ahead, "PATIENCE", patience)
+    monkeypatch.setattr(prefetch, "SLOW", 0)
+    monkeypatch.setattr(prefetch, "PATIENCE", patience)
     before = signal.signal(signal.SIGALRM, interrupt)
     source, expected, interrupted = MinibatchSource(Slow(), randomize=False), 40, 0
     for _ in range(expected):

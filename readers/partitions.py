@@ -1,4 +1,4 @@
-"""Who reads what, where several workers share the sequences."""
+"""The partition of sequences among several workers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .chunks import Chunks
 from .randomizer import Line, Randomizer, Window
 
 DIVIDED_FROM = 64
-"""From so many sequences for each worker on chunks are divided, where there are fewer than workers."""
+"""The fewest sequences for each worker for which chunks are divided, if there are fewer chunks than workers."""
 
 
 class Share(NamedTuple):
-    """How many share the sequences, and which of them reads here."""
+    """The number of workers that share the sequences, and the number of this one."""
 
     partitions: int = 1
     partition: int = 0
@@ -26,7 +26,7 @@ class Share(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a source stands in the order that all workers share.
+    """The position of a source in the order that all workers share.
 
     Attributes:
         samples: how many lie before.
@@ -72,8 +72,8 @@ class Part(NamedTuple):
 class Partitioner:
     """Deals out sequences as CNTK does: one by one or, where they are shuffled, chunk by chunk.
 
-    The chunks of a sweep go round in the order in which the sweep has them.  Where there are fewer chunks than workers, sequences go
-    round after all if they are equally long, so that the workers read together what one would, or if they are many.
+    The chunks of a sweep are dealt out in the sweep's order.  With fewer chunks than workers, sequences are dealt out one by one all the
+    same, if they are equally long, so that the workers together read the same as one would, or if there are many.
 
     Args:
         randomizer: the order.
@@ -104,7 +104,7 @@ class Partitioner:
         return chunks[(share.partition - first) % share.partitions :: share.partitions]
 
     def goes_on(self, window: Window, share: Share) -> bool:
-        """Whether it is certain that a worker has something to read after the window in the same sweep, or nobody has."""
+        """Whether it is certain that a worker has something to read after the window in the same sweep, or no worker has."""
         if share.partitions == 1:
             return True
         after = window.extent.next
@@ -135,13 +135,13 @@ class Partitioner:
         return (parts + window.extent.first) % partitions
 
     def _is_left(self, window: Window, workers: tuple[Position, ...], position: Position) -> Any:
-        """What so many workers had not read when they stood there."""
+        """The sequences that these workers had not read at their positions."""
         here = position.sweep, position.first
         begun = np.array([0 if one.where[:2] < here else one.place if one.where[:2] == here else len(window) for one in workers])
         return np.arange(len(window)) >= begun[self._owners(window, len(workers), position)]
 
 
-def together(workers: tuple[Position, ...]) -> Position:
+def merge_positions(workers: tuple[Position, ...]) -> Position:
     """Where another number of workers goes on with what these have left: where the one furthest behind stands."""
     behind, ahead = (choose(workers, key=lambda one: one.where) for choose in (min, max))
     if behind.where == ahead.where:

@@ -31,7 +31,7 @@ def SizeTWrapper(value: int) -> int:
 
 
 class AdditionalLearningOptions:
-    """What all learners have in common beside the learning rate.
+    """Options that all learners have beside the learning rate.
 
     Attributes:
         l1_regularization_weight, l2_regularization_weight, gaussian_noise_injection_std_dev, gradient_clipping_threshold_per_sample,

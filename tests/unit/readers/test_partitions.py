@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cntk.io import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
+from cntk.readers.partitions import Share
 from cntk.readers.reader import handed_over
-from cntk.readers.shares import Share
 
 CASES = json.loads((Path(__file__).parents[2] / "data" / "partitions.json").read_text(encoding="utf-8"))
 

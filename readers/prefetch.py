@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from .packer import Batch, Request
 
 SLOW = 2e-3
-"""Seconds; what takes less is made when it is wanted, for handing it over from another thread takes some of it."""
+"""Seconds; faster minibatches are made when they are requested, since handing them over from another thread takes time as well."""
 
 PATIENCE = 3
 """Slow minibatches, one after another, after which a thread makes the next ones."""
@@ -28,14 +28,14 @@ class Packer(Protocol):
 
 
 class Made(NamedTuple):
-    """What came of making a minibatch: None at the end, or the error; and the packer's state behind it."""
+    """The outcome of making a minibatch: the minibatch, None at the end, or the error; and the packer's state after it."""
 
     minibatch: Batch | None
     error: BaseException | None
     state: Any
 
 
-class Ahead:
+class Prefetcher:
     """Hands out the minibatches of a packer, of which a thread prepares the next ones.
 
     The thread begins when a few minibatches of the same kind have each taken so long to make that it pays.  When another kind is wanted,
@@ -55,8 +55,8 @@ class Ahead:
         self.state = packer.state
         self._request: Request | None = None
         self._slow = 0  # how many minibatches of a kind were slow, one after another
-        self._turn = 0  # grows when what is on order is dropped
-        self._is_settled = True  # no call has been interrupted that has taken something or dropped something
+        self._turn = 0  # incremented when requests are dropped
+        self._is_settled = True  # False while a call may have been interrupted after it has taken or dropped something
         self._renew()
 
     def _renew(self) -> None:
@@ -65,7 +65,7 @@ class Ahead:
         self._orders: SimpleQueue[tuple[int, Request | None] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[int, Made]] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._ordered = 0  # how many are on order, or made and not handed out
+        self._ordered = 0  # how many are requested, or made and not handed out
 
     def next(self, request: Request) -> Batch | None:
         """The next minibatch, None at the end.
@@ -117,7 +117,7 @@ class Ahead:
         self._is_settled = True
 
     def stop(self) -> None:
-        """Let the thread end, once it has finished what it is doing."""
+        """Stop the thread, once it has finished its current minibatch."""
         if self._process == os.getpid():
             self._turn += 1
             self._orders.put(None)

@@ -1,4 +1,4 @@
-"""What a learner holds for one parameter."""
+"""The state that a learner has for each parameter: smoothed gradients and temporary arrays."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Part:
         states: the smoothed gradients.
         work: temporary arrays of the gradient's shape.
         rows: numbers of the rows, None where it is the whole parameter.
-        is_copy: whether *w* and *states* are copies, to be taken back; where there are *rows* and they are none, those rows in them change.
-        coefficients, preparation: what the learner says for a kernel.
+        is_copy: whether *w* and *states* are copies, to be taken back; if there are *rows* and they are not, those rows of them change.
+        coefficients, preparation: the learner's values for a kernel.
     """
 
     coefficients: Sequence[float]
@@ -36,8 +36,8 @@ class Part:
         self.xp, self.w, self.g, self.states, self.work, self.is_copy, self.rows = xp, w, g, states, work, is_copy, rows
 
 
-class Slot:
-    """What a learner holds for one parameter.
+class ParameterState:
+    """What a learner keeps for one parameter.
 
     Attributes:
         parameter: the parameter.
@@ -49,7 +49,7 @@ class Slot:
         states, work: how many there are.
         row_work: how many temporary arrays an update of some rows needs.
         keeps_gradients: whether updates leave gradients as they are.
-        takes_rows: whether updates of some rows take the parameter whole.
+        takes_rows: whether updates of some rows get the whole parameter.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Slot:
             state[...] = 0
 
     def part(self, gradient: Any, lazily: bool) -> Part:
-        """What an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""
+        """The part that an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""
         parameter = self.parameter
         if type(gradient) is RowSparse:
             if lazily:

@@ -1,4 +1,4 @@
-"""Compiling loops before they are needed, for the arguments that they mostly get: those of their signatures."""
+"""Compiling loops before they are needed, for their usual arguments, which their signatures declare."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from .loops import Loop
 
 CHECK = f"{self_check.__name__}:{self_check.read.__name__}"
-"""The function by which it is found out whether loops can be used."""
+"""The loop by which a self-check finds out whether loops can be used."""
 
 
 def compile_ahead(packages: Iterable[str], is_double: bool = False) -> Iterator[str]:
-    """Compile all loops with a signature that are not there yet, on all processors; gives the name of each that is done.
+    """Compile all loops with a signature that are not compiled yet, on all processors; yields the name of each when it is done.
 
     Args:
-        packages: whose modules have the loops, by import name.
+        packages: import names of the packages whose modules have the loops.
         is_double: for float64 in place of float32.
     """
     self_check.require()
@@ -34,25 +34,25 @@ def compile_ahead(packages: Iterable[str], is_double: bool = False) -> Iterator[
         yield from _done({name: pool.submit(_keep, name, is_double) for name in _names(pool, packages)})
 
 
-def compile_to_bring(packages: Iterable[str], level: str, folder: Path) -> Iterator[str]:
-    """Compile all loops with a signature, for float32 and float64, as what a package brings along.
+def compile_for_package(packages: Iterable[str], level: str, folder: Path) -> Iterator[str]:
+    """Compile all loops with a signature, for float32 and float64, as prebuilt code of a package.
 
     Args:
-        packages: whose modules have the loops, by import name.
-        level: of the processors that it is for, one of :data:`~cntk.core.machine.processor.LEVELS`.
-        folder: where folders of levels are.
+        packages: import names of the packages whose modules have the loops.
+        level: the level of processors to compile for, one of :data:`~cntk.core.machine.processor.LEVELS`.
+        folder: the folder in which each level has one.
     """
     with _compilers(level) as pool:
         loops = {
-            f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_bring, name, is_double, folder)
+            f"{name}, {'float64' if is_double else 'float32'}": pool.submit(_prebuild, name, is_double, folder)
             for name, types in _names(pool, packages).items()
             for is_double in types
         }
-        yield from _done({**loops, CHECK: pool.submit(_bring_check, folder)})
+        yield from _done({**loops, CHECK: pool.submit(_prebuild_check, folder)})
 
 
 def loops(packages: Iterable[str]) -> dict[str, Loop]:
-    """All loops that the modules of some packages have, by module and name, those first that take longest to compile."""
+    """All loops that the modules of some packages have, by module and name, the slowest to compile first."""
     from .loops import Loop
 
     modules = [import_module(f"{package}.{found.name}") for package in packages for found in iter_modules(import_module(package).__path__)]
@@ -62,9 +62,9 @@ def loops(packages: Iterable[str]) -> dict[str, Loop]:
 
 
 def _names(pool: Executor, packages: Iterable[str]) -> dict[str, list[bool]]:
-    """The loops with a signature, and for which types there is code of them: for float32, and for float64 where that is another.
+    """The loops with a signature, and whether to compile each for float64, beside float32, where its code differs.
 
-    One of the compilers finds them, as modules of loops are made for its processor when imported.
+    One of the compiling processes lists them, since modules of loops adapt to its processor when they are imported.
     """
     return pool.submit(_with_signature, tuple(packages)).result()
 
@@ -99,14 +99,14 @@ def _keep(name: str, is_double: bool) -> None:
     code_of(loop.function, loop.kinds(is_double))
 
 
-def _bring(name: str, is_double: bool, folder: Path) -> None:
+def _prebuild(name: str, is_double: bool, folder: Path) -> None:
     from .machine_code import prebuild
 
     loop = _loop(name)
     prebuild(loop.function, loop.kinds(is_double), folder)
 
 
-def _bring_check(folder: Path) -> None:
+def _prebuild_check(folder: Path) -> None:
     from .machine_code import prebuild
 
     prebuild(self_check.read, self_check.READ, folder)
