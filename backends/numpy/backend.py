@@ -27,6 +27,7 @@ class NumpyBackend:
     xp = np
     dtypes = FLOAT_TYPES
     sparse = True
+    index = staticmethod(getattr)
     summing = staticmethod(sums.summing)
 
     def __init__(self, device_id: int = 0) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..types.layout import Layout
+
 Array: TypeAlias = Any
 """An array of the backend's own, with the attributes and operators of NumPy's arrays; its memory need not be reachable from the host."""
 
@@ -79,6 +81,9 @@ class Backend(Protocol):
 
     def on_device(self, *data: npt.NDArray[Any]) -> Sequence[Array]:
         """Host arrays as arrays of the device, which are read only and until the host changes them: the same where the memory is."""
+
+    def index(self, layout: Layout, name: str) -> Array:
+        """An index array of a layout, by the name of its attribute, as an array of the device; it is brought there once."""
 
     def to_numpy(self, array: Array) -> npt.NDArray[Any]:
         """A copy on the host that nothing else refers to."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.shape import Shape
 from ..common.switches import recorders
+from ..extension.backend import DType
 from ..graph.inference import explained
 from ..operators.effects import Finishing
 from ..operators.elementwise import Broadcasting
@@ -144,7 +145,7 @@ class Binding:
         for index, offset in zip(own, self.placement.offsets, strict=True):
             self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
         for index in (index for chain in self.plans for index in chain.local):
-            self.arrays[index] = backend.xp.broadcast_to(backend.xp.zeros((), sizes.specs[index].dtype), sizes.shapes[index])
+            self.arrays[index] = backend.xp.broadcast_to(self._zeros((), sizes.specs[index].dtype), sizes.shapes[index])
         for index in here:
             if not self._needs_memory(index):
                 self.arrays[index] = self._without_memory(index)
@@ -168,8 +169,12 @@ class Binding:
         if slot.kind == UNUSED:
             return None
         if slot.kind == ZERO:
-            return self.backend.xp.zeros(shape, dtype)
+            return self._zeros(shape, dtype)
         return SparseRows(shape, dtype)
+
+    def _zeros(self, shape: Shape, dtype: DType) -> Any:
+        with self.backend.guard():
+            return self.backend.xp.zeros(shape, dtype)
 
     # ---- instructions ----
 

@@ -64,7 +64,7 @@ def _sums(ctx: Context, x: Any, layout: Layout) -> Any:
     """The sums over the steps of sequences, in packed order."""
     sums = ctx.scratch("sums", (layout.samples, *x.shape[1:]), computing_type(x.dtype))
     add_steps(ctx, x, layout, sums)
-    return sums[layout.order]
+    return sums[ctx.index(layout, "order")]
 
 
 def _softmax(x: Any) -> Any:
