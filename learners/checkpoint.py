@@ -66,4 +66,4 @@ def restore_states(slots: Sequence[Slot], names: Sequence[str], saved: Any) -> N
     check_states(slots, names, saved)
     for slot, arrays in zip(slots, saved, strict=True):
         for name, state in zip(names, slot.states, strict=True):
-            state[...] = slot.parameter.backend.asarray(arrays[name], slot.dtype)
+            slot.parameter.backend.load(state, arrays[name])

@@ -99,7 +99,8 @@ class Binding:
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is SparseRows:
-                array.set(*self.backend.on_device(given.data, given.indices, given.indptr))
+                parts = given.data, given.indices, given.indptr
+                array.set(*self.backend.on_device(*parts), parts)
             else:
                 load(array, given)
 
@@ -170,7 +171,7 @@ class Binding:
             return None
         if slot.kind == ZERO:
             return self._zeros(shape, dtype)
-        return SparseRows(shape, dtype)
+        return SparseRows(shape, dtype, self.backend.xp)
 
     def _zeros(self, shape: Shape, dtype: DType) -> Any:
         with self.backend.guard():

@@ -62,8 +62,9 @@ class SequenceReduceMax(SequenceReduction):
         xp.take(out, order, axis=0, out=greatest, mode="clip")
         xp.take(grad, order, axis=0, out=packed, mode="clip")
         for rows, count in steps(layout):
-            xp.equal(x[rows], greatest[:count], out=dx[rows])
-            xp.multiply(dx[rows], packed[:count], out=dx[rows])
+            step = dx[rows]
+            xp.equal(x[rows], greatest[:count], out=step)
+            xp.multiply(step, packed[:count], out=step)
 
 
 @operator(

@@ -149,5 +149,6 @@ def fold(ctx: Context, combine: Any, x: Any, layout: Layout, out: Any) -> None:
         if rows.start == 0:
             ctx.xp.copyto(packed, x[rows])
         else:
-            combine(packed[:count], x[rows], out=packed[:count])
+            alive = packed[:count]
+            combine(alive, x[rows], out=alive)
     ctx.xp.take(packed, ctx.index(layout, "rank"), axis=0, out=out, mode="clip")

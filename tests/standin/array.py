@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -167,6 +168,8 @@ class ndarray:
         return wrapped(result)
 
     def __getitem__(self, place: Any) -> ndarray:
+        if type(place) is slice:
+            return wrapped(self.host[place])
         return self._viewed(np.asarray(self.host[index_of(place)]))
 
     def __setitem__(self, place: Any, value: Any) -> None:
@@ -238,13 +241,14 @@ class ndarray:
         return written(out, np.cumsum(self.host, axis, dtype))
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        return self._reduced(np.sum, axis, out, keepdims, dtype)
+        return written(out, _sum(self.host, axis, dtype, keepdims))
 
     def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
         return self._reduced(np.prod, axis, out, keepdims, dtype)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        return self._reduced(np.mean, axis, out, keepdims, dtype)
+        total = _sum(self.host, axis, dtype, keepdims)
+        return written(out, (total / (self.size / max(total.size, 1))).astype(dtype or self.dtype))
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
         return self._reduced(np.max, axis, out, keepdims)
@@ -336,6 +340,17 @@ def index_of(place: Any) -> Any:
     if isinstance(place, list) or (isinstance(place, np.ndarray) and place.ndim):
         note(HOST_INDEX)
     return place
+
+
+def _sum(host: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    """A sum as CuPy makes it: in a tree along all axes, of float16 in float32."""
+    axes = tuple(range(host.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    moved = np.moveaxis(host, axes, range(-len(axes), 0))
+    kept = moved.shape[: host.ndim - len(axes)]
+    terms = np.ascontiguousarray(moved).reshape(*kept, math.prod(moved.shape[len(kept) :]))
+    wanted = dtype or (None if host.dtype.kind in "biu" else host.dtype)
+    total = terms.sum(-1, np.float32 if wanted == np.float16 else wanted)
+    return np.expand_dims(total, axes) if keepdims else total
 
 
 def _binary(compute: Callable[..., Any], swapped: bool = False) -> Callable[[ndarray, Any], ndarray]:

@@ -35,7 +35,8 @@ class ufunc:
         cuda.launch()
         if not isinstance(out, ndarray):
             raise TypeError("Output arguments type must be cupy.ndarray")
-        if np.broadcast_shapes(*map(np.shape, values), out.shape) != out.shape:
+        shape = out.host.shape
+        if any(each.shape != shape and np.broadcast_shapes(each.shape, shape) != shape for each in values if isinstance(each, np.ndarray)):
             raise ValueError("Out shape is mismatched")
         _note_overlap(operands, out)
         self._compute(*values, out=out.host, casting=casting, **options)
