@@ -45,6 +45,8 @@ class CupyBackend:
     kind: int = DeviceKind.GPU
     dtypes = FLOAT_TYPES
     sparse = True
+    alignment = 256
+    block_bytes = None
 
     def __init__(self, device_id: int = 0) -> None:
         self.device_id = device_id
@@ -91,7 +93,7 @@ class CupyBackend:
             return "there is no NVIDIA driver: install one from https://www.nvidia.com/drivers; `nvidia-smi` then lists the GPUs"
         if driver // 1000 < built // 1000:
             return (
-                f"the NVIDIA driver is too old: it runs CUDA {_version(driver)}, and CuPy {cupy.__version__} is for CUDA {_version(built)}; "
+                f"the NVIDIA driver is too old: it runs CUDA {_version(driver)}, and CuPy {cupy.__version__} needs {_version(built)}; "
                 f"update the driver, or {INSTALL}"
             )
         try:

@@ -38,6 +38,9 @@ class Backend(Protocol):
         xp: array namespace with NumPy's names and ``out=`` arguments.
         dtypes: element types it computes in.
         sparse: whether it takes CSR operands; if not, they arrive made dense.
+        alignment: bytes to a multiple of which arrays begin in memory that they share.
+        block_bytes: bytes of an array in a block of rows, where chains of operators are worked off block by block to stay in a cache; None
+            where they are not.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
     others; and ``for_tests``, which is True where nobody is to compute on it but who asks for it by name.
@@ -48,6 +51,8 @@ class Backend(Protocol):
     xp: Any
     dtypes: tuple[type[np.generic], ...]
     sparse: bool
+    alignment: int
+    block_bytes: int | None
 
     def unavailable(self) -> str:
         """Why the backend cannot be used here and how to fix that; empty when it can."""
