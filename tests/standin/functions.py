@@ -190,7 +190,7 @@ def take_along_axis(a: Any, indices: Any, axis: Any) -> ndarray:
     return allocated(np.take_along_axis(operand(a), operand(indices), axis))
 
 
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, mode: Any = "raise") -> None:
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     cuda.launch()
     np.put_along_axis(operand(arr), operand(indices), operand(values), axis)
 
