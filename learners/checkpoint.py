@@ -69,4 +69,4 @@ def restore_states(parameter_states: Sequence[ParameterState], names: Sequence[s
     check_states(parameter_states, names, saved)
     for entry, arrays in zip(parameter_states, saved, strict=True):
         for name, state in zip(names, entry.states, strict=True):
-            state[...] = entry.parameter.backend.asarray(arrays[name], entry.dtype)
+            entry.parameter.backend.load(state, arrays[name])

@@ -73,8 +73,9 @@ class ParameterState:
 
     def reset(self) -> None:
         """Forget all gradients."""
-        for state in self.states:
-            state[...] = 0
+        with self.parameter.backend.guard():
+            for state in self.states:
+                state[...] = 0
 
     def part(self, gradient: Any, lazily: bool) -> Part:
         """The part that an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""

@@ -84,7 +84,7 @@ class Universal(Learner):
         super().restore_from_checkpoint(checkpoint)
         restore_operator_states(self._update, checkpoint["operators"])
         for variable, value in zip(self._kept, checkpoint["kept"], strict=True):
-            variable.array[...] = variable.backend.asarray(np.asarray(value), variable.dtype)
+            variable.backend.load(variable.array, np.asarray(value))
 
 
 def _assigned(update: Function) -> list[Any]:

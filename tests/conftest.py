@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 import skips
+import standin
 
 from cntk.backends import checking
 from cntk.backends.checking.backend import CheckingBackend
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common import random, threads
+from cntk.core.common import switches as process
 from cntk.core.common.thresholds import TABLE, VARIABLE, thresholds
 from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
@@ -31,6 +33,11 @@ if os.environ.get("CNTK_TEST_BACKEND") == "checking":
     devices.CPU_BACKEND = devices.cpu()._name = "checking"
     CheckingBackend.for_tests, NumpyBackend.for_tests = False, True  # type: ignore[attr-defined]
 
+if os.environ.get("CNTK_TEST_BACKEND") == "standin":
+    standin.install()
+    process.default_device.value = devices.gpu(0)
+    NumpyBackend.for_tests = True  # type: ignore[attr-defined]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Count what is skipped in continuous integration, and have default thresholds, whatever this machine's are."""
@@ -38,6 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[VARIABLE] = "0"
     for threshold in TABLE.values():
         setattr(thresholds, threshold.name, threshold.default)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What the stand-in for GPUs refuses by its strictness is known."""
+    if os.environ.get("CNTK_TEST_BACKEND") == "standin":
+        standin.expect_refusals(items)
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cntk.core.extension.device import DeviceKind
+from cntk.core.types.layout import Layout
 from cntk.testing.tolerances import assert_close
 
 COUNT = 20_001
-ALIGNMENT = 64
 
 
 def check_backend(backend_class: Callable[..., Any]) -> None:
@@ -66,12 +66,14 @@ def _check_memory(backend: Any, dtype: Any) -> None:
     _require(backend, np.array_equal(backend.to_numpy(there), np.full((2, 3), 5)), "load does not take a number")
     (shown,) = backend.on_device(np.arange(3, dtype=dtype))
     _require(backend, np.array_equal(backend.to_numpy(shown), np.arange(3)), "on_device changes the data")
+    order = backend.to_numpy(backend.index(Layout(2, [1, 2]), "order"))
+    _require(backend, np.array_equal(order, [1, 0]), "index does not give the array of a layout")
 
     size = backend.nbytes((2, 3), dtype)
     _require(backend, size == 6 * np.dtype(dtype).itemsize, f"nbytes of (2, 3) {dtype.__name__} is {size}")
-    memory = backend.allocate(ALIGNMENT + size)
-    _require(backend, memory.nbytes >= ALIGNMENT + size, "allocate gives less memory than asked for")
-    first, second = backend.view(memory, 0, (1,), dtype), backend.view(memory, ALIGNMENT, (2, 3), dtype)
+    memory = backend.allocate(backend.alignment + size)
+    _require(backend, memory.nbytes >= backend.alignment + size, "allocate gives less memory than asked for")
+    first, second = backend.view(memory, 0, (1,), dtype), backend.view(memory, backend.alignment, (2, 3), dtype)
     first[...], second[...] = 7, there
     backend.synchronize()
     _require(backend, float(backend.to_numpy(first)[0]) == 7, "views at different offsets overlap")

@@ -41,7 +41,7 @@ def _sum_of(function: Function, metric: Variable, arguments: Any, device: Any) -
     try:
         with run.guard():
             run.forward()
-        total = Total(program, metric)
-        return total.of(run), total.samples(run)
+            total = Total(program, metric)
+            return total.of(run), total.samples(run)
     finally:
         run.close()

@@ -12,8 +12,6 @@ from ...core.common.random import philox_normal, philox_uniform
 from ...core.extension.device import DeviceKind
 from . import sums
 
-ALIGNMENT = 64
-
 
 class NumpyBackend:
     """Arrays in the host's memory, computed by NumPy; the base of backends whose arrays are NumPy's.
@@ -27,6 +25,9 @@ class NumpyBackend:
     xp = np
     dtypes = FLOAT_TYPES
     sparse = True
+    alignment = 64
+    block_bytes: int | None = 1 << 19  # less makes more calls, more leaves the cache
+    index = staticmethod(getattr)
     summing = staticmethod(sums.summing)
 
     def __init__(self, device_id: int = 0) -> None:
@@ -51,8 +52,8 @@ class NumpyBackend:
         return size
 
     def allocate(self, nbytes: int) -> Any:
-        raw = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
-        start = -raw.ctypes.data % ALIGNMENT
+        raw = np.empty(nbytes + self.alignment, dtype=np.uint8)
+        start = -raw.ctypes.data % self.alignment
         return raw[start : start + nbytes]
 
     def view(self, memory: Any, offset: int, shape: Sequence[int], dtype: Any) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .dtypes import computing_type
 from .shape import size_of
 
@@ -61,10 +63,10 @@ def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
     >>> rows.tolist(), pieces.tolist()
     ([0, 256, 300, 556, 812, 900], [0, 2, 5])
     """
-    if len(starts) < 2 or starts.item(-1) - starts.item(0) <= FEW:  # as in most minibatches, which need no look at each run
+    if len(starts) < 2 or int(starts[-1]) - int(starts[0]) <= FEW:  # as in most minibatches, which need no look at each run
         return None
     lengths = starts[1:] - starts[:-1]
-    if lengths.item(lengths.argmax()) <= FEW:  # a few numbers have their largest sooner found than reduced
+    if int(lengths[lengths.argmax()]) <= FEW:  # a few numbers have their largest sooner found than reduced
         return None
     counts = -(-lengths // PIECE)
     pieces = xp.concatenate((xp.zeros_like(counts[:1]), xp.cumsum(counts))).astype(starts.dtype)
@@ -73,25 +75,31 @@ def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
     return rows, pieces
 
 
-def write_in_pieces(xp: Any, starts: Any, out: Any, dtype: Any, write: Callable[[Any, Any], None]) -> None:
+def write_in_pieces(
+    xp: Any, starts: Any, out: Any, dtype: Any, write: Callable[[Any, Any], None], bring: Callable[[Any], Any] | None = None
+) -> None:
     """Have the sums of runs written to rows of *out*; long runs are cut into pieces, and their sums added up.
 
     Args:
         starts: where runs start, and the last one ends.
         dtype: the type of sums of pieces.
         write: called with where runs start and where their sums go.
+        bring: see :func:`add_up_runs`.
     """
-    pieces = in_pieces(xp, starts)
+    pieces = in_pieces(xp if bring is None else np, starts)
     if pieces is None:
         write(starts, out)
         return
     sums = xp.empty((len(pieces[0]) - 1, *out.shape[1:]), dtype)
     write(pieces[0], sums)
-    add_up_runs(xp, sums, pieces[1], out)
+    add_up_runs(xp, sums, pieces[1], out, bring)
 
 
-def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any) -> None:
+def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any, bring: Callable[[Any], Any] | None = None) -> None:
     """Write the sum of each run of *rows*, ``rows[starts[i]:starts[i + 1]]``, to a row of *out*; 0 where there are none.
+
+    Args:
+        bring: where the starts are on the host, what brings such arrays to the rows, as ``Context.brought``.
 
     >>> from cntk.core.common.sums import add_up_runs
     >>> out = np.empty((2, 1))
@@ -101,10 +109,18 @@ def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any) -> None:
     """
 
     def write(starts: Any, out: Any) -> None:
-        filled = starts[1:] > starts[:-1]
-        if not bool(filled.all()):
-            out[...] = 0
+        begins, filled = starts[:-1], starts[1:] > starts[:-1]
+        if bool(filled.all()):
+            if len(begins):
+                out[...] = sums(begins)
+            return
+        out[...] = 0
         if bool(filled.any()):
-            out[filled] = xp.add.reduceat(rows, starts[:-1][filled], axis=0, dtype=computing_type(rows.dtype))
+            (places,) = filled.nonzero()
+            out[places if bring is None else bring(places)] = sums(begins[places])
 
-    write_in_pieces(xp, starts, out, xp.float64, write)
+    def sums(begins: Any) -> Any:
+        at = begins if bring is None else bring(begins)
+        return xp.add.reduceat(rows, at, axis=0, dtype=computing_type(rows.dtype))
+
+    write_in_pieces(xp, starts, out, xp.float64, write, bring)

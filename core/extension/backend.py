@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..types.layout import Layout
+
 Array: TypeAlias = Any
 """An array of the backend's own, with the attributes and operators of NumPy's arrays; its memory need not be reachable from the host."""
 
@@ -36,6 +38,9 @@ class Backend(Protocol):
         xp: array namespace with NumPy's names and ``out=`` arguments.
         dtypes: element types it computes in.
         sparse: whether it takes CSR operands; if not, it gets dense ones.
+        alignment: byte boundary at which arrays that share memory begin.
+        block_bytes: bytes of an array in a block of rows, if chains of operators run block by block to stay in a cache; None if they
+            do not.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
     others; and ``for_tests``, which is True if it is used only when it is asked for by name.
@@ -46,6 +51,8 @@ class Backend(Protocol):
     xp: Any
     dtypes: tuple[type[np.generic], ...]
     sparse: bool
+    alignment: int
+    block_bytes: int | None
 
     def unavailable(self) -> str:
         """Why the backend cannot be used here and how to fix that; empty when it can."""
@@ -79,6 +86,9 @@ class Backend(Protocol):
 
     def on_device(self, *data: npt.NDArray[Any]) -> Sequence[Array]:
         """Host arrays as arrays of the device, which are read only and until the host changes them: the same where the memory is."""
+
+    def index(self, layout: Layout, name: str) -> Array:
+        """An index array of a layout, by the name of its attribute, as an array of the device; it is brought there once."""
 
     def to_numpy(self, array: Array) -> npt.NDArray[Any]:
         """A copy on the host that nothing else refers to."""

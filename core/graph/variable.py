@@ -335,7 +335,7 @@ class _Holder(ArrayMixin, Variable):
             given = given.reshape(())
         if given.shape != self.array.shape:
             raise RuntimeError(f"value of {self!r}: expected an array of shape {self.array.shape}, got {given.shape}")
-        self.backend.xp.copyto(self.array, self.backend.asarray(given, self.dtype))
+        self.backend.load(self.array, given)
 
     def set_value(self, value: Any) -> None:
         """Take the value of an NDArrayView or array: what user-written learners call."""

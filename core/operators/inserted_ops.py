@@ -28,12 +28,12 @@ class Expand(Op):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         assert ctx.layout is not None
-        ctx.xp.take(inputs[0], ctx.layout.sequence_of_row, axis=0, out=out, mode="clip")
+        ctx.xp.take(inputs[0], ctx.index(ctx.layout, "sequence_of_row"), axis=0, out=out, mode="clip")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         layout = ctx.layout
         assert layout is not None and layout.lengths is not None
-        add_up_runs(ctx.xp, grad[layout.unpack_index], layout.starts, grads[0])
+        add_up_runs(ctx.xp, grad[ctx.index(layout, "unpack_index")], layout.starts, grads[0], ctx.brought)
 
 
 class Densify(GradientView):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.shape import Shape
 from ..common.switches import recorders
-from ..extension.backend import Asynchronous
+from ..extension.backend import Asynchronous, DType
 from ..graph.inference import explained
 from ..operators.effects import Finishing
 from ..operators.elementwise import Broadcasting
@@ -106,7 +106,8 @@ class Binding:
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is SparseRows:
-                array.set(*self.backend.on_device(given.data, given.indices, given.indptr))
+                parts = given.data, given.indices, given.indptr
+                array.set(*self.backend.on_device(*parts), parts)
             else:
                 load(array, given)
 
@@ -152,7 +153,7 @@ class Binding:
         for index, offset in zip(own, self.placement.offsets, strict=True):
             self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
         for index in (index for chain in self.plans for index in chain.local):
-            self.arrays[index] = backend.xp.broadcast_to(backend.xp.zeros((), sizes.specs[index].dtype), sizes.shapes[index])
+            self.arrays[index] = backend.xp.broadcast_to(self._zeros((), sizes.specs[index].dtype), sizes.shapes[index])
         for index in here:
             if not self._needs_memory(index):
                 self.arrays[index] = self._without_memory(index)
@@ -176,8 +177,12 @@ class Binding:
         if slot.kind == UNUSED:
             return None
         if slot.kind == ZERO:
+            return self._zeros(shape, dtype)
+        return SparseRows(shape, dtype, self.backend.xp)
+
+    def _zeros(self, shape: Shape, dtype: DType) -> Any:
+        with self.backend.guard():
             return self.backend.xp.zeros(shape, dtype)
-        return SparseRows(shape, dtype)
 
     # ---- instructions ----
 

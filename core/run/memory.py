@@ -17,7 +17,7 @@ def padded_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def plan(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> tuple[list[int], int]:
+def plan(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int], alignment: int = ALIGNMENT) -> tuple[list[int], int]:
     """Give every array an offset such that arrays alive at the same time do not overlap.
 
     Arrays are placed in the order of their birth; where that takes more than is alive at one time, also from the last death back, and
@@ -26,10 +26,12 @@ def plan(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> 
     Args:
         sizes: bytes of each array.
         births, deaths: first and last moment at which each is needed, both inclusive.
+        alignment: bytes to a multiple of which each begins.
 
     Returns:
         The offsets, and the size of the arena.
     """
+    sizes = [-(-size // alignment) * alignment for size in sizes]
     forwards = _placed(sizes, births, deaths)
     if forwards[1] == _peak(sizes, births, deaths):
         return forwards
@@ -37,14 +39,10 @@ def plan(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> 
     return min(forwards, backwards, key=itemgetter(1))
 
 
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
 def _peak(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> int:
     """The most memory that is alive at one time: a lower bound for every plan."""
-    begins = ((birth, 0, _aligned(size)) for birth, size in zip(births, sizes, strict=True))
-    ends = ((death, 1, -_aligned(size)) for death, size in zip(deaths, sizes, strict=True))
+    begins = ((birth, 0, size) for birth, size in zip(births, sizes, strict=True))
+    ends = ((death, 1, -size) for death, size in zip(deaths, sizes, strict=True))
     return max(accumulate(map(itemgetter(2), sorted(chain(begins, ends)))), default=0)
 
 
@@ -58,7 +56,7 @@ def _placed(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) 
         while living and living[0][0] < births[index]:
             _, start, end = heappop(living)
             gaps.add(start, end)
-        size = _aligned(sizes[index])
+        size = sizes[index]
         offset = gaps.take(size)
         if offset is None:
             offset = gaps.take_last(top)

@@ -20,17 +20,13 @@ if TYPE_CHECKING:
     from .binding import Binding, Step
     from .sizes import Sizes
 
-BLOCK = 1 << 19
-"""Bytes of an array in a block: smaller ones need more calls, larger ones leave the cache."""
-
-
 def rows_of_block(chain: Chain, sizes: Sizes, backend: Backend) -> int | None:
     """How many rows of a chain to do at a time; None where the arrays are small."""
-    if not chain.has_blocks:
+    if not chain.has_blocks or backend.block_bytes is None:
         return None
     results = [instruction.outputs[0] for instruction in chain.members]
     layout, nbytes = sizes.layouts[results[0]], max(backend.nbytes(sizes.shapes[i], sizes.specs[i].dtype) for i in results)
-    count = 0 if layout is None else max(1, layout.rows * BLOCK // max(nbytes, 1))
+    count = 0 if layout is None else max(1, layout.rows * backend.block_bytes // max(nbytes, 1))
     return count if layout is not None and nbytes >= thresholds.blocks_of_rows and count < layout.rows else None
 
 

@@ -100,7 +100,8 @@ class Workspace:
         placements = self._placements[stage]
         found = placements.pop((nbytes, lives), None)
         if found is None:
-            offsets, total = memory.plan(nbytes, [birth for birth, _ in lives], [death for _, death in lives])
+            births, deaths = zip(*lives, strict=True) if lives else ((), ())
+            offsets, total = memory.plan(nbytes, births, deaths, self.program.backend.alignment)
             found = Placement(self._reserve(stage, total), offsets, {})
         _keep(placements, (nbytes, lives), found)
         return found

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .layout import Layout
+from .layout import Index, Layout
 
 if TYPE_CHECKING:
-    from ..extension.backend import Backend
+    from ..extension.backend import Array, Backend
 
 
 class Context:
@@ -64,6 +64,24 @@ class Context:
         array = self._kept.get(slot)
         if array is None:
             array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
+        return array
+
+    def index(self, layout: Layout, name: str) -> Array:
+        """An index array of a layout to pick rows by: on the backend's device, where it is brought once.
+
+        Args:
+            layout: the layout.
+            name: the array's name, such as ``"sequence_of_row"``.
+        """
+        return self.backend.index(layout, name)
+
+    def brought(self, index: Index) -> Array:
+        """An index array that was made on the host, to pick rows by: on the backend's device, to be read only.
+
+        Args:
+            index: the array.
+        """
+        (array,) = self.backend.on_device(index)
         return array
 
     def sum_to(self, full: Any, target: Any) -> None:

@@ -274,10 +274,10 @@ def csr_of(data: Any, indices: Any, counts: Any, width: int) -> CsrMatrix:
     return CsrMatrix(data, indices, starts_of(counts, indices), width)
 
 
-def starts_of(counts: Any, indices: Any) -> Any:
+def starts_of(counts: Any, indices: Any, xp: Any = np) -> Any:
     """Where matrix rows that have so many values start, and the last one ends; of the type of the indices if that suffices."""
-    starts = np.zeros(len(counts) + 1, indices.dtype if len(indices) < 2**31 else np.int64)
-    np.cumsum(counts, out=starts[1:])
+    starts = xp.zeros(len(counts) + 1, indices.dtype if len(indices) < 2**31 else np.int64)
+    xp.cumsum(counts, out=starts[1:])
     return starts
 
 

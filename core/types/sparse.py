@@ -25,18 +25,19 @@ class SparseRows:
         dtype: element type of the values.
     """
 
-    __slots__ = ("_of_ones", "_one_hot", "_parts", "_steps", "dtype", "shape")
+    __slots__ = ("_host", "_of_ones", "_one_hot", "_parts", "_steps", "_xp", "dtype", "shape")
 
-    def __init__(self, shape: Shape, dtype: Any) -> None:
-        self.shape, self.dtype = shape, dtype
+    def __init__(self, shape: Shape, dtype: Any, xp: Any = np) -> None:
+        self.shape, self.dtype, self._xp = shape, dtype, xp
         self._parts: Parts | None = None
+        self._host: Parts | None = None
         self._steps: dict[int, tuple[int, Parts]] = {}  # first row: row behind the last, arrays
         self._one_hot: bool | None = None
         self._of_ones: bool | None = None
 
-    def set(self, data: Any, indices: Any, indptr: Any) -> None:
-        """Refer to the arrays of the current minibatch."""
-        self._parts = data, indices, indptr
+    def set(self, data: Any, indices: Any, indptr: Any, host: Parts | None = None) -> None:
+        """Refer to the arrays of the current minibatch; *host* has the same numbers on the host, where these are known there."""
+        self._parts, self._host = (data, indices, indptr), host
         self._one_hot = self._of_ones = None
 
     @property
@@ -73,7 +74,7 @@ class SparseRows:
 
     def set_step(self, first: int, last: int, parts: Parts) -> None:
         """Refer to the arrays of the rows from *first* to *last*; all rows are there when they are asked for together."""
-        self._parts = self._one_hot = self._of_ones = None
+        self._parts = self._host = self._one_hot = self._of_ones = None
         self._steps[first] = last, parts
 
     def step(self, first: int, last: int) -> Parts:
@@ -94,7 +95,7 @@ class SparseRows:
             row, parts = self._steps[row]
             pieces.append(parts)
         self._steps.clear()
-        return join(pieces)
+        return join(pieces, self._xp)
 
     # ---- what operators ask for ----
 
@@ -102,14 +103,14 @@ class SparseRows:
     def is_one_hot(self) -> bool:
         """Whether every matrix row holds exactly one value; computed once a minibatch."""
         if self._one_hot is None:
-            self._one_hot = has_one_each(*(self._parts or self.parts)[1:])
+            self._one_hot = has_one_each(*(self._host or self.parts)[1:])
         return self._one_hot
 
     @property
     def is_of_ones(self) -> bool:
         """Whether every value is 1; computed once a minibatch."""
         if self._of_ones is None:
-            self._of_ones = _is_of_ones(self.data)
+            self._of_ones = _is_of_ones((self._host or self.parts)[0])
         return self._of_ones
 
     def to_dense(self, xp: Any, out: Any) -> None:
@@ -144,7 +145,7 @@ class SparseStep(SparseRows):
     __slots__ = ("first", "last", "whole")
 
     def __init__(self, whole: SparseRows, first: int, last: int) -> None:
-        super().__init__((last - first, *whole.shape[1:]), whole.dtype)
+        super().__init__((last - first, *whole.shape[1:]), whole.dtype, whole._xp)
         self.whole, self.first, self.last = whole, first, last
 
     def set(self, data: Any, indices: Any, indptr: Any) -> None:
@@ -234,11 +235,11 @@ def parts_of(matrix: Any) -> Parts:
     return matrix.data[:end], matrix.indices[:end], matrix.indptr
 
 
-def join(pieces: Sequence[Parts]) -> Parts:
-    """Matrices below each other."""
+def join(pieces: Sequence[Parts], xp: Any = np) -> Parts:
+    """Matrices below each other, whose arrays are of the namespace *xp*."""
     data, indices, indptr = zip(*pieces, strict=True)
-    values, columns = np.concatenate(data), np.concatenate(indices)
-    return values, columns, starts_of(np.concatenate([starts[1:] - starts[:-1] for starts in indptr]), columns)
+    values, columns = xp.concatenate(data), xp.concatenate(indices)
+    return values, columns, starts_of(xp.concatenate([starts[1:] - starts[:-1] for starts in indptr]), columns, xp)
 
 
 def rows_of_steps(steps: Any, per_step: int) -> Any:

@@ -137,7 +137,7 @@ class CosDistanceWithNegativeSamples(SequenceOp):
             partners = np.empty((len(shifts), layout.rows), np.intp)
             for partner, shift in zip(partners, shifts, strict=True):
                 partner[order] = np.roll(order, -shift)
-            ctx.state = layout, list(ctx.xp.asarray(partners))
+            ctx.state = layout, list(ctx.brought(partners))
         return ctx.state[1]
 
 

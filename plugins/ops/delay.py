@@ -79,7 +79,7 @@ class PastValue(Delay):
 
     def forward(self, ctx: Context, out: Any, x: Any, initial: Any) -> None:
         """Compute all steps, outside a recurrence."""
-        read = self._rows_read(_of_sequences(ctx.layout))
+        read = ctx.brought(self._rows_read(_of_sequences(ctx.layout)))
         if x.shape == out.shape:
             ctx.xp.take(x, read, axis=0, out=out, mode="clip")
         else:
@@ -91,9 +91,9 @@ class PastValue(Delay):
         """Write the initial state to the steps that read outside their sequence."""
         rows, states = self._outside(ctx)
         if states is None:
-            out[rows] = initial
+            out[ctx.brought(rows)] = initial
         else:
-            out[rows] = lined_up(initial[states], out)
+            out[ctx.brought(rows)] = lined_up(initial[ctx.brought(states)], out)
         continued = self._continued(ctx, rows)
         if continued is not None and continued.any():
             self._recall(ctx, out, rows[continued])
@@ -106,7 +106,8 @@ class PastValue(Delay):
             return
         steps = _lengths(layout)[:, np.newaxis] + np.arange(-self.steps_back, 0)
         there = steps >= 0
-        self._last_steps[ctx.training] = x[layout.offsets[np.where(there, steps, 0)] + layout.rank[:, np.newaxis]], there
+        rows = layout.offsets[np.where(there, steps, 0)] + layout.rank[:, np.newaxis]
+        self._last_steps[ctx.training] = ctx.backend.to_numpy(x[ctx.brought(rows)]), there
 
     def _continued(self, ctx: Context, rows: Index) -> Any:
         """Which of the rows belong to sequences that continue those of the previous minibatch; None if none does."""
@@ -131,31 +132,33 @@ class PastValue(Delay):
             raise ValueError(
                 f"sequence {short} continues one of the previous minibatch, which had fewer than the {self.steps_back} steps of the delay"
             )
-        out[rows] = lined_up(kept[sequences, steps], out)
+        out[ctx.brought(rows)] = ctx.backend.asarray(lined_up(kept[sequences, steps], out), out.dtype)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:
         dx, dinitial = grads
         if dx is not None:
             read = self._rows_read(_of_sequences(ctx.layout))
-            inside = read >= 0
+            (inside,) = (read >= 0).nonzero()
             dx.fill(0)
-            terms = grad[inside]
+            terms = grad[ctx.brought(inside)]
             if dx.shape[1:] != grad.shape[1:]:
-                terms = np.zeros((len(terms), *dx.shape[1:]), grad.dtype)
-                ctx.sum_to(grad[inside], lined_up(terms, grad))
-            dx[read[inside]] = terms
+                sums = ctx.scratch("terms", (len(inside), *dx.shape[1:]), grad.dtype)
+                ctx.sum_to(terms, lined_up(sums, grad))
+                terms = sums
+            dx[ctx.brought(read[inside])] = terms
         if dinitial is not None:
             rows, states = self._outside(ctx)
             continued = self._continued(ctx, rows)
             if continued is not None:
                 rows, states = rows[~continued], None if states is None else states[~continued]
+            terms = grad[ctx.brought(rows)]
             if states is None:
-                ctx.sum_to(grad[rows], dinitial)
+                ctx.sum_to(terms, dinitial)
                 return
-            terms = np.zeros((len(rows), *dinitial.shape[1:]), grad.dtype)
-            ctx.sum_to(grad[rows], lined_up(terms, grad))
+            sums = ctx.scratch("terms of states", (len(rows), *dinitial.shape[1:]), grad.dtype)
+            ctx.sum_to(terms, lined_up(sums, grad))
             dinitial.fill(0)
-            ctx.xp.add.at(dinitial, states, terms)
+            ctx.xp.add.at(dinitial, ctx.brought(states), sums)
 
     # ---- rows ----
 

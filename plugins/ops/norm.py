@@ -74,7 +74,7 @@ def measure(ctx: Context, x: Any, axes: tuple[int, ...], out: Any, factor: float
     ctx.sum_to(squares, norms)
     xp.sqrt(norms, out=norms)
     low, high = _exact_range(wide)
-    if not low < norms.min(initial=1) <= norms.max(initial=1) < high:
+    if norms.size and not low < norms.min() <= norms.max() < high:
         _measure_scaled(ctx, x, axes, squares, norms, (norms <= low) | (norms >= high))
     xp.multiply(norms, factor, out=out, casting="same_kind")
 

@@ -99,7 +99,7 @@ def _rounded(xp: Any, coordinate: Any, scale: float) -> Any:
 
 
 def _longest(start: Any, end: Any) -> int:
-    return max(int((end - start).max(initial=0)), 0)
+    return max(int((end - start).max()), 0) if end.size else 0
 
 
 def _expected(scale: float, height: int, width: int) -> Any:

@@ -33,7 +33,7 @@ class _End(Op):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         out.fill(0)
-        out[self.rows(*sequences(ctx.layouts[0]))] = 1
+        out[ctx.brought(self.rows(*sequences(ctx.layouts[0])))] = 1
 
     def rows(self, layout: Layout, lengths: Index) -> Index:
         """The row of the marked step of each sequence."""

@@ -77,7 +77,7 @@ class Where(SequenceOp):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         before, _ = sequences(ctx.layouts[0])
-        out[...] = before.step_of_row[_source(ctx.layout)]
+        ctx.backend.load(out, before.step_of_row[_source(ctx.layout)])
 
 
 def _counts(condition: Any, layout: Layout) -> Index:

@@ -47,13 +47,13 @@ class _SequenceOfStatic(SequenceOp):
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         (x, *_), places = inputs, self._places(ctx, inputs[0].shape[1])
         if isinstance(x, SparseRows):
-            out.set(*x.take(ctx.xp, matrix_rows(out, places)))
+            out.set(*x.take(ctx.xp, ctx.brought(matrix_rows(out, places))))
         else:
-            ctx.xp.take(_flat(x), places, axis=0, out=out, mode="clip")
+            ctx.xp.take(_flat(x), ctx.brought(places), axis=0, out=out, mode="clip")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         grads[0].fill(0)
-        _flat(grads[0])[self._places(ctx, grads[0].shape[1])] = grad
+        _flat(grads[0])[ctx.brought(self._places(ctx, grads[0].shape[1]))] = grad
 
     def _places(self, ctx: Context, longest: int) -> Index:
         layout, _ = sequences(ctx.layout)

@@ -79,9 +79,9 @@ class TimesOverSteps(Op):
             if dright is not None:
                 xp.matmul(of_left.T, dy, out=to_right)
         if dleft is not None:
-            dleft.reshape(-1, m, k)[layout.unpack_index] = da.swapaxes(0, 1)
+            dleft.reshape(-1, m, k)[ctx.index(layout, "unpack_index")] = da.swapaxes(0, 1)
         if dright is not None:
-            xp.take(db, layout.pack_index, axis=0, out=dright.reshape(-1, k, n), mode="clip")
+            xp.take(db, ctx.index(layout, "pack_index"), axis=0, out=dright.reshape(-1, k, n), mode="clip")
 
     def _sizes(self, ctx: Context, left: Any, right: Any) -> tuple[Layout, int, int, int]:
         """The layout of both operands, and the sizes of a product of matrices ``(m, k)`` and ``(k, n)``."""
@@ -96,8 +96,8 @@ class TimesOverSteps(Op):
         _, m, k, n = self._sizes(ctx, left, right)
         a = ctx.scratch("side by side", (m, layout.rows, k), left.dtype)
         b = ctx.scratch("one above the other", (layout.rows, k, n), right.dtype)
-        ctx.xp.copyto(a, left.reshape(-1, m, k)[layout.unpack_index].swapaxes(0, 1))
-        ctx.xp.take(right.reshape(-1, k, n), layout.unpack_index, axis=0, out=b, mode="clip")
+        ctx.xp.copyto(a, left.reshape(-1, m, k)[ctx.index(layout, "unpack_index")].swapaxes(0, 1))
+        ctx.xp.take(right.reshape(-1, k, n), ctx.index(layout, "unpack_index"), axis=0, out=b, mode="clip")
         return a, b
 
 

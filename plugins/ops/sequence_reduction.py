@@ -40,7 +40,7 @@ class SequenceReduceSum(SequenceReduction):
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         layout, _ = sequences(ctx.layouts[0])
-        ctx.xp.take(grad, layout.sequence_of_row, axis=0, out=grads[0], mode="clip")
+        ctx.xp.take(grad, ctx.index(layout, "sequence_of_row"), axis=0, out=grads[0], mode="clip")
 
 
 class SequenceReduceMax(SequenceReduction):
@@ -58,11 +58,13 @@ class SequenceReduceMax(SequenceReduction):
         layout, _ = sequences(ctx.layouts[0])
         greatest = ctx.scratch("greatest", out.shape, out.dtype)
         packed = ctx.scratch("packed gradient", grad.shape, grad.dtype)
-        xp.take(out, layout.order, axis=0, out=greatest, mode="clip")
-        xp.take(grad, layout.order, axis=0, out=packed, mode="clip")
+        order = ctx.index(layout, "order")
+        xp.take(out, order, axis=0, out=greatest, mode="clip")
+        xp.take(grad, order, axis=0, out=packed, mode="clip")
         for rows, count in steps(layout):
-            xp.equal(x[rows], greatest[:count], out=dx[rows])
-            xp.multiply(dx[rows], packed[:count], out=dx[rows])
+            step = dx[rows]
+            xp.equal(x[rows], greatest[:count], out=step)
+            xp.multiply(step, packed[:count], out=step)
 
 
 @operator(

@@ -97,9 +97,9 @@ def require_steps(lengths: Index, why: str) -> None:
 def take_rows(ctx: Context, out: Any, x: Any, rows: Index) -> None:
     """Let row r of the result be row ``rows[r]`` of *x*; both are dense or both sparse."""
     if isinstance(x, SparseRows):
-        out.set(*x.take(ctx.xp, matrix_rows(x, rows)))
+        out.set(*x.take(ctx.xp, ctx.brought(matrix_rows(x, rows))))
     else:
-        ctx.xp.take(x, rows, axis=0, out=out, mode="clip")
+        ctx.xp.take(x, ctx.brought(rows), axis=0, out=out, mode="clip")
 
 
 def put_rows(ctx: Context, out: Any, x: Any, rows: Index) -> None:
@@ -107,15 +107,15 @@ def put_rows(ctx: Context, out: Any, x: Any, rows: Index) -> None:
     if isinstance(x, SparseRows):
         places = matrix_rows(x, rows)
         order = np.argsort(places, kind="stable")
-        data, indices, starts = x.take(ctx.xp, order)
+        data, indices, starts = x.take(ctx.xp, ctx.brought(order))
         ends = np.searchsorted(places[order], np.arange(1 + size_of(out.shape[:-1])))
-        out.set(data, indices, starts[ends])
+        out.set(data, indices, starts[ctx.brought(ends)])
     elif np.bincount(rows, minlength=1).max() <= 1:
         out.fill(0)
-        out[rows] = x
+        out[ctx.brought(rows)] = x
     else:
         width = size_of(x.shape[1:])
-        csr.sum_rows(ctx.xp, rows, x.reshape(-1, width), out.reshape(-1, width))
+        csr.sum_rows(ctx.xp, ctx.brought(rows), x.reshape(-1, width), out.reshape(-1, width))
 
 
 def matrix_rows(x: SparseRows, rows: Index) -> Index:
@@ -133,7 +133,7 @@ def steps(layout: Layout) -> Iterator[tuple[slice, int]]:
 def add_steps(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
     """Add up the steps of each sequence, into one row for each, in the user's order."""
     if len(layout.alive) > FEW:
-        add_up_runs(ctx.xp, x[layout.unpack_index], layout.starts, out)
+        add_up_runs(ctx.xp, x[ctx.index(layout, "unpack_index")], layout.starts, out, ctx.brought)
     elif x.dtype == out.dtype == np.float16:
         total = ctx.scratch("sums of steps", out.shape, computing_type(x.dtype))
         fold(ctx, ctx.xp.add, x, layout, total)
@@ -149,5 +149,6 @@ def fold(ctx: Context, combine: Any, x: Any, layout: Layout, out: Any) -> None:
         if rows.start == 0:
             ctx.xp.copyto(packed, x[rows])
         else:
-            combine(packed[:count], x[rows], out=packed[:count])
-    ctx.xp.take(packed, layout.rank, axis=0, out=out, mode="clip")
+            alive = packed[:count]
+            combine(alive, x[rows], out=alive)
+    ctx.xp.take(packed, ctx.index(layout, "rank"), axis=0, out=out, mode="clip")

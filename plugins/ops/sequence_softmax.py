@@ -42,13 +42,15 @@ class SequenceSoftmax(SequenceOp):
             if rows.start == 0:
                 xp.copyto(edge, x[rows])
             else:
-                xp.maximum(edge[:count], x[rows], out=edge[:count])
+                alive = edge[:count]
+                xp.maximum(alive, x[rows], out=alive)
         for rows, count in steps(layout):
             xp.subtract(x[rows], edge[:count], out=out[rows])
         xp.exp(out, out=out)
         total = _sums(ctx, out, layout)
         for rows, count in steps(layout):
-            xp.divide(out[rows], total[:count], out=out[rows], casting="same_kind")
+            step = out[rows]
+            xp.divide(step, total[:count], out=step, casting="same_kind")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp, dx = ctx.xp, grads[0]
@@ -64,7 +66,7 @@ def _sums(ctx: Context, x: Any, layout: Layout) -> Any:
     """The sums over the steps of sequences, in packed order."""
     sums = ctx.scratch("sums", (layout.samples, *x.shape[1:]), computing_type(x.dtype))
     add_steps(ctx, x, layout, sums)
-    return sums[layout.order]
+    return sums[ctx.index(layout, "order")]
 
 
 def _softmax(x: Any) -> Any:

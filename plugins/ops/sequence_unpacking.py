@@ -12,7 +12,7 @@ from ...core.graph.function import Function
 from ...core.operators.samples import Operand, operator, sample
 from ...core.operators.sequence_op import SequenceOp
 from ...core.types.context import Context
-from ...core.types.layout import Index, Layout
+from ...core.types.layout import Layout
 from ...core.types.spec import Spec
 from .sequence_rows import sequence_axes, sequences, without_steps
 
@@ -34,12 +34,12 @@ class UnpackSequence(SequenceOp):
         return (int(lengths.max()), *shapes[0][1:])
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        places = _places(ctx.layouts[0])
+        places = _places(ctx)
         out.fill(self.sequence_unpack_padding_value)
         _flat(out)[places] = inputs[0]
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        ctx.xp.take(_flat(grad), _places(ctx.layouts[0]), axis=0, out=grads[0], mode="clip")
+        ctx.xp.take(_flat(grad), _places(ctx), axis=0, out=grads[0], mode="clip")
 
 
 class UnpackSequenceWithMask(UnpackSequence):
@@ -61,7 +61,7 @@ class UnpackSequenceWithMask(UnpackSequence):
         data, mask = out
         super().forward(ctx, data, *inputs)
         mask.fill(0)
-        _flat(mask)[_places(ctx.layouts[0])] = 1
+        _flat(mask)[_places(ctx)] = 1
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         if grad[0] is None:
@@ -70,10 +70,10 @@ class UnpackSequenceWithMask(UnpackSequence):
             super().backward(ctx, grad[0], grads, None)
 
 
-def _places(layout: Layout | None) -> Index:
+def _places(ctx: Context) -> Any:
     """Where each row goes, when samples and steps are laid out as one axis."""
-    layout, lengths = sequences(layout)
-    return layout.sequence_of_row * lengths.max() + layout.step_of_row
+    layout, lengths = sequences(ctx.layouts[0])
+    return ctx.brought(layout.sequence_of_row * lengths.max() + layout.step_of_row)
 
 
 def _flat(array: Any) -> Any:

@@ -103,8 +103,9 @@ class SequenceWindows(SequenceOp):
 def _taken(ctx: Context, source: Any, rows: Index) -> Any:
     """The rows of *source* with these numbers, zeros for -1."""
     taken = ctx.scratch("rows of a tap", (len(rows), *source.shape[1:]), source.dtype)
-    ctx.xp.take(source, rows, axis=0, out=taken, mode="clip")
-    taken[rows < 0] = 0
+    ctx.xp.take(source, ctx.brought(rows), axis=0, out=taken, mode="clip")
+    (outside,) = (rows < 0).nonzero()
+    taken[ctx.brought(outside)] = 0
     return taken
 
 

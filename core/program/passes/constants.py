@@ -84,8 +84,8 @@ class FoldedConstants:
             try:
                 with run.guard():
                     run.forward()
-                for index, variable in self._variables.items():
-                    self._program.backend.xp.copyto(self.arrays[index], run.value(variable))
+                    for index, variable in self._variables.items():
+                        self._program.backend.xp.copyto(self.arrays[index], run.value(variable))
             finally:
                 run.close()
             self._versions = versions

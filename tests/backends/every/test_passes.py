@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import thresholds
 from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.program.passes import available
-from cntk.core.run import row_blocks as blocks
 from cntk.layers import LSTM, BatchNormalization, Convolution2D, Dense, Dropout, Embedding, LayerNormalization, MaxPooling, Recurrence
 from cntk.testing import assert_close
 
@@ -21,7 +21,7 @@ from cntk.testing import assert_close
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chains run in blocks of a few rows."""
     monkeypatch.setattr(thresholds, "blocks_of_rows", 1)
-    monkeypatch.setattr(blocks, "BLOCK", 64)
+    monkeypatch.setattr(NumpyBackend, "block_bytes", 64)
     yield
     C.debugging.set_passes()
 

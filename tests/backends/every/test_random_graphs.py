@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import cntk as C
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import overridden
 from cntk.core.extension.device import DeviceDescriptor, all_devices
 from cntk.core.program.passes import available, set_passes
-from cntk.core.run import row_blocks as blocks
 from cntk.core.run.evaluate import set_checked_mode
 
 Key = tuple[int, ...]
@@ -428,7 +428,7 @@ def test_passes_make_no_difference(device: DeviceDescriptor, graph: Graph, lengt
     try:
         set_passes([])
         expected = computed(graph, given, device)
-        with overridden(blocks_of_rows=1), patch.object(blocks, "BLOCK", block):
+        with overridden(blocks_of_rows=1), patch.object(NumpyBackend, "block_bytes", block):
             set_passes([name])
             assert_close(computed(graph, given, device), expected)
             set_passes()

@@ -21,10 +21,10 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix, issparse
 
 import cntk as C
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import overridden
 from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.program.passes import set_passes
-from cntk.core.run import row_blocks as blocks
 from cntk.core.run.evaluate import set_checked_mode
 
 pytestmark = pytest.mark.filterwarnings("ignore:(?s).* is given as scipy.sparse.csr_matrix")  # roots may be sparse
@@ -673,7 +673,7 @@ def test_a_clone_computes_the_same(seed: int, device: DeviceDescriptor) -> None:
 @seeds(30)
 def test_passes_make_no_difference(seed: int, device: DeviceDescriptor) -> None:
     graph, given = drawn(seed)
-    with overridden(blocks_of_rows=1), patch.object(blocks, "BLOCK", 1):
+    with overridden(blocks_of_rows=1), patch.object(NumpyBackend, "block_bytes", 1):
         with_passes = computed(graph, given, device)
     set_passes([])
     try:

@@ -73,7 +73,7 @@ class Unordered(Double):
     def forward(self, ctx: Any, out: Any, *inputs: Any) -> None:
         super().forward(ctx, out, *inputs)
         if ctx.layout.is_sequence:
-            out += ctx.layout.sequence_of_row[:, None, None]
+            out += ctx.index(ctx.layout, "sequence_of_row")[:, None, None]
 
 
 class Refusing(Double):
@@ -216,7 +216,7 @@ class Biased:
 def test_a_wrong_kernel_is_found(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if rows > 3:
         monkeypatch.setattr(kernels, "all_set_to", lambda size: contextlib.nullcontext())
-    plugins.kernels.add((identity_of(Double), C.cpu().backend.name), Biased, "test")
+    plugins.kernels.add((identity_of(Double), C.device.use_default_device().backend.name), Biased, "test")
     try:
         with pytest.raises(AssertionError, match=rf"double\(\(3, 2\)\) with {rows} rows, by a kernel"):
             check_op(public(Double, lambda x: 2 * x))

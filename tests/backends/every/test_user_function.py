@@ -289,7 +289,7 @@ def test_values_instead_of_arrays(sequence: bool) -> None:
         assert (gradient == 3).all()
         assert value.max() in {6, 24, 27, 9, 12, 18}
     shape = (3, 3, 2) if sequence else DATA.shape
-    assert seen == [(shape, shape, C.device.cpu(), False, seen[0][-1])] * 2
+    assert seen == [(shape, shape, C.device.use_default_device(), False, seen[0][-1])] * 2
 
 
 @pytest.mark.parametrize("state", [77, "text", (), None, {"a": [1]}, (np.ones(3),)])

@@ -136,6 +136,12 @@ def test_arrays_begin_at_cache_lines() -> None:
     assert ALIGNMENT % 64 == 0
 
 
+def test_arrays_begin_where_a_backend_wants_them() -> None:
+    offsets, total = plan([1, 300, 1], [0, 0, 0], [1, 1, 1], 256)
+    assert sorted(offsets) == [0, 512, 768]
+    assert total == 1024
+
+
 def calls_to_plan(count: int) -> int:
     """Calls that place arrays that live at once, and after half of them others for which their gaps are too small."""
     arrays = [(ALIGNMENT, moment, (4 if moment % 2 else 1) * count) for moment in range(count)]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import thresholds
 from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
-from cntk.core.run import row_blocks as blocks
 from cntk.core.run.evaluate import feeds_for, program_for
 from cntk.core.run.workspace import start
 
@@ -25,7 +25,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two rows of three numbers in a block, and no kernel that runs chains."""
     monkeypatch.setattr("cntk.core.program.passes.row_blocking.kernel_of", lambda backend: None)
     monkeypatch.setattr(thresholds, "blocks_of_rows", 1)
-    monkeypatch.setattr(blocks, "BLOCK", 2 * 3 * 4)
+    monkeypatch.setattr(NumpyBackend, "block_bytes", 2 * 3 * 4)
     yield
     C.debugging.set_passes()
 

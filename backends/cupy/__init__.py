@@ -1,0 +1,8 @@
+"""Arrays on NVIDIA GPUs, by CuPy, which is imported where somebody asks for a GPU."""
+
+from ...core.extension.hookspecs import Register, hookimpl
+
+
+@hookimpl
+def cntk_register_backends(register: Register) -> None:
+    register("cupy", "cntk.backends.cupy.backend:CupyBackend")

@@ -1,0 +1,224 @@
+"""CuPy as a backend: one GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.common.cached_property import cached_property
+from ...core.common.dtypes import FLOAT_TYPES
+from ...core.common.random import philox_normal, philox_uniform
+from ...core.extension.device import DeviceKind
+from ...core.types.layout import Layout
+
+INSTALL = "install it for the CUDA version of your driver: pip install 'opencntk[gpu]' for CUDA 13, or pip install 'cupy-cuda12x[ctk]'"
+
+CORES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
+"""Cores of a multiprocessor by compute capability; 128 where it is not here."""
+
+
+class GpuProperties(NamedTuple):
+    """What CNTK tells of a GPU; ``total_memory`` is in MiB."""
+
+    device_id: int
+    name: str
+    version_major: int
+    version_minor: int
+    cuda_cores: int
+    total_memory: int
+
+
+class CupyBackend:
+    """Arrays in the memory of an NVIDIA GPU.
+
+    All work is given to one stream of the device's own, in the order in which it is asked for; nothing waits for it but who reads.
+
+    Args:
+        device_id: number of the GPU.
+    """
+
+    name = "cupy"
+    kind: int = DeviceKind.GPU
+    dtypes = FLOAT_TYPES
+    sparse = True
+    alignment = 256
+    block_bytes = None
+
+    def __init__(self, device_id: int = 0) -> None:
+        self.device_id = device_id
+
+    @cached_property
+    def xp(self) -> Any:
+        """The array namespace."""
+        from . import namespace
+
+        return namespace
+
+    @cached_property
+    def stream(self) -> Any:
+        """The stream that has all work of the device; no other stream waits for it."""
+        import cupy
+
+        with cupy.cuda.Device(self.device_id):
+            return cupy.cuda.Stream(non_blocking=True)
+
+    @cached_property
+    def _guard(self) -> Guard:
+        import cupy
+
+        return Guard(cupy.cuda.Device(self.device_id), self.stream)
+
+    @cached_property
+    def _staging(self) -> Any:
+        from .memory import Staging
+
+        return Staging()
+
+    # ---- what there is ----
+
+    def unavailable(self) -> str:
+        try:
+            import cupy
+        except ModuleNotFoundError:
+            return f"CuPy is not installed; {INSTALL}"
+        except ImportError as error:
+            return f"CuPy cannot be imported: {error}; {INSTALL}"
+        runtime = cupy.cuda.runtime
+        driver, built = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+        if not driver:
+            return "there is no NVIDIA driver: install one from https://www.nvidia.com/drivers; `nvidia-smi` then lists the GPUs"
+        if driver // 1000 < built // 1000:
+            return (
+                f"the NVIDIA driver is too old: it runs CUDA {_version(driver)}, and CuPy {cupy.__version__} needs {_version(built)}; "
+                f"update the driver, or {INSTALL}"
+            )
+        try:
+            count = runtime.getDeviceCount()
+        except RuntimeError as error:
+            return f"there is no GPU that CUDA can use: {error}{_hidden()}"
+        return "" if count else f"there is no GPU that CUDA can use{_hidden()}"
+
+    def device_count(self) -> int:
+        import cupy
+
+        count: int = cupy.cuda.runtime.getDeviceCount()
+        return count
+
+    def properties(self) -> GpuProperties:
+        import cupy
+
+        known = cupy.cuda.runtime.getDeviceProperties(self.device_id)
+        version = known["major"], known["minor"]
+        cores = known["multiProcessorCount"] * CORES.get(version, 128)
+        return GpuProperties(self.device_id, known["name"].decode(), *version, cores, known["totalGlobalMem"] >> 20)
+
+    def describe(self) -> str:
+        import cupy
+
+        runtime = _version(cupy.cuda.runtime.runtimeGetVersion())
+        return f"CuPy {cupy.__version__} on {self.properties().name}, GPU {self.device_id}, CUDA {runtime}"
+
+    # ---- memory ----
+
+    def nbytes(self, shape: Sequence[int], dtype: Any) -> int:
+        size = np.dtype(dtype).itemsize
+        for dim in shape:
+            size *= dim
+        return size
+
+    def allocate(self, nbytes: int) -> Any:
+        return self.empty((nbytes,), np.uint8)
+
+    def view(self, memory: Any, offset: int, shape: Sequence[int], dtype: Any) -> Any:
+        return self.xp.ndarray(tuple(shape), dtype, memory.data + offset)
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> Any:
+        with self._guard:
+            return self.xp.empty(shape, dtype)
+
+    # ---- data in and out ----
+
+    def asarray(self, data: Any, dtype: Any) -> Any:
+        with self._guard:
+            if isinstance(data, self.xp.ndarray):
+                return data.astype(dtype, "C")
+            host = np.asarray(data, dtype)
+            array = self.xp.empty(host.shape, host.dtype)
+            self._staging.send(array, host, self.stream)
+            return array
+
+    def load(self, array: Any, data: Any) -> None:
+        with self._guard:
+            if isinstance(data, (bool, int, float, np.generic)):
+                array.fill(data)
+            elif array.flags.c_contiguous and not isinstance(data, self.xp.ndarray):
+                self._staging.send(array, data, self.stream)
+            else:
+                self.xp.copyto(array, self.asarray(data, array.dtype))
+
+    def on_device(self, *data: Any) -> Any:
+        return tuple([self.asarray(part, part.dtype) for part in data])
+
+    def index(self, layout: Layout, name: str) -> Any:
+        mirrors = layout.__dict__.setdefault("mirrors", {})  # goes when the layout takes another size
+        key = name, self.device_id
+        if key not in mirrors:
+            (mirrors[key],) = self.on_device(getattr(layout, name))
+        return mirrors[key]
+
+    def to_numpy(self, array: Any) -> Any:
+        with self._guard:
+            return array.get()
+
+    # ---- computing ----
+
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        self._draw(philox_uniform, out, seed, draw)
+
+    def normal(self, out: Any, seed: int, draw: int) -> None:
+        self._draw(philox_normal, out, seed, draw)
+
+    def _draw(self, draw_numbers: Callable[[Any, int, int], None], out: Any, seed: int, draw: int) -> None:
+        """Have the host draw numbers, which are then the same everywhere."""
+        numbers = np.empty(out.shape, out.dtype)
+        draw_numbers(numbers, seed, draw)
+        self.load(out, numbers)
+
+    def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
+        return partial(full.sum, axes, None, target, target.ndim == full.ndim)
+
+    def synchronize(self) -> None:
+        self.stream.synchronize()
+
+    def guard(self) -> Any:
+        return self._guard
+
+
+class Guard:
+    """Makes a device and its stream the current ones of a thread; may be entered again within itself, and by several threads."""
+
+    __slots__ = ("_device", "_stream")
+
+    def __init__(self, device: Any, stream: Any) -> None:
+        self._device, self._stream = device, stream
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+        self._stream.__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        self._stream.__exit__(*raised)
+        self._device.__exit__(*raised)
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _hidden() -> str:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return "" if visible is None else f"; CUDA_VISIBLE_DEVICES is '{visible}', which hides those that it does not name"

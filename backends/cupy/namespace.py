@@ -1,0 +1,121 @@
+"""CuPy's functions, and those of NumPy's that operators call and that CuPy has not, or has otherwise.
+
+CuPy's own adds at repeated places in whatever order, and to runs of rows as differences of running sums, which lose what is small.  Here
+both are sums in an order that depends on the places alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cupy
+from cupy import *  # noqa: F403
+
+from ...core.common.dtypes import computing_type
+
+
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    """NumPy's ``take`` of places that there are: whatever the mode, others wrap around."""
+    return cupy.take(a, indices, axis, out)
+
+
+def lexsort(keys: Sequence[Any]) -> Any:
+    """NumPy's ``lexsort``, of a sequence of arrays."""
+    return cupy.lexsort(cupy.stack(keys))
+
+
+class Function:
+    """A function of two operands, which may be called, and has methods that CuPy's lacks."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        return self._function(*operands, **options)
+
+
+class Add(Function):
+    """``add``, with sums of runs and at repeated places."""
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return array.sum(axis, dtype, out, keepdims)
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Sums of runs along an axis, each from one index up to the next, which is larger."""
+        rows = cupy.moveaxis(array, axis, 0)
+        wanted = array.dtype if dtype is None else cupy.dtype(dtype)
+        first = indices[cupy.searchsorted(indices, cupy.arange(len(rows)), side="right") - 1]
+        summed = _running_sums(rows, first, computing_type(wanted))
+        ends = cupy.concatenate((indices[1:] - 1, cupy.full(1, len(rows) - 1, indices.dtype)))
+        result = cupy.moveaxis(summed[ends], 0, axis)
+        if out is None:
+            return result.astype(wanted, copy=False)
+        cupy.copyto(out, result)
+        return out
+
+    def at(self, target: Any, indices: Any, values: Any) -> None:
+        """Add values at places, which are numbers from 0 or a tuple of these; at a place that is there twice both."""
+        parts = indices if isinstance(indices, tuple) else (indices,)
+        shape = parts[0].shape
+        static = target.shape[len(parts) :]
+        place = parts[0].reshape(-1)
+        for size, part in zip(target.shape[1:], parts[1:], strict=False):
+            place = place * size + part.reshape(-1)
+        if not place.size:
+            return
+        order = cupy.argsort(place, kind="stable")
+        place = place[order]
+        terms = cupy.broadcast_to(values, (*shape, *static)).reshape(-1, *static)[order]
+        summed = _running_sums(terms, cupy.searchsorted(place, place, side="left"), computing_type(target.dtype))
+        totals = summed[cupy.searchsorted(place, place, side="right") - 1]
+        where = tuple([part.reshape(-1)[order] for part in parts])
+        target[where] = (target[where] + totals).astype(target.dtype, copy=False)  # the same at places that are there twice
+
+
+class Subtract(Function):
+    """``subtract``, also at repeated places."""
+
+    def at(self, target: Any, indices: Any, values: Any) -> None:
+        add.at(target, indices, -values)
+
+
+class Extremum(Function):
+    """``maximum`` or ``minimum``, also along axes."""
+
+    def __init__(self, function: Any, along: Any) -> None:
+        super().__init__(function)
+        self._along = along
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return self._along(array, axis, out, keepdims)
+
+
+class LogAddExp(Function):
+    """``logaddexp``, also along an axis."""
+
+    def reduce(self, array: Any, axis: Any = 0) -> Any:
+        largest = array.max(axis, None, True)
+        largest[cupy.isinf(largest)] = 0
+        total = cupy.log(cupy.exp(array - largest).sum(axis, None, None, True)) + largest
+        return total.squeeze(axis)
+
+
+add: Any = Add(cupy.add)
+subtract = Subtract(cupy.subtract)
+maximum = Extremum(cupy.maximum, cupy.ndarray.max)
+minimum = Extremum(cupy.minimum, cupy.ndarray.min)
+logaddexp = LogAddExp(cupy.logaddexp)
+
+
+def _running_sums(rows: Any, first: Any, dtype: Any) -> Any:
+    """For each row the sum of those from the row ``first`` up to it, added up in a tree."""
+    sums = rows.astype(dtype)
+    number = cupy.arange(len(rows))
+    beside = (1,) * (sums.ndim - 1)
+    reach = 1
+    while reach < len(rows):
+        is_within = (number[reach:] - reach >= first[reach:]).reshape(-1, *beside)
+        sums[reach:] += cupy.where(is_within, sums[:-reach], sums.dtype.type(0))
+        reach *= 2
+    return sums
