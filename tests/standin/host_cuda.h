@@ -185,8 +185,9 @@ static void run_block_in_order(int threads) {
     }
 }
 
-/* Runs a kernel; returns what went wrong, empty for nothing.  *sizes* has those of the grid and of a block. */
-static const char *run(void (*kernel)(void **), void **given, const unsigned *sizes, unsigned shared) {
+/* Runs a kernel; returns what went wrong, empty for nothing.  *sizes* has those of the grid and of a block;
+   *waits* says whether threads may wait for others. */
+static const char *run(void (*kernel)(void **), void **given, const unsigned *sizes, unsigned shared, bool waits) {
     message[0] = 0;
     body = kernel;
     arguments = given;
@@ -199,7 +200,7 @@ static const char *run(void (*kernel)(void **), void **given, const unsigned *si
                 block_index = {x, y, z};
                 memset(__start_host_cuda_shared, 0xff, __stop_host_cuda_shared - __start_host_cuda_shared);
                 memset(dynamic, 0xff, shared + BEHIND);
-                HOST_CUDA_WAITS ? run_block_of_fibres(threads) : run_block_in_order(threads);
+                waits ? run_block_of_fibres(threads) : run_block_in_order(threads);
                 for (size_t i = shared; i < shared + BEHIND && !message[0]; ++i)
                     if (dynamic[i] != 0xff)
                         snprintf(message, sizeof message, "written behind %u bytes of dynamic shared memory, at byte %zu; block (%u, %u, %u)",

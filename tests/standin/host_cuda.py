@@ -97,24 +97,32 @@ def _folder() -> Path:
 
 
 @cache
+def _header() -> Path:
+    """The header, which g++ has read already: most of what compiling takes."""
+    header = Path(shutil.copy(HEADER, _folder()))
+    _call("g++", *COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    return header
+
+
+@cache
 def _library(code: str) -> ctypes.CDLL:
     """The compiled text; texts are compiled once a process."""
     place = _folder() / hashlib.sha256(code.encode()).hexdigest()
     source, compiled, library = (place.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
     source.write_text(_source(code))
-    waits = f"-DHOST_CUDA_WAITS={int(bool(WAITS.search(code)))}"
-    _call("g++", *COMPILE, waits, "-include", str(HEADER), "-c", str(source), "-o", str(compiled))
+    _call("g++", *COMPILE, "-include", str(_header()), "-c", str(source), "-o", str(compiled))
     _call("g++", "-shared", str(compiled), "-o", str(library))
     return ctypes.CDLL(str(library))
 
 
 def _source(code: str) -> str:
     """The text with dynamic shared memory in its place, and functions that run its kernels."""
+    waits = "true" if WAITS.search(code) else "false"
     made = [DYNAMIC.sub(r"\1 *const \2 = (\1 *)host_cuda::dynamic;", code)]
     for name in GLOBAL.findall(code):
         made.append(
             f'extern "C" const char *host_cuda_run_{name}(void **given, const unsigned *sizes, unsigned shared) {{'
-            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared); }}\n"
+            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}); }}\n"
             f'extern "C" int host_cuda_sizes_{name}(int *found) {{ return host_cuda::sizes_of({name}, found); }}'
         )
     return "\n".join(made)
