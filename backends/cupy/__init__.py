@@ -2,14 +2,26 @@
 
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 
-LEARNERS: tuple[str, ...] = ()
+LEARNERS = (
+    "sgd_learner:SGD",
+    "momentum_sgd_learner:MomentumSGD",
+    "nesterov_learner:Nesterov",
+    "adagrad_learner:AdaGrad",
+    "adadelta_learner:AdaDelta",
+    "rmsprop_learner:RMSProp",
+    "fsadagrad_learner:FSAdaGrad",
+    "adam_learner:Adam",
+    "adam_learner:Adamax",
+)
 """Learners that have a kernel, which is called like them."""
 
 OPERATORS: dict[str, str] = {}
 """The kernel of each operator."""
 
-ENGINES: dict[str, str] = {}
-"""What serves several operators."""
+ENGINES = {
+    "Chain": "chains:ChainKernel",
+}
+"""What serves several operators: chains of element-wise ones."""
 
 
 @hookimpl

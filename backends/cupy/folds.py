@@ -45,9 +45,9 @@ class Rule(NamedTuple):
 
 
 def _extreme(sign: str) -> Rule:
-    better = f"state.best == state.best && (x {sign} state.best || x != x)"
+    take = f"if (state.best == state.best && (x {sign} state.best || x != x)) state.best = x;"
     start = "-INFINITY" if sign == ">" else "INFINITY"
-    return Rule("real best;", start, f"if ({better}) state.best = x;", f"const real x = other.best; if ({better}) state.best = x;", "state.best")
+    return Rule("real best;", start, take, f"const real x = other.best; {take}", "state.best")
 
 
 TOTAL = Rule("double total;", "0", "state.total += x;", "state.total += other.total;", "state.total * scale")
@@ -55,11 +55,18 @@ GREATEST, LEAST = _extreme(">"), _extreme("<")
 LOG_TOTAL = Rule(
     "double total; real edge;",
     "0, -INFINITY",
-    "if (x > state.edge) { state.total = state.total * power_of_e(state.edge - x) + 1; state.edge = x; }"
-    " else if (x != -INFINITY) state.total += power_of_e(x - state.edge);",
-    "if (other.edge > state.edge) { state.total = state.total * power_of_e(state.edge - other.edge) + other.total; state.edge = other.edge; }"
-    " else if (other.edge != -INFINITY) state.total += other.total * power_of_e(other.edge - state.edge);"
-    " else state.total += other.total;",
+    """if (x > state.edge) {
+        state.total = state.total * power_of_e(state.edge - x) + 1;
+        state.edge = x;
+    } else if (x != -INFINITY) {
+        state.total += power_of_e(x - state.edge);
+    }""",
+    """if (other.edge > state.edge) {
+        state.total = state.total * power_of_e(state.edge - other.edge) + other.total;
+        state.edge = other.edge;
+    } else {
+        state.total += other.edge == -INFINITY ? other.total : other.total * power_of_e(other.edge - state.edge);
+    }""",
     "state.edge + logarithm((real)state.total)",
     16,
 )
@@ -68,10 +75,13 @@ LOG_TOTAL = Rule(
 PLACE_OF_GREATEST = Rule(
     "real best; size at;",
     "-INFINITY, (size)-1",
-    "if (state.best == state.best && (x > state.best || x != x) || state.at == (size)-1) { state.best = x; state.at = at; }",
-    "if (other.at != (size)-1 && (state.at == (size)-1 || (other.best != other.best"
-    " ? state.best == state.best || other.at < state.at"
-    " : state.best == state.best && (other.best > state.best || other.best == state.best && other.at < state.at)))) state = other;",
+    """if (state.at == (size)-1 || state.best == state.best && (x > state.best || x != x)) {
+        state.best = x;
+        state.at = at;
+    }""",
+    """const bool is_first = other.at < state.at, is_number = state.best == state.best;
+    if (other.best != other.best ? is_number || is_first : is_number && (other.best > state.best || other.best == state.best && is_first))
+        state = other;""",
     "state.at",
     16,
 )

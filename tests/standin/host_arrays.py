@@ -1,4 +1,4 @@
-"""A backend called ``cupy`` whose arrays are NumPy's and whose kernels run on the host: what kernels' texts compute is tested on it.
+"""A backend whose arrays are NumPy's and whose kernels are those of CuPy's backend, run on the host: their texts are tested on it.
 
 Memory begins as NaN, so that what nobody writes is found.
 """
@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from cntk.backends import cupy
 from cntk.backends.cupy import compiler
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.extension.device import DeviceKind
+from cntk.core.extension.hookspecs import hookimpl
 
 from . import host_cuda
 
@@ -34,7 +36,8 @@ class HostArray(np.ndarray):
 
     def set(self, given: Any) -> None:
         """Take over the contents of a host array of the same type and shape."""
-        assert given.dtype == self.dtype and given.shape == self.shape
+        if (given.dtype, given.shape) != (self.dtype, self.shape):
+            raise TypeError(f"set: expected {self.dtype} of {self.shape}, got {given.dtype} of {given.shape}")
         self[...] = given
 
 
@@ -43,11 +46,23 @@ def array(data: Any, dtype: Any = None) -> Any:
     return np.array(data, dtype=dtype).view(HostArray)
 
 
+class Namespace(ModuleType):
+    """NumPy's names; what makes arrays makes those of the device."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
+    def empty(shape: Any, dtype: Any = float) -> Any:
+        return _poisoned(np.empty(shape, dtype).view(HostArray))
+
+
 class HostBackend(NumpyBackend):
     """NumPy's operators, and the kernels of the backend ``cupy``."""
 
-    name = "cupy"
+    name = "host-cuda"
     kind = DeviceKind.GPU
+    xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:
         return _poisoned(super().allocate(nbytes).view(HostArray))
@@ -60,6 +75,22 @@ class HostBackend(NumpyBackend):
 
     def asarray(self, data: Any, dtype: Any) -> Any:
         return super().asarray(data, dtype).view(HostArray)
+
+
+class HostPlugin:
+    """Registers this backend, and all kernels for it."""
+
+    @hookimpl
+    def cntk_register_backends(self, register: Any) -> None:
+        register(HostBackend.name, HostBackend)
+
+    @hookimpl
+    def cntk_register_kernels(self, register: Any) -> None:
+        cupy.cntk_register_kernels(lambda of, _, kernel: register(of, HostBackend.name, kernel))
+
+    @hookimpl
+    def cntk_register_engines(self, register: Any) -> None:
+        cupy.cntk_register_engines(lambda name, _, engine: register(name, HostBackend.name, engine))
 
 
 def _poisoned(found: Any) -> Any:

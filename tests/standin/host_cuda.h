@@ -54,7 +54,7 @@ static char message[256];
 static void (*body)(void **);
 static void **arguments;
 
-__attribute__((section("host_cuda_shared"))) static unsigned char first_byte[16];
+__attribute__((used, section("host_cuda_shared"))) static unsigned char first_byte[16];
 extern "C" unsigned char __start_host_cuda_shared[] __attribute__((visibility("hidden")));
 extern "C" unsigned char __stop_host_cuda_shared[] __attribute__((visibility("hidden")));
 

@@ -111,7 +111,7 @@ def _library(code: str) -> ctypes.CDLL:
     source, compiled, library = (place.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
     source.write_text(_source(code))
     _call("g++", *COMPILE, "-include", str(_header()), "-c", str(source), "-o", str(compiled))
-    _call("g++", "-shared", str(compiled), "-o", str(library))
+    _call("g++", "-shared", "-Wl,-Bsymbolic", str(compiled), "-o", str(library))
     return ctypes.CDLL(str(library))
 
 

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 import pytest
 from standin import host_arrays, host_cuda
 
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension import device as devices
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor, default_device
+
 
 @pytest.fixture
 def on_host() -> Iterator[list[str]]:
@@ -15,3 +20,15 @@ def on_host() -> Iterator[list[str]]:
         pytest.skip(host_cuda.unavailable())
     with host_arrays.host_kernels() as texts:
         yield texts
+
+
+@pytest.fixture
+def gpu(on_host: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceDescriptor]:
+    """A device whose kernels run on the host, as the default device."""
+    monkeypatch.setattr(thresholds, "learner_compiled", 0)
+    plugins.register_plugin(host_arrays.HostPlugin(), "host-cuda")
+    try:
+        with default_device(devices.device("host-cuda")) as device:
+            yield devices.device("host-cuda") if device is None else device
+    finally:
+        plugins.unregister_plugin("host-cuda")
