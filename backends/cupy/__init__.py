@@ -15,7 +15,9 @@ LEARNERS = (
 )
 """Learners that have a kernel, which is called like them."""
 
-OPERATORS: dict[str, str] = {}
+OPERATORS = {
+    "dropout:Dropout": "dropout:DropoutKernel",
+}
 """The kernel of each operator."""
 
 ENGINES = {

@@ -38,7 +38,7 @@ class Kernel:
     def bound(self, grid: int | Sequence[int], block: int | Sequence[int], *arguments: Any, shared: int = 0) -> Callable[[], None]:
         """A function that launches the kernel with these arguments on the stream that is current whenever it is called.
 
-        The arrays' places are noted here: arrays must stay where they are as long as the function is called.
+        The arrays' places are noted here, and the function keeps the arrays.
 
         Args:
             grid: how many blocks, or how many along up to three axes; nothing is launched where one is 0.
@@ -49,7 +49,15 @@ class Kernel:
         blocks, threads = _sizes(grid), _sizes(block)
         if 0 in blocks:
             return _nothing
-        return partial(self._function, blocks, threads, tuple(map(_packed, arguments)), shared_mem=shared)
+        launch = Launch(self._function, blocks, threads, tuple(map(_packed, arguments)), shared_mem=shared)
+        launch.arrays = arguments
+        return launch
+
+
+class Launch(partial[None]):
+    """A launch of a kernel, which keeps the arrays that the kernel is given the places of."""
+
+    arrays: tuple[Any, ...]
 
 
 @cache
