@@ -17,6 +17,10 @@ LEARNERS = (
 
 OPERATORS = {
     "dropout:Dropout": "dropout:DropoutKernel",
+    "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
+    "metric:ClassificationError": "rows:ErrorKernel",
+    "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
+    "softmax:Softmax": "rows:SoftmaxKernel",
 }
 """The kernel of each operator."""
 

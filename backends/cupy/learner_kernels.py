@@ -119,6 +119,9 @@ RMSPROP = Rule(
     "rate != 0",  # a step size that has overflowed makes the mean infinite: nothing moves
 )
 
+BLOCKS = 4
+"""Blocks of a multiprocessor: said, so that the compiler does not save registers for more and keep some in memory."""
+
 FIXED = ("w", "g", "rows", "multipliers", "sums", "width", "elements", "first_chunk")
 """What a table has of each part, beside the places of its states."""
 
@@ -276,7 +279,7 @@ __device__ __forceinline__ real prepared(real g, real w, real scale, real thresh
 def _kernel(name: str, numbers: Sequence[str], body: Sequence[str], after: str = "") -> str:
     lines, given = "\n        ".join(body), "\n    ".join(numbers)
     return f"""
-extern "C" __global__ void __launch_bounds__({THREADS})
+extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
 {name}(const long long *table, const int *chunks, const double *all_numbers) {{
     const long long *part = table + chunks[blockIdx.x] * (long long)FIELDS, chunk = blockIdx.x;
     const double *number = all_numbers + chunks[blockIdx.x] * NUMBERS;

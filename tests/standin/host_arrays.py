@@ -73,6 +73,9 @@ class HostBackend(NumpyBackend):
     def empty(self, shape: Any, dtype: Any) -> Any:
         return _poisoned(super().empty(shape, dtype).view(HostArray))
 
+    def on_device(self, *data: Any) -> Any:
+        return [one.view(HostArray) for one in data]
+
     def asarray(self, data: Any, dtype: Any) -> Any:
         return super().asarray(data, dtype).view(HostArray)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
-from cntk.backends.cupy import dropout, elements, folds, learner_kernels, philox
+from cntk.backends.cupy import dropout, elements, folds, learner_kernels, philox, rows
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
 from cntk.core.extension import plugins
@@ -84,11 +84,19 @@ def of_random_numbers(dtype: Any) -> Iterator[str]:
     yield dropout.text(dtype, FULL, STRIDED)
 
 
+def of_rows(dtype: Any) -> Iterator[str]:
+    """Rows of a warp and of a block, with classes together and apart."""
+    for name in rows.BODIES:
+        for classes, inner, places in ((10, 1, ("int", "int")), (5000, 3, ("long long", "long long"))):
+            yield rows.text(name, dtype, classes, inner, INDICES[dtype], places)
+
+
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elements": of_elements,
     "folds": of_folds,
     "learners": of_learners,
     "random numbers": of_random_numbers,
+    "rows": of_rows,
 }
 
 
