@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isinf, isnan
 
 from .formula import Primitive as P
@@ -71,27 +71,54 @@ def to_c(formula: Term, names: Mapping[Symbol, str], result: str, real: str = "f
         const float t1 = 1.0f + t0;
         y[i] = t1 != 0.0f ? x[i] / t1 : x[i] * 0.0f;
     """
+    statements, (value,) = values_in_c((formula,), names, real)
+    return "\n".join([*statements, f"{result} = {value};"])
+
+
+def values_in_c(formulas: Sequence[Term], names: Mapping[Symbol, str], real: str = "float") -> tuple[list[str], list[str]]:
+    """As :func:`to_c`, for several formulas that may have parts in common.
+
+    Returns:
+        statements that compute what the formulas are made of, and an expression for the value of each formula.
+
+    Raises:
+        ValueError: *real* is something else.
+        KeyError: an operand has no name.
+
+    Example:
+        >>> from cntk.core.formulas.c_source import values_in_c
+        >>> from cntk.core.formulas.formula import exp, operands
+        >>> (x,) = operands(1)
+        >>> y = exp(x)
+        >>> values_in_c((y, 1 - y), {x: "x"}, "double")
+        (['const double t0 = exp(x);'], ['t0', '1.0 - t0'])
+    """
     if real not in ("float", "double"):
         raise ValueError(f"expected 'float' or 'double' for the element type in C, got {real!r}")
     f = "f" if real == "float" else ""
     known = {id(symbol): name for symbol, name in names.items()}
+    symbols = {id(symbol): symbol for formula in formulas for symbol in symbols_in(formula)}
+    used = {id(operand) for symbol in symbols.values() for operand in symbol.operands}
+    once = {id(formula) for formula in formulas if sum(formula is other for other in formulas) == 1} - used
     statements: list[str] = []
 
     def text(term: Term) -> str:
         return known[id(term)] if isinstance(term, Symbol) else _number(term, f)
 
-    for symbol in symbols_in(formula):
+    for symbol in symbols.values():
         if symbol.primitive is None:
             if id(symbol) not in known:
-                raise KeyError(f"the operand {symbol!r} of {formula!r} has no name; there are names of {[*names]}")
+                of = next(formula for formula in formulas if any(symbol is one for one in symbols_in(formula)))
+                raise KeyError(f"the operand {symbol!r} of {of!r} has no name; there are names of {[*names]}")
             continue
         parts = map(text, symbol.operands)
         value = EXPRESSIONS[symbol.primitive].format(*parts, f=f, zero=_number(0.0, f), one=_number(1.0, f))
-        if symbol is formula:
-            return "\n".join([*statements, f"{result} = {value};"])
-        known[id(symbol)] = f"t{len(statements)}"
-        statements.append(f"const {real} t{len(statements)} = {value};")
-    return f"{result} = {text(formula)};"
+        if id(symbol) in once:
+            known[id(symbol)] = value
+        else:
+            known[id(symbol)] = f"t{len(statements)}"
+            statements.append(f"const {real} t{len(statements)} = {value};")
+    return statements, [text(formula) for formula in formulas]
 
 
 def _number(value: float, f: str) -> str:

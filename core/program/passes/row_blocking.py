@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 SHORTEST = 3
 """Calls that gain by running in blocks; a pair of them gains nothing."""
 
-SHORTEST_OF_KERNEL = 2
-"""Calls that gain by running in a kernel: a single one goes through memory as often as before."""
-
 
 class Blocks(Pass):
     """Put row-wise instructions that follow one another into chains, forward and backward.
@@ -69,12 +66,13 @@ class _Finder:
 
     def __init__(self, slots: Sequence[Slot], kernel: Kernel | None, apart: set[int]) -> None:
         self._slots, self._kernel, self._apart = slots, kernel, apart
+        self._shortest = 0 if kernel is None else kernel.shortest
 
     def chains(self, instructions: Sequence[Instruction], goes_back: bool) -> Iterator[list[Instruction]]:
         """Instructions that follow one another, in one stage and on the same dynamic axes, and that may run together."""
         for key, group in groupby(instructions, key=lambda i: self._key(i, goes_back)):
             if key is not None and key[-1]:
-                yield from (run for run in self._in_one_space(group) if len(run) >= SHORTEST_OF_KERNEL)
+                yield from (run for run in self._in_one_space(group) if len(run) >= self._shortest)
             elif key is not None and len(run := list(group)) >= SHORTEST:
                 yield run
 

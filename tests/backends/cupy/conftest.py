@@ -1,4 +1,4 @@
-"""The backend of GPUs on its stand-in, whatever is installed."""
+"""The backend of GPUs on its stand-in, whatever is installed, and kernels on the host: their texts go through g++."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from standin import module
+from standin import host_arrays, host_cuda, module
 
 from cntk.backends.cupy.backend import CupyBackend
+from cntk.core.common.thresholds import thresholds
+from cntk.core.extension import device as devices
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor, default_device
 
 MODULES = ("memory", "namespace")
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyBackend]:
+def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyBackend]:
     """A backend, of which nothing is left afterwards, within its guard."""
     made: Any = module.make()
     monkeypatch.setitem(sys.modules, "cupy", made)
@@ -31,3 +35,24 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyBackend]:
         if loaded is not None:
             sys.modules[f"{package.__name__}.{name}"] = loaded
             setattr(package, name, attribute)
+
+
+@pytest.fixture
+def on_host() -> Iterator[list[str]]:
+    """Kernels run on the host; the texts that a test has compiled."""
+    if host_cuda.unavailable():
+        pytest.skip(host_cuda.unavailable())
+    with host_arrays.host_kernels() as texts:
+        yield texts
+
+
+@pytest.fixture
+def gpu(on_host: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceDescriptor]:
+    """A device whose kernels run on the host, as the default device."""
+    monkeypatch.setattr(thresholds, "learner_compiled", 0)
+    plugins.register_plugin(host_arrays.HostPlugin(), "host-cuda")
+    try:
+        with default_device(devices.device("host-cuda")) as device:
+            yield devices.device("host-cuda") if device is None else device
+    finally:
+        plugins.unregister_plugin("host-cuda")

@@ -14,14 +14,14 @@ from cntk.core.types.layout import Layout
 from cntk.testing import check_backend
 
 
-def test_it_conforms(gpu: CupyBackend) -> None:
+def test_it_conforms(standin: CupyBackend) -> None:
     check_backend(CupyBackend)
 
 
-def test_what_it_tells_of_the_device(gpu: CupyBackend) -> None:
-    assert gpu.describe() == "CuPy 14.2.0 on stand-in, GPU 0, CUDA 13.0"
-    assert gpu.properties() == (0, "stand-in", 9, 0, 132 * 128, 1 << 16)
-    assert gpu.device_count() == 1
+def test_what_it_tells_of_the_device(standin: CupyBackend) -> None:
+    assert standin.describe() == "CuPy 14.2.0 on stand-in, GPU 0, CUDA 13.0"
+    assert standin.properties() == (0, "stand-in", 9, 0, 132 * 128, 1 << 16)
+    assert standin.device_count() == 1
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_without_cupy_it_says_what_to_install(error: Exception, message: str, mo
     ],
 )
 def test_without_a_device_it_says_what_is_missing(
-    known: dict[str, Any], message: str, gpu: CupyBackend, monkeypatch: pytest.MonkeyPatch
+    known: dict[str, Any], message: str, standin: CupyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     for name, value in known.items():
-        monkeypatch.setattr(gpu.xp.cuda.runtime, name, lambda value=value: _given(value))
-    assert gpu.unavailable().startswith(message)
+        monkeypatch.setattr(standin.xp.cuda.runtime, name, lambda value=value: _given(value))
+    assert standin.unavailable().startswith(message)
 
 
 def _given(value: Any) -> Any:
@@ -68,42 +68,42 @@ def _given(value: Any) -> Any:
     return value
 
 
-def test_views_lie_in_memory_where_they_are_asked_for(gpu: CupyBackend) -> None:
-    memory = gpu.allocate(1024)
-    view = gpu.view(memory, 256, (2, 3), np.float32)
+def test_views_lie_in_memory_where_they_are_asked_for(standin: CupyBackend) -> None:
+    memory = standin.allocate(1024)
+    view = standin.view(memory, 256, (2, 3), np.float32)
     assert view.data.ptr == memory.data.ptr + 256
-    gpu.load(view, np.arange(3))
-    assert gpu.to_numpy(view).tolist() == [[0, 1, 2]] * 2
-    assert gpu.to_numpy(memory)[256:280].view(np.float32).tolist() == [0, 1, 2] * 2
+    standin.load(view, np.arange(3))
+    assert standin.to_numpy(view).tolist() == [[0, 1, 2]] * 2
+    assert standin.to_numpy(memory)[256:280].view(np.float32).tolist() == [0, 1, 2] * 2
 
 
-def test_data_that_change_after_they_are_given_are_there_as_they_were(gpu: CupyBackend) -> None:
+def test_data_that_change_after_they_are_given_are_there_as_they_were(standin: CupyBackend) -> None:
     given = np.ones(5, np.float32)
-    array = gpu.asarray(given, np.float32)
+    array = standin.asarray(given, np.float32)
     given[...] = 2
-    assert gpu.to_numpy(array).tolist() == [1] * 5
+    assert standin.to_numpy(array).tolist() == [1] * 5
 
 
-def test_data_go_where_arrays_are_not_contiguous(gpu: CupyBackend) -> None:
-    array = gpu.asarray(np.zeros((2, 4)), np.float64)
-    gpu.load(array[:, ::2], np.array([1, 2]))
-    assert gpu.to_numpy(array).tolist() == [[1, 0, 2, 0]] * 2
+def test_data_go_where_arrays_are_not_contiguous(standin: CupyBackend) -> None:
+    array = standin.asarray(np.zeros((2, 4)), np.float64)
+    standin.load(array[:, ::2], np.array([1, 2]))
+    assert standin.to_numpy(array).tolist() == [[1, 0, 2, 0]] * 2
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (3, 4), (0, 2)])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_random_numbers_are_those_of_the_host(shape: tuple[int, ...], dtype: Any, gpu: CupyBackend) -> None:
-    for draw, of_host in ((gpu.uniform, philox_uniform), (gpu.normal, philox_normal)):
-        out, expected = gpu.empty(shape, dtype), np.empty(shape, dtype)
+def test_random_numbers_are_those_of_the_host(shape: tuple[int, ...], dtype: Any, standin: CupyBackend) -> None:
+    for draw, of_host in ((standin.uniform, philox_uniform), (standin.normal, philox_normal)):
+        out, expected = standin.empty(shape, dtype), np.empty(shape, dtype)
         draw(out, 5, 2)
         of_host(expected, 5, 2)
-        np.testing.assert_array_equal(gpu.to_numpy(out), expected)
+        np.testing.assert_array_equal(standin.to_numpy(out), expected)
 
 
-def test_indices_of_a_layout_are_brought_once(gpu: CupyBackend) -> None:
+def test_indices_of_a_layout_are_brought_once(standin: CupyBackend) -> None:
     layout = Layout(2, [1, 3])
-    order = gpu.index(layout, "order")
-    assert gpu.to_numpy(order).tolist() == [1, 0]
-    assert gpu.index(layout, "order") is order
+    order = standin.index(layout, "order")
+    assert standin.to_numpy(order).tolist() == [1, 0]
+    assert standin.index(layout, "order") is order
     layout.resize(1, np.ones(1, np.intp))
-    assert gpu.to_numpy(gpu.index(layout, "order")).tolist() == [0]
+    assert standin.to_numpy(standin.index(layout, "order")).tolist() == [0]

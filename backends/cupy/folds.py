@@ -1,0 +1,240 @@
+"""Folds: sums, extremes, sums of exponentials and places of extremes over some axes, in an order that the sizes alone decide.
+
+A team of threads shares each result; where results are few and long, pieces have teams of their own, and a second kernel folds these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .compiler import INDEX_NAMES, THREADS, compile, index_type
+from .places import Along, merged, place_of
+from .prelude import REAL, STORED, prelude
+
+AT_WORK = 65536
+"""Threads that keep a large GPU busy."""
+
+SHORTEST = 16
+"""Terms that a thread of a piece folds, at least."""
+
+MOST_PIECES = 1024
+MOST_BLOCKS = 65535
+
+
+class Rule(NamedTuple):
+    """What is folded, in C.
+
+    Attributes:
+        state: what is known of some terms.
+        start: the state without terms.
+        take: takes a term *x*, number *at*, into *state*.
+        merge: takes the state *other* into *state*.
+        result: what is stored in the end; *scale* is a number that the kernel is given.
+        nbytes: the size of a state.
+    """
+
+    state: str
+    start: str
+    take: str
+    merge: str
+    result: str
+    nbytes: int = 8
+
+
+def _extreme(sign: str) -> Rule:
+    take = f"if (state.best == state.best && (x {sign} state.best || x != x)) state.best = x;"
+    start = "-INFINITY" if sign == ">" else "INFINITY"
+    return Rule("real best;", start, take, f"const real x = other.best; {take}", "state.best")
+
+
+TOTAL = Rule("double total;", "0", "state.total += x;", "state.total += other.total;", "state.total * scale")
+GREATEST, LEAST = _extreme(">"), _extreme("<")
+LOG_TOTAL = Rule(
+    "double total; real edge;",
+    "0, -INFINITY",
+    """if (x > state.edge) {
+        state.total = state.total * power_of_e(state.edge - x) + 1;
+        state.edge = x;
+    } else if (x != -INFINITY) {
+        state.total += power_of_e(x - state.edge);
+    }""",
+    """if (other.edge > state.edge) {
+        state.total = state.total * power_of_e(state.edge - other.edge) + other.total;
+        state.edge = other.edge;
+    } else {
+        state.total += other.edge == -INFINITY ? other.total : other.total * power_of_e(other.edge - state.edge);
+    }""",
+    "state.edge + logarithm((real)state.total)",
+    16,
+)
+"""The logarithm of the sum of exponentials, each divided by the largest so far."""
+
+PLACE_OF_GREATEST = Rule(
+    "real best; size at;",
+    "-INFINITY, (size)-1",
+    """if (state.at == (size)-1 || state.best == state.best && (x > state.best || x != x)) {
+        state.best = x;
+        state.at = at;
+    }""",
+    """const bool is_first = other.at < state.at, is_number = state.best == state.best;
+    if (other.best != other.best ? is_number || is_first : is_number && (other.best > state.best || other.best == state.best && is_first))
+        state = other;""",
+    "state.at",
+    16,
+)
+"""The place of the greatest element, the first one of several; NaN is greater than all."""
+
+
+class Shape(NamedTuple):
+    """How a fold is shared.
+
+    Attributes:
+        team: threads that share a result.
+        neighbours: whether the threads of a team are neighbours, or else those of one term of several results.
+        pieces: how many pieces the terms of a result come in.
+        length: terms of a piece.
+    """
+
+    team: int
+    neighbours: bool
+    pieces: int
+    length: int
+
+
+def shape_of(outputs: int, terms: int, neighbours: bool) -> Shape:
+    """How a fold of so many results of so many terms is shared.
+
+    >>> from cntk.backends.cupy.folds import shape_of
+    >>> shape_of(1000, 10, True), shape_of(1, 1000000, True)
+    (Shape(team=16, neighbours=True, pieces=1, length=10), Shape(team=256, neighbours=True, pieces=245, length=4096))
+    """
+    columns = _power_of_two(min(outputs, 1 if neighbours else 32))
+    team = min(THREADS // columns, _power_of_two(max(terms, 1)))
+    wanted = AT_WORK // (max(outputs, 1) * team)
+    pieces = max(1, min(wanted, -(-terms // (team * SHORTEST)), MOST_PIECES))
+    length = -(-terms // pieces)
+    return Shape(team, neighbours, max(1, -(-terms // max(length, 1))), length)
+
+
+def bound(
+    backend: Any, rule: Rule, x: Any, out: Any, outputs: Sequence[Along], terms: Sequence[Along], scale: float = 1.0
+) -> list[Callable[[], None]]:
+    """Functions that, called one after the other, fold an array.
+
+    Args:
+        backend: where memory for the states of pieces comes from.
+        rule: what is folded.
+        x: the array.
+        out: where results go, one after another, in an element type of their own.
+        outputs, terms: the axes of *x* along which results lie, and those over which they are folded.
+        scale: factor of a total.
+    """
+    count, length = (_count(axes) for axes in (outputs, terms))
+    if not count:
+        return []
+    size = index_type(max(count, length, _reach((*outputs, *terms))))
+    inner = merged(terms)[-1].stride <= 1 or count == 1
+    shape = shape_of(count, length, inner)
+    made = text(x.dtype, out.dtype, INDEX_NAMES[size], rule, outputs, terms, shape)
+    numbers = size(count), size(length), size(shape.length), np.float64(scale)
+    tiles = min(-(-count * shape.team // THREADS), MOST_BLOCKS)
+    if shape.pieces == 1:
+        return [compile(made, "fold").bound(tiles, THREADS, x, out, *numbers)]
+    states = backend.empty((shape.pieces * count * rule.nbytes // 8,), np.float64)
+    last = shape_of(count, shape.pieces, False)
+    finish = last_text(x.dtype, out.dtype, INDEX_NAMES[size], rule, last)
+    numbers_of_last = size(count), size(shape.pieces), size(shape.pieces), np.float64(scale)
+    return [
+        compile(made, "fold_pieces").bound((tiles, shape.pieces), THREADS, x, states, *numbers),
+        compile(finish, "fold_states").bound(-(-count * last.team // THREADS), THREADS, states, out, *numbers_of_last),
+    ]
+
+
+def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Along], terms: Sequence[Along], shape: Shape) -> str:
+    """The text of a fold of elements: to results, or to states of pieces."""
+    take = f"const real x = value_of(given[{place_of('output', outputs)} + {place_of('at', terms)}]); {rule.take}"
+    whole = _kernel("fold", "stored", STORED[np.dtype(result)], take, _end(rule, result))
+    piece = _kernel("fold_pieces", "stored", "State", take, "made[blockIdx.y * outputs + output] = state;")
+    return _beginning(dtype, index, rule, shape) + (whole if shape.pieces == 1 else piece)
+
+
+def last_text(dtype: Any, result: Any, index: str, rule: Rule, shape: Shape) -> str:
+    """The text of a fold of states to results."""
+    take = f"const State other = given[at * outputs + output]; {rule.merge}"
+    return _beginning(dtype, index, rule, shape) + _kernel("fold_states", "State", STORED[np.dtype(result)], take, _end(rule, result))
+
+
+def _end(rule: Rule, result: Any) -> str:
+    return f"store(made[output], ({REAL[np.dtype(result)]})({rule.result}));"
+
+
+def _beginning(dtype: Any, index: str, rule: Rule, shape: Shape) -> str:
+    lane, column, step = f"threadIdx.x % {shape.team}", f"threadIdx.x / {shape.team}", 1
+    if not shape.neighbours:
+        step = THREADS // shape.team
+        lane, column = f"threadIdx.x / {step}", f"threadIdx.x % {step}"
+    return f"""{prelude(dtype, index)}
+#define TEAM {shape.team}
+#define LANE ({lane})
+#define COLUMN ({column})
+#define STEP {step}
+#define COLUMNS {THREADS // shape.team}
+#define START {rule.start}
+
+struct State {{
+    {rule.state}
+}};
+
+static __device__ __forceinline__ void merge(State &state, const State &other) {{
+    {rule.merge}
+}}
+"""
+
+
+def _kernel(name: str, given: str, made: str, take: str, end: str) -> str:
+    return f"""
+extern "C" __global__ void __launch_bounds__({THREADS})
+{name}(const {given} *given, {made} *made, size outputs, size terms, size length, double scale) {{
+    __shared__ State states[{THREADS}];
+    const size first = blockIdx.y * length, after = first + length < terms ? first + length : terms;
+    for (size tile = blockIdx.x; tile * COLUMNS < outputs; tile += gridDim.x) {{
+        const size output = tile * COLUMNS + COLUMN;
+        State state = {{START}};
+        if (output < outputs)
+            for (size at = first + LANE; at < after; at += TEAM) {{
+                {take}
+            }}
+        states[threadIdx.x] = state;
+        __syncthreads();
+        for (unsigned half_of = TEAM / 2; half_of; half_of /= 2) {{
+            if (LANE < half_of)
+                merge(states[threadIdx.x], states[threadIdx.x + half_of * STEP]);
+            __syncthreads();
+        }}
+        if (LANE == 0 && output < outputs) {{
+            const State state = states[threadIdx.x];
+            {end}
+        }}
+        __syncthreads();
+    }}
+}}
+"""
+
+
+def _power_of_two(count: int) -> int:
+    """The least power of 2 that is not less."""
+    return 1 << max(count - 1, 0).bit_length()
+
+
+def _count(axes: Sequence[Along]) -> int:
+    count = 1
+    for axis in axes:
+        count *= axis.length
+    return count
+
+
+def _reach(axes: Sequence[Along]) -> int:
+    return 1 + sum((axis.length - 1) * axis.stride for axis in axes)

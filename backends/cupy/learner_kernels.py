@@ -1,0 +1,361 @@
+"""Learners' steps as one kernel each for all parameters together, written from a table of formulas.
+
+A kernel's ``update`` stands in for a learner's ``prepare`` and ``step`` and computes what these compute, to the bit: the same operations
+in the same order and in the parameter's type.  Where steps are divided by the mean of their multipliers, a first kernel leaves these and
+their sums, and a second one moves; the mean stays on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...core.common.shape import size_of
+from ...core.common.sums import BLOCK, LANES, ROWS
+from .compiler import THREADS, compile
+from .prelude import prelude
+
+CHUNK = BLOCK
+"""Elements of a parameter that a block of threads updates: those that have lanes of their own where they are summed."""
+
+
+class Part(Protocol):
+    """A parameter, or some of its rows, in an update; see :mod:`~cntk.learners.slot`."""
+
+    xp: Any
+    w: Any
+    g: Any
+    rows: Any
+    states: Sequence[Any]
+    work: Sequence[Any]
+    coefficients: Sequence[float]
+    preparation: Sequence[float]
+
+
+class Rule(NamedTuple):
+    """A learner's formula, in C.
+
+    Attributes:
+        states: names of the smoothed gradients of an element.
+        numbers: names of the numbers in the formula.
+        step: moves *w*, an element of the parameter, by *x*, that of the prepared gradient; or leaves the *multiplier* of *x*.
+        leaves_multiplier: whether the step leaves the multiplier.  The learner's last coefficient then says whether steps are divided by
+            the mean of all multipliers.
+        moves_if: when such a step is made.
+    """
+
+    states: tuple[str, ...]
+    numbers: tuple[str, ...]
+    step: str
+    leaves_multiplier: bool = False
+    moves_if: str = "true"
+
+
+SGD_RULE = Rule((), ("rate",), "w -= x * rate;")
+MOMENTUM = Rule(("velocity",), ("momentum", "rate"), "velocity = velocity * momentum + x * rate; w -= velocity;")
+MOMENTUM_OF_ROWS = Rule(("velocity",), ("momentum", "gain", "rate"), "velocity = velocity * momentum + x * gain; w -= velocity * rate;")
+NESTEROV = Rule(
+    ("velocity",),
+    ("momentum", "rate"),
+    "const real move = x * rate; velocity = velocity * momentum + move; w = w - velocity * momentum - move;",
+)
+ADAGRAD = Rule(("squares",), ("floor", "rate"), "squares += x * x; multiplier = 1 / root(squares + floor);", True)
+ADADELTA = Rule(
+    ("squares", "steps"),
+    ("rho", "fresh", "epsilon", "rate"),
+    """squares = squares * rho + x * x * fresh;
+    const real move = x / root(squares + epsilon) * root(steps + epsilon);
+    steps = steps * rho + move * move * fresh;
+    w -= move * rate;""",
+)
+ADAM = Rule(
+    ("mean", "variance"),
+    ("momentum", "gain", "decay", "fresh", "epsilon", "rate"),
+    """variance = variance * decay + x * x * fresh;
+    mean = mean * momentum + x * gain;
+    w -= mean / (root(variance) + epsilon) * rate;""",
+)
+ADAMAX = Rule(
+    ("mean", "largest"),
+    ("momentum", "gain", "decay", "fresh", "epsilon", "rate"),
+    """const real decayed = largest * decay, size_of_x = magnitude(x);
+    largest = decayed >= size_of_x || decayed != decayed ? decayed : size_of_x;
+    mean = mean * momentum + x * gain;
+    w -= mean / (largest + epsilon) * rate;""",
+)
+FSADAGRAD = Rule(
+    ("mean_square", "velocity"),
+    ("momentum", "gain", "decay", "fresh", "length", "largest_scale", "rate"),
+    """mean_square = mean_square * decay + x * x * fresh;
+    real factor = length / root(mean_square);
+    if (factor > largest_scale)
+        factor = largest_scale;
+    velocity = velocity * momentum + x * factor * gain;
+    w -= velocity * rate;""",
+)
+RMSPROP = Rule(
+    ("squares", "sign", "length"),
+    ("first_step", "gamma", "fresh", "floor", "inc", "dec", "largest", "smallest", "rate"),
+    """const real square = x * x, new_sign = x > 0 ? 1 : x < 0 ? -1 : x != x ? x : 0;
+    if (first_step != 0) {
+        squares = square;
+        length = first_step;
+    }
+    if (sign * new_sign > 0) {
+        length *= inc;
+        if (length > largest)
+            length = largest;
+    } else {
+        length *= dec;
+        if (length < smallest)
+            length = smallest;
+    }
+    squares = squares * gamma + square * fresh;
+    sign = new_sign;
+    multiplier = length / root(squares + floor);""",
+    True,
+    "rate != 0",  # a step size that has overflowed makes the mean infinite: nothing moves
+)
+
+BLOCKS = 4
+"""Blocks of a multiprocessor: said, so that the compiler does not save registers for more and keep some in memory."""
+
+FIXED = ("w", "g", "rows", "multipliers", "sums", "width", "elements", "first_chunk")
+"""What a table has of each part, beside the places of its states."""
+
+
+class LearnerKernel:
+    """The kernel of a learner.
+
+    Args:
+        rule: its formula.
+        rule_of_rows: that of updates of some rows of a parameter; None if they come as copies of their own.
+    """
+
+    def __init__(self, rule: Rule, rule_of_rows: Rule | None = None) -> None:
+        self._rule, self._rule_of_rows = rule, rule_of_rows
+        self.work_arrays = int(rule.leaves_multiplier)
+        self._known: dict[Any, Bound] = {}
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether parts may be some rows of a parameter."""
+        return self._rule_of_rows is not None
+
+    def update(self, parts: Sequence[Part]) -> None:
+        """Update parameters and states in place; gradients stay as they are."""
+        for dtype in dict.fromkeys(part.w.dtype for part in parts):
+            same = [part for part in parts if part.w.dtype == dtype]
+            whole = [part for part in same if part.rows is None or not self.takes_rows]
+            self._update(self._rule, whole)
+            if self._rule_of_rows is not None:
+                self._update(self._rule_of_rows, [part for part in same if part.rows is not None])
+
+    def _update(self, rule: Rule, parts: Sequence[Part]) -> None:
+        parts = [part for part in parts if size_of(part.g.shape)]
+        if not parts:
+            return
+        key = tuple(array.data.ptr for part in parts for array in _arrays(part, self.takes_rows))
+        averaged = rule.leaves_multiplier and bool(parts[0].coefficients[-1])
+        key = (rule, averaged, parts[0].w.dtype, *(part.g.shape for part in parts), *key)
+        bound = self._known.get(key)
+        if bound is None:
+            if len(self._known) == MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            bound = self._known[key] = Bound(rule, parts, self.takes_rows, averaged)
+        bound.run([(*part.coefficients, *part.preparation) for part in parts])
+
+
+MOST_KNOWN = 64
+"""Tables of parts that are kept: gradients lie in the same places again for minibatches of the same size."""
+
+
+class Bound:
+    """A rule on parts in their places.
+
+    Args:
+        rule: the rule.
+        parts: the parts, none empty, of one element type.
+        takes_rows: whether those with rows are rows of a parameter.
+        averaged: whether steps are divided by the mean of multipliers.
+    """
+
+    def __init__(self, rule: Rule, parts: Sequence[Part], takes_rows: bool, averaged: bool) -> None:
+        xp, self._averaged = parts[0].xp, averaged
+        sizes = [size_of(part.g.shape) for part in parts]
+        counts = [-(-size // CHUNK) for size in sizes]
+        firsts = np.cumsum([0, *counts])
+        self._sums = xp.empty((int(firsts[-1]), 2), np.float64) if averaged else None
+        table = [self._line(part, size, first, takes_rows) for part, size, first in zip(parts, sizes, firsts, strict=False)]
+        self._numbers = xp.empty((len(parts), len(rule.numbers) + 3), np.float64)
+        self._host = np.empty(self._numbers.shape)
+        self._table, self._chunks = xp.empty((len(parts), len(table[0])), np.int64), xp.empty((int(firsts[-1]),), np.int32)
+        self._table.set(np.array(table, np.int64))
+        self._chunks.set(np.repeat(np.arange(len(parts), dtype=np.int32), counts))
+        made = text(rule, parts[0].w.dtype, averaged)
+        arguments = self._table, self._chunks, self._numbers
+        names = ("gather", "average", "move") if averaged else ("step",)
+        blocks = {"gather": int(firsts[-1]), "average": len(parts), "move": int(firsts[-1]), "step": int(firsts[-1])}
+        self._calls: list[Callable[[], None]] = [compile(made, name).bound(blocks[name], THREADS, *arguments) for name in names]
+
+    def _line(self, part: Part, size: int, first: int, takes_rows: bool) -> list[int]:
+        rows = part.rows if takes_rows else None
+        fixed: dict[str, int] = {
+            "w": part.w.data.ptr,
+            "g": part.g.data.ptr,
+            "rows": 0 if rows is None else rows.data.ptr,
+            "multipliers": part.work[0].data.ptr if self._averaged else 0,
+            "sums": self._sums.data.ptr if self._sums is not None else 0,
+            "width": size // len(rows) if rows is not None else 1,
+            "elements": size,
+            "first_chunk": int(first),
+        }
+        return [*(fixed[name] for name in FIXED), *(state.data.ptr for state in part.states)]
+
+    def run(self, numbers: Sequence[Sequence[float]]) -> None:
+        """Update the parts with these numbers, those of the formula and those that prepare gradients."""
+        count = self._host.shape[1]
+        for line, given in zip(self._host, numbers, strict=True):
+            line[:] = given if len(given) == count else (*given[: count - 3], *given[-3:])
+        self._numbers.set(self._host)
+        for call in self._calls:
+            call()
+
+
+def _arrays(part: Part, takes_rows: bool) -> list[Any]:
+    """All arrays of a part whose places are in tables."""
+    return [part.w, part.g, *part.states, *part.work, *([part.rows] if takes_rows and part.rows is not None else [])]
+
+
+def text(rule: Rule, dtype: Any, averaged: bool) -> str:
+    """The text of a rule's kernels for parameters of a type: ``step``, or where it is averaged ``gather``, ``average`` and ``move``."""
+    states = [f"real &{name} = ((real *)part[{len(FIXED) + i}])[place];" for i, name in enumerate(rule.states)]
+    numbers = [f"const real {name} = (real)number[{i}];" for i, name in enumerate(rule.numbers)]
+    numbers += [f"const real {name} = (real)number[{len(rule.numbers) + i}];" for i, name in enumerate(("scale", "threshold", "weight"))]
+    load = ["real &w = ((real *)part[W])[place];", "real x = prepared(((const real *)part[G])[at], w, scale, threshold, weight);"]
+    step = [*load, *states, *(["real multiplier;"] if rule.leaves_multiplier else []), rule.step]
+    if not rule.leaves_multiplier:
+        return _beginning(rule, dtype) + _kernel("step", numbers, step)
+    if not averaged:
+        return _beginning(rule, dtype) + _kernel("step", numbers, [*step, f"if ({rule.moves_if}) w -= x * multiplier * rate;"])
+    gather = [*step, "((real *)part[MULTIPLIERS])[at] = multiplier;"]
+    rate = rule.numbers.index("rate")
+    average = [line for line in numbers if "rate" not in line] + [f"const real rate = (real)(number[{rate}] / mean_of(part));"]
+    move = [*load, f"if ({rule.moves_if}) w -= x * ((const real *)part[MULTIPLIERS])[at] * rate;"]
+    return (
+        _beginning(rule, dtype)
+        + MEANS
+        + _kernel("gather", numbers, gather, "leave_sums(part, chunk, first, after);")
+        + AVERAGE
+        + _kernel("move", average, move)
+    )
+
+
+def _beginning(rule: Rule, dtype: Any) -> str:
+    names = "\n".join(f"#define {name.upper()} {i}" for i, name in enumerate(FIXED))
+    return f"""{prelude(dtype)}
+{names}
+#define FIELDS {len(FIXED) + len(rule.states)}
+#define NUMBERS {len(rule.numbers) + 3}
+#define CHUNK {CHUNK}
+#define LANES {LANES}
+#define ROWS_OF_LANES {ROWS}
+
+__device__ __forceinline__ real prepared(real g, real w, real scale, real threshold, real weight) {{
+    real x = g * scale;
+    if (x > threshold)
+        x = threshold;
+    else if (x < -threshold)
+        x = -threshold;
+    if (weight != 0)
+        x += w * weight;
+    return x;
+}}
+"""
+
+
+def _kernel(name: str, numbers: Sequence[str], body: Sequence[str], after: str = "") -> str:
+    lines, given = "\n        ".join(body), "\n    ".join(numbers)
+    return f"""
+extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
+{name}(const long long *table, const int *chunks, const double *all_numbers) {{
+    const long long *part = table + chunks[blockIdx.x] * (long long)FIELDS, chunk = blockIdx.x;
+    const double *number = all_numbers + chunks[blockIdx.x] * NUMBERS;
+    {given}
+    const long long first = (chunk - part[FIRST_CHUNK]) * CHUNK, end = first + CHUNK;
+    const long long after = end < part[ELEMENTS] ? end : part[ELEMENTS];
+    for (long long at = first + threadIdx.x; at < after; at += {THREADS}) {{
+        const long long *rows = (const long long *)part[ROWS];
+        const long long place = rows ? rows[at / part[WIDTH]] * part[WIDTH] + at % part[WIDTH] : at;
+        {lines}
+    }}
+    {after}
+}}
+"""
+
+
+MEANS = """
+/* The sum of a chunk's multipliers, as core.common.sums has it: those of lanes in their own type, and what is left over as doubles. */
+__device__ void leave_sums(const long long *part, long long chunk, long long first, long long after) {
+    __shared__ double lanes[256];
+    const real *multipliers = (const real *)part[MULTIPLIERS];
+    __syncthreads();
+    double sum = 0;
+    if (after - first == CHUNK) {
+        if (threadIdx.x < LANES) {
+            real lane = multipliers[first + threadIdx.x];
+            for (int row = 1; row < ROWS_OF_LANES; ++row)
+                lane += multipliers[first + row * LANES + threadIdx.x];
+            sum = lane;
+        }
+    } else {
+        for (long long at = first + threadIdx.x; at < after; at += 256)
+            sum += multipliers[at];
+    }
+    lanes[threadIdx.x] = sum;
+    __syncthreads();
+    for (int count = 128; count; count /= 2) {
+        if (threadIdx.x < count)
+            lanes[threadIdx.x] += lanes[threadIdx.x + count];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        ((double *)part[SUMS])[chunk * 2] = lanes[0];
+}
+
+__device__ __forceinline__ double mean_of(const long long *part) {
+    const double mean = ((const double *)part[SUMS])[part[FIRST_CHUNK] * 2 + 1];
+    return mean != 0 ? mean : NAN;
+}
+"""
+
+AVERAGE = """
+extern "C" __global__ void __launch_bounds__(256) average(const long long *table, const int *, const double *) {
+    __shared__ double sums[256];
+    const long long *part = table + blockIdx.x * (long long)FIELDS, count = (part[ELEMENTS] + CHUNK - 1) / CHUNK;
+    double *chunks = (double *)part[SUMS] + part[FIRST_CHUNK] * 2, sum = 0;
+    for (long long chunk = threadIdx.x; chunk < count; chunk += 256)
+        sum += chunks[chunk * 2];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half_of = 128; half_of; half_of /= 2) {
+        if (threadIdx.x < half_of)
+            sums[threadIdx.x] += sums[threadIdx.x + half_of];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        chunks[1] = sums[0] / part[ELEMENTS];
+}
+"""
+
+SGD = LearnerKernel(SGD_RULE, SGD_RULE)
+MomentumSGD = LearnerKernel(MOMENTUM, MOMENTUM_OF_ROWS)
+Nesterov = LearnerKernel(NESTEROV, NESTEROV)
+AdaGrad = LearnerKernel(ADAGRAD)
+AdaDelta = LearnerKernel(ADADELTA)
+RMSProp = LearnerKernel(RMSPROP)
+FSAdaGrad = LearnerKernel(FSADAGRAD)
+Adam = LearnerKernel(ADAM)
+Adamax = LearnerKernel(ADAMAX)

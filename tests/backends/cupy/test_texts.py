@@ -1,0 +1,123 @@
+"""Every text compiles for GPUs, and no kernel keeps registers in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from standin import nvrtc
+
+from cntk.backends.cupy import dropout, elements, folds, learner_kernels, philox, rows
+from cntk.backends.cupy.compiler import OPTIONS
+from cntk.backends.cupy.places import Along
+from cntk.core.extension import plugins
+from cntk.core.formulas.derivatives import gradient_of
+from cntk.core.formulas.formula import operands, states_formula, value_of
+from cntk.core.graph.graph import depth_first_search
+from cntk.core.graph.nodes import Primitive
+from cntk.core.operators.elementwise import Elementwise
+from cntk.core.operators.op import includes
+from cntk.testing.ops import samples_of
+from cntk.testing.samples import Trial
+
+pytestmark = pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable())
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+MOST_REGISTERS = 128
+"""More would leave fewer than two blocks of 256 threads to a multiprocessor."""
+
+TYPES = (np.float16, np.float32, np.float64)
+INDICES = {np.float16: "unsigned int", np.float32: "unsigned long long", np.float64: "unsigned int"}
+FULL, SAME_FOR_ALL, STRIDED = (
+    (Along(7, 12), Along(3, 4), Along(4, 1)),
+    (Along(7, 0), Along(3, 0), Along(4, 1)),
+    (Along(7, 15), Along(3, 5), Along(4, 0)),
+)
+
+
+def of_elements(dtype: Any) -> Iterator[str]:
+    """Each element-wise operator, forward and backward in one text, with sums over rows or without."""
+    for number, (of, count) in enumerate(operators()):
+        dy, y, *inputs = symbols = operands(2 + count)
+        gradients = [gradient_of(of, i, dy, y, tuple(inputs)) for i in range(count) if includes(of.gradient_inputs, i)]
+        read = [elements.Operand(one, None, (FULL, SAME_FOR_ALL, STRIDED)[i % 3]) for i, one in enumerate(symbols)]
+        stores = [elements.Store(term, None, FULL) for term in (value_of(of, tuple(inputs)), *gradients)]
+        yield elements.text(dtype, INDICES[dtype], (3, 4), read, stores, gradients if number % 2 else ())
+
+
+def operators() -> list[tuple[Elementwise, int]]:
+    """An operator of each class that states a formula, and how many operands it has in a sample."""
+    found: dict[Any, tuple[Elementwise, int]] = {}
+    for name in plugins.ops:
+        function = plugins.ops.get(name)
+        for sample in samples_of(function):
+            for node in depth_first_search(Trial(function, sample, np.float32).result, lambda one: isinstance(one, Primitive), -1):
+                if isinstance(node.op, Elementwise) and states_formula(type(node.op)):
+                    found[type(node.op)] = node.op, len(node.inputs)
+    return list(found.values())
+
+
+def of_folds(dtype: Any) -> Iterator[str]:
+    """Each rule: over the last axis and over the first, short, long and in pieces."""
+    for rule in (folds.TOTAL, folds.GREATEST, folds.LEAST, folds.LOG_TOTAL, folds.PLACE_OF_GREATEST):
+        for outputs, terms in (([Along(7, 12)], [Along(12, 1)]), ([Along(12, 1)], [Along(7, 12)])):
+            for shape in (folds.shape_of(7, 12, True), folds.shape_of(3, 10**6, False)):
+                yield folds.text(dtype, dtype, INDICES[dtype], rule, outputs, terms, shape)
+        yield folds.last_text(dtype, dtype, INDICES[dtype], rule, folds.shape_of(7, 100, False))
+    yield folds.text(np.float64, dtype, INDICES[dtype], folds.TOTAL, [Along(12, 1)], [Along(7, 12)], folds.shape_of(12, 7, False))
+
+
+def of_learners(dtype: Any) -> Iterator[str]:
+    """Each rule, averaged or not; float16 is updated as float32."""
+    rules = {one for one in vars(learner_kernels).values() if isinstance(one, learner_kernels.Rule)} if dtype != np.float16 else set()
+    for rule in sorted(rules):
+        yield learner_kernels.text(rule, dtype, False)
+        if rule.leaves_multiplier:
+            yield learner_kernels.text(rule, dtype, True)
+
+
+def of_random_numbers(dtype: Any) -> Iterator[str]:
+    yield philox.uniform_text(dtype)
+    yield philox.normal_text(dtype)
+    yield dropout.text(dtype, FULL, STRIDED)
+
+
+def of_rows(dtype: Any) -> Iterator[str]:
+    """Rows of a warp and of a block, with classes together and apart."""
+    for name in rows.BODIES:
+        for classes, inner, places in ((10, 1, ("int", "int")), (5000, 3, ("long long", "long long"))):
+            yield rows.text(name, dtype, classes, inner, INDICES[dtype], places)
+
+
+FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "elements": of_elements,
+    "folds": of_folds,
+    "learners": of_learners,
+    "random numbers": of_random_numbers,
+    "rows": of_rows,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_kernel_spills(family: str, dtype: Any, architecture: str) -> None:
+    for text in dict.fromkeys(FAMILIES[family](dtype)):
+        report = nvrtc.compiled(text, architecture, OPTIONS)
+        assert report.spills == 0, report.text
+        assert 0 < report.registers <= MOST_REGISTERS, report.text
+
+
+def test_spills_are_seen() -> None:
+    text = """extern "C" __global__ void __launch_bounds__(1024, 2) spills(double *x) {
+        double held[64];
+        for (int i = 0; i < 64; ++i) held[i] = x[i * 1024 + threadIdx.x];
+        __syncthreads();
+        for (int i = 0; i < 64; ++i) x[i * 1024 + threadIdx.x] = held[63 - i] * held[i];
+    }"""
+    assert nvrtc.compiled(text, "sm_90", ()).spills > 0
+    with pytest.raises(ValueError, match="NVRTC cannot compile the text for sm_90"):
+        nvrtc.compiled("nonsense", "sm_90", ())

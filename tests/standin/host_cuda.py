@@ -1,0 +1,134 @@
+"""CUDA C++ on the host: the text of a kernel, compiled by g++ with a header that has what CUDA has, and run on NumPy's memory.
+
+It stands in for ``cupy.RawModule``::
+
+    module = RawModule(code=text, options=("-std=c++17",))
+    module.get_function("scale")((blocks,), (threads,), (np.uintp(array.data.ptr), np.float32(2)), shared_mem=0)
+
+What it finds is a RuntimeError: indices outside of shared and local arrays, writing behind dynamic shared memory, barriers that not all
+threads come to; and a TypeError: arguments whose number or sizes are not the kernel's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HEADER = Path(__file__).with_suffix(".h")
+CHECKS = ("-fsanitize=bounds", "-fsanitize-recover=bounds")
+COMPILE = ("-std=c++17", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", *CHECKS)
+GLOBAL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
+DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s+(\w+)\[\];")
+WAITS = re.compile(r"__sync|_sync\(")
+MOST_SHARED = 232448
+MOST_ARGUMENTS = 64
+
+
+def unavailable() -> str:
+    """Why no text can be run here; empty where they can."""
+    return "" if shutil.which("g++") else "there is no g++"
+
+
+class RawModule:
+    """The kernels of a text.
+
+    Args:
+        code: the text.
+        options: those of NVRTC, which g++ does without.
+    """
+
+    def __init__(self, *, code: str, options: Sequence[str] = (), **_: Any) -> None:
+        self._code = code
+
+    def get_function(self, name: str) -> Function:
+        """The kernel of this name.
+
+        Raises:
+            ValueError: the text has none, or is not C++.
+        """
+        if name not in GLOBAL.findall(self._code):
+            raise ValueError(f"the text has no kernel called {name!r}; it has {', '.join(GLOBAL.findall(self._code)) or 'none'}")
+        return Function(_library(self._code), name)
+
+
+class Function:
+    """A kernel, called with the sizes of grid and blocks and NumPy's scalars; pointers are numbers.
+
+    Args:
+        library: where it is.
+        name: its name.
+    """
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self._run, self._name = library[f"host_cuda_run_{name}"], name
+        self._run.restype = ctypes.c_char_p
+        sizes = (ctypes.c_int * MOST_ARGUMENTS)()
+        self._sizes = sizes[: library[f"host_cuda_sizes_{name}"](sizes)]
+
+    def __call__(self, grid: Sequence[int], block: Sequence[int], args: Sequence[Any], *, shared_mem: int = 0) -> None:
+        sizes = [*grid, *(1,) * (3 - len(grid)), *block, *(1,) * (3 - len(block))]
+        if not all(size > 0 for size in sizes):
+            raise ValueError(f"{self._name}: launched with a grid {grid} of blocks {block}")
+        if np.prod(block) > 1024 or shared_mem > MOST_SHARED:
+            raise ValueError(f"{self._name}: a block of {block} threads with {shared_mem} bytes of shared memory is too large for a GPU")
+        given = [np.asarray(arg) for arg in args]
+        if [one.nbytes for one in given] != self._sizes or not all(isinstance(arg, np.generic) for arg in args):
+            found = [(one.dtype.name, one.nbytes) for one in given]
+            raise TypeError(f"{self._name}: takes arguments of {self._sizes} bytes, given {found}")
+        places = (ctypes.c_void_p * len(given))(*[one.ctypes.data for one in given])
+        message = self._run(places, (ctypes.c_uint * 6)(*sizes), ctypes.c_uint(shared_mem))
+        if message:
+            raise RuntimeError(f"{self._name}: {message.decode()}")
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="host_cuda_"))
+
+
+@cache
+def _header() -> Path:
+    """The header, which g++ has read already: most of what compiling takes."""
+    header = Path(shutil.copy(HEADER, _folder()))
+    _call("g++", *COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    return header
+
+
+@cache
+def _library(code: str) -> ctypes.CDLL:
+    """The compiled text; texts are compiled once a process."""
+    place = _folder() / hashlib.sha256(code.encode()).hexdigest()
+    source, compiled, library = (place.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
+    source.write_text(_source(code))
+    _call("g++", *COMPILE, "-include", str(_header()), "-c", str(source), "-o", str(compiled))
+    _call("g++", "-shared", "-Wl,-Bsymbolic", str(compiled), "-o", str(library))
+    return ctypes.CDLL(str(library))
+
+
+def _source(code: str) -> str:
+    """The text with dynamic shared memory in its place, and functions that run its kernels."""
+    waits = "true" if WAITS.search(code) else "false"
+    made = [DYNAMIC.sub(r"\1 *const \2 = (\1 *)host_cuda::dynamic;", code)]
+    for name in GLOBAL.findall(code):
+        made.append(
+            f'extern "C" const char *host_cuda_run_{name}(void **given, const unsigned *sizes, unsigned shared) {{'
+            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}); }}\n"
+            f'extern "C" int host_cuda_sizes_{name}(int *found) {{ return host_cuda::sizes_of({name}, found); }}'
+        )
+    return "\n".join(made)
+
+
+def _call(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(f"g++ cannot compile the text:\n{done.stderr}")
