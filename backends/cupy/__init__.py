@@ -3,6 +3,8 @@
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 
 OPERATORS = {
+    "convolution:Convolution": "convolution:ConvolutionKernel",
+    "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
     "product:Times": "products:TimesKernel",
     "product:TransposeTimes": "products:TimesKernel",
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
 from ..fused.followers import Follower, followers, is_cut
+from .calls import Call, again, in_turn
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
-
-Call = Callable[[], Any]
 
 
 class TimesKernel:
@@ -38,7 +37,7 @@ class TimesKernel:
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that multiplies these arrays."""
         calls = _forward(op, ctx, out, left, right, epilogue)
-        return None if calls is None else _in_turn(calls)
+        return None if calls is None else in_turn(calls)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
@@ -54,22 +53,8 @@ class TimesKernel:
         op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None = None
     ) -> None:
         arrays = (grad, *grads, out, left, right, *(() if epilogue is None else epilogue.grads))
-        known = ctx.state
-        if type(known) is not _Known or not known.is_for(arrays):
-            known = ctx.state = _Known(arrays, _backward(op, ctx, grad, grads, out, left, right, epilogue))
-        for call in known.calls:
+        for call in again(ctx, arrays, lambda: _backward(op, ctx, grad, grads, out, left, right, epilogue)):
             call()
-
-
-class _Known(NamedTuple):
-    """What to call for arrays, which most often come again."""
-
-    arrays: tuple[Any, ...]
-    calls: list[Call]
-
-    def is_for(self, arrays: tuple[Any, ...]) -> bool:
-        """Whether it is for these very arrays."""
-        return len(arrays) == len(self.arrays) and all(map(_is, arrays, self.arrays))
 
 
 class Products:
@@ -97,7 +82,7 @@ class Products:
     def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that writes a product, with what follows, whenever it is called; None where it cannot."""
         calls = _with_steps(ctx, left, right, out, epilogue)
-        return None if calls is None else _in_turn(calls)
+        return None if calls is None else in_turn(calls)
 
 
 # ---- forward ----
@@ -225,25 +210,9 @@ def _gradient_of_left(op: Any, ctx: Context, grad: Any, dleft: Any, left: Any, r
     return _product(ctx, dy, w.swapaxes(-1, -2), dx)
 
 
-# ---- calls ----
-
-
-def _in_turn(calls: Sequence[Call]) -> Callable[[], None]:
-    """A function that makes the calls."""
-    if len(calls) == 1:
-        return calls[0]
-
-    def call() -> None:
-        for one in calls:
-            one()
-
-    return call
+# ---- arrays ----
 
 
 def _are_views(*pairs: tuple[Any, Any]) -> bool:
     """Whether the first of each two arrays begins where the second does; a copy would hold what that holds now."""
     return all(view.data.ptr == array.data.ptr for view, array in pairs)
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other

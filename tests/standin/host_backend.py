@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cntk as C
 from cntk.backends import cupy as kernels
 from cntk.backends.cupy import libraries
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.extension import plugins
-from cntk.core.extension.device import DeviceDescriptor, default_device, device
+from cntk.core.extension.device import DeviceDescriptor, cpu, default_device, device
 from cntk.core.extension.hookspecs import Register, RegisterKernel, hookimpl
 
 STREAM = 0x57EA
 
 NAME = "host"
+
+ROUNDING = {np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
 
 
 class HostArray(np.ndarray):  # type: ignore[type-arg]
@@ -91,3 +94,28 @@ def host_device() -> Iterator[DeviceDescriptor]:
             yield device(NAME)
     finally:
         plugins.unregister_plugin("host arrays")
+
+
+def results(build: Callable[[Any], Any], dtype: Any, data: Any) -> list[Any]:
+    """The value of a function, and the gradients of its input and parameters."""
+    with C.default_options(dtype=dtype):
+        f = build(dtype)
+    wanted = [*f.arguments, *f.parameters]
+    given = dict(zip(f.arguments, data, strict=True))
+    gradients, value = f.grad(given, wrt=wanted, outputs=[f.output])
+    return [value, *(gradients[variable] for variable in wanted)]
+
+
+def compare(build: Callable[[Any], Any], dtype: Any, data: Any) -> None:
+    """What a function and its gradients are, by the kernel and by the operators."""
+    with default_device(cpu()):
+        wanted = results(build, dtype, data)
+    with host_device():
+        found = results(build, dtype, data)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(_flat(one), _flat(other), rtol=ROUNDING[dtype], atol=ROUNDING[dtype])
+
+
+def _flat(result: Any) -> Any:
+    """An array, or those of several sequences, as one of float64."""
+    return np.concatenate([np.ravel(part) for part in result]).astype(float) if isinstance(result, list) else np.asarray(result, float)

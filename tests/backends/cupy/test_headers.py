@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import re
 from typing import Any
 
 import pytest
 from standin import headers
 
-from cntk.backends.cupy import cublaslt, libraries
+from cntk.backends.cupy import cublaslt, cudnn, libraries
 
 CUBLASLT = "cublasLt.h"
 
@@ -77,6 +78,38 @@ def test_what_is_known_of_an_algorithm() -> None:
     assert re.search(r"typedef struct \{\s*uint64_t data\[8\];\s*\} cublasLtMatmulAlgo_t;", headers.text(CUBLASLT))
     assert [name for name, _ in cublaslt.Algorithm._fields_] == ["algo", "workspace", "state", "waves", "reserved"]
     assert ctypes.sizeof(cublaslt.Algorithm) == 64 + 8 + 4 + 4 + 16
+
+
+GRAPH = "cudnn_graph.h"
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        (cudnn.Kind, "CUDNN_BACKEND_{}_DESCRIPTOR"),
+        (cudnn.Type, "CUDNN_TYPE_{}"),
+        (cudnn.Attribute, "CUDNN_ATTR_{}"),
+        (cudnn.Note, "CUDNN_NUMERICAL_NOTE_{}"),
+        (cudnn.Pointwise, "CUDNN_POINTWISE_{}"),
+    ],
+)
+def test_numbers_of_cudnn(kind: type[enum.IntEnum], form: str) -> None:
+    known = headers.constants(GRAPH)
+    assert {member.name: known[form.format(member.name)] for member in kind} == {member.name: member.value for member in kind}
+
+
+def test_other_numbers_of_cudnn() -> None:
+    known = headers.constants(GRAPH)
+    assert known["CUDNN_CROSS_CORRELATION"] == cudnn.CROSS_CORRELATION
+    assert (known["CUDNN_HEUR_MODE_A"], known["CUDNN_HEUR_MODE_FALLBACK"]) == (cudnn.HEURISTICS_A, cudnn.HEURISTICS_FALLBACK)
+    assert known["CUDNN_NUMERICAL_NOTE_TYPE_COUNT"] <= cudnn.MOST_NOTES
+    names = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT", "float64": "DOUBLE"}
+    assert {dtype: known[f"CUDNN_DATA_{name}"] for dtype, name in names.items()} == cudnn.TYPES
+
+
+@pytest.mark.parametrize("name", sorted(cudnn.SIGNATURES))
+def test_arguments_of_cudnn(name: str) -> None:
+    assert headers.agree(cudnn.SIGNATURES[name], headers.arguments(GRAPH, name))
 
 
 # ---- the libraries, as far as they do without a driver ----

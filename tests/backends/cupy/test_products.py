@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from standin.cublaslt import Cublaslt as StandIn
-from standin.host_backend import HostArray, HostBackend, host_device, with_libraries
+from standin.host_backend import ROUNDING, HostArray, HostBackend, compare, host_device, results, with_libraries
 
 import cntk as C
 from cntk.backends.cupy import cublaslt
@@ -18,8 +18,6 @@ from cntk.core.extension import compiled
 from cntk.core.extension.device import cpu, default_device
 from cntk.core.types.context import Context
 from cntk.testing import check_op
-
-ROUNDING = {np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
 
 
 @pytest.fixture
@@ -31,31 +29,6 @@ def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 
 def numbers(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
-
-
-def results(build: Callable[[Any], Any], dtype: Any, data: Any) -> list[Any]:
-    """The value of a function, and the gradients of its input and parameters."""
-    with C.default_options(dtype=dtype):
-        f = build(dtype)
-    wanted = [*f.arguments, *f.parameters]
-    given = dict(zip(f.arguments, data, strict=True))
-    gradients, value = f.grad(given, wrt=wanted, outputs=[f.output])
-    return [value, *(gradients[variable] for variable in wanted)]
-
-
-def compare(build: Callable[[Any], Any], dtype: Any, data: Any) -> None:
-    """What a function and its gradients are, by the kernel and by the operators."""
-    with default_device(cpu()):
-        wanted = results(build, dtype, data)
-    with host_device():
-        found = results(build, dtype, data)
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(_flat(one), _flat(other), rtol=ROUNDING[dtype], atol=ROUNDING[dtype])
-
-
-def _flat(result: Any) -> Any:
-    """An array, or those of several sequences, as one of float64."""
-    return np.concatenate([np.ravel(part) for part in result]).astype(float) if isinstance(result, list) else np.asarray(result, float)
 
 
 def dense(activation: Any, *sizes: int) -> Callable[[Any], Any]:
