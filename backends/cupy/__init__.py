@@ -16,18 +16,23 @@ LEARNERS = (
 """Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
+    "convolution:Convolution": "convolution:ConvolutionKernel",
+    "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
     "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
     "metric:ClassificationError": "rows:ErrorKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
+    "product:Times": "products:TimesKernel",
+    "product:TransposeTimes": "products:TimesKernel",
 }
 """The kernel of each operator."""
 
 ENGINES = {
     "Chain": "chains:ChainKernel",
+    "Products": "products:Products",
 }
-"""What serves several operators: chains of element-wise ones."""
+"""What serves several operators: chains of element-wise ones, and products."""
 
 
 @hookimpl

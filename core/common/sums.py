@@ -28,6 +28,13 @@ FEW = 512
 PIECE = 256
 """Rows of a piece of a longer run."""
 
+DEEP = 1024
+"""Terms that a product of matrices may sum up one after another."""
+
+TERMS, OUTPUTS_PER_TERM = 512, 8
+"""Terms of a piece of a deeper product at least, and elements of a large result for each of its terms, so that results of pieces take
+little memory."""
+
 
 def deterministic_sum(xp: Any, array: Any) -> float:
     """The sum of an array's elements, in an order that depends on the array's size alone.
@@ -50,6 +57,21 @@ def sum_from_lanes(xp: Any, lanes: Any, flat: Any) -> float:
 def mean(xp: Any, array: Any) -> float:
     """The mean of an array's elements, from their :func:`deterministic_sum`."""
     return deterministic_sum(xp, array) / size_of(array.shape)
+
+
+def terms_of_piece(depth: int, outputs: int) -> int:
+    """How many terms a product of matrices sums up at a time, so that errors do not grow: all of them, or as many as a piece has.
+
+    Args:
+        depth: all terms.
+        outputs: elements of the result.
+
+    >>> from cntk.core.common.sums import terms_of_piece
+    >>> terms_of_piece(1000, 100), terms_of_piece(100_000, 100), terms_of_piece(100_000, 400_000)
+    (1000, 512, 50000)
+    """
+    terms = max(TERMS, outputs // OUTPUTS_PER_TERM)
+    return terms if depth > DEEP and depth > 2 * terms else depth
 
 
 def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:

@@ -9,13 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.common.dtypes import computing_type
+from ...core.common.sums import DEEP, terms_of_piece
 from ...core.types.context import Context
-
-DEEP = 1024
-"""Terms up to which a product is not cut."""
-
-PIECE, OUTPUTS_PER_TERM = 512, 8
-"""Terms of a piece at least, and elements of a large result for each of its terms, so that results of pieces take little memory."""
 
 
 def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -> None:
@@ -23,8 +18,9 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -
 
     For single matrices ``dot`` is half as long in getting under way as ``matmul``.
     """
-    if left.shape[-1] > DEEP and left.shape[-1] > 2 * _terms_of_piece(out):
-        _multiply_deep(ctx, left, right, out, loops)
+    depth = left.shape[-1]
+    if depth > DEEP and (terms := terms_of_piece(depth, out.shape[-2] * out.shape[-1])) < depth:
+        _multiply_deep(ctx, left, right, out, terms, loops)
     elif loops is not None and loops.fits(left, right, out):
         loops.multiply(ctx, left, right, out)
     elif right.ndim == 2 and out.flags.c_contiguous:
@@ -33,13 +29,9 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, loops: Any = None) -
         ctx.xp.matmul(left, right, out=out)
 
 
-def _terms_of_piece(out: Any) -> int:
-    return max(PIECE, out.shape[-2] * out.shape[-1] // OUTPUTS_PER_TERM)
-
-
-def _multiply_deep(ctx: Context, left: Any, right: Any, out: Any, loops: Any) -> None:
+def _multiply_deep(ctx: Context, left: Any, right: Any, out: Any, terms: int, loops: Any) -> None:
     """The same, whose pieces' products are a stack more."""
-    (*stack, m, depth), n, terms = left.shape, right.shape[-1], _terms_of_piece(out)
+    (*stack, m, depth), n = left.shape, right.shape[-1]
     pieces, rest = divmod(depth, terms)
     whole, dtype = pieces * terms, computing_type(out.dtype)
     products = ctx.scratch("products of pieces", (*stack, pieces + (rest > 0), m, n), dtype)

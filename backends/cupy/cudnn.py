@@ -1,0 +1,477 @@
+"""cuDNN's graphs: operations on tensors, for which cuDNN has engines, of which one is chosen when arrays are bound.
+
+A graph says what its tensors are like and which operation makes which of which; tensors are known by their places in its list.  A plan is
+a graph with an engine; a variant pack has the addresses for one call of a plan.  All of it is made when arrays are bound: a call afterwards
+executes a plan with a pack, and can be recorded.
+
+Engines whose results differ from call to call are passed over, and those that round float32 before they multiply, unless that is allowed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import POINTER, byref, c_bool, c_double, c_float, c_int, c_int64, c_void_p
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ...core.extension.compiled import switch_off
+from . import libraries
+
+LARGEST_WORKSPACE = 256 << 20
+"""Bytes that a plan may use beside."""
+
+ALIGNMENT = 16
+"""Bytes: what lies at a multiple of so many is as well placed as can be."""
+
+TYPES = {"float16": 2, "bfloat16": 9, "float32": 0, "float64": 1}
+"""Numbers of element types: cudnnDataType_t."""
+
+SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cudnnCreate": (POINTER(c_void_p),),
+    "cudnnDestroy": (c_void_p,),
+    "cudnnSetStream": (c_void_p, c_void_p),
+    "cudnnBackendCreateDescriptor": (c_int, POINTER(c_void_p)),
+    "cudnnBackendDestroyDescriptor": (c_void_p,),
+    "cudnnBackendFinalize": (c_void_p,),
+    "cudnnBackendSetAttribute": (c_void_p, c_int, c_int, c_int64, c_void_p),
+    "cudnnBackendGetAttribute": (c_void_p, c_int, c_int, c_int64, POINTER(c_int64), c_void_p),
+    "cudnnBackendExecute": (c_void_p, c_void_p, c_void_p),
+}
+"""The functions that are used, and what they take."""
+
+
+class Kind(IntEnum):
+    """Kinds of descriptors: cudnnBackendDescriptorType_t."""
+
+    POINTWISE = 0
+    CONVOLUTION = 1
+    ENGINE = 2
+    ENGINECFG = 3
+    ENGINEHEUR = 4
+    EXECUTION_PLAN = 5
+    OPERATION_CONVOLUTION_FORWARD = 10
+    OPERATION_CONVOLUTION_BACKWARD_FILTER = 11
+    OPERATION_CONVOLUTION_BACKWARD_DATA = 12
+    OPERATION_POINTWISE = 13
+    OPERATIONGRAPH = 15
+    VARIANT_PACK = 16
+    TENSOR = 17
+
+
+class Type(IntEnum):
+    """Types of attributes: cudnnBackendAttributeType_t."""
+
+    HANDLE = 0
+    DATA_TYPE = 1
+    BOOLEAN = 2
+    INT64 = 3
+    FLOAT = 4
+    DOUBLE = 5
+    VOID_PTR = 6
+    CONVOLUTION_MODE = 7
+    HEUR_MODE = 8
+    NUMERICAL_NOTE = 11
+    POINTWISE_MODE = 14
+    BACKEND_DESCRIPTOR = 15
+
+
+ELEMENTS: dict[Type, Any] = {
+    Type.HANDLE: c_void_p,
+    Type.BOOLEAN: c_bool,
+    Type.INT64: c_int64,
+    Type.FLOAT: c_float,
+    Type.DOUBLE: c_double,
+    Type.VOID_PTR: c_void_p,
+    Type.BACKEND_DESCRIPTOR: c_void_p,
+}
+"""What attributes are arrays of; of other types, of numbers of enumerations."""
+
+
+class Attribute(IntEnum):
+    """Attributes of descriptors: cudnnBackendAttributeName_t."""
+
+    POINTWISE_MODE = 0
+    POINTWISE_MATH_PREC = 1
+    CONVOLUTION_COMP_TYPE = 100
+    CONVOLUTION_CONV_MODE = 101
+    CONVOLUTION_DILATIONS = 102
+    CONVOLUTION_FILTER_STRIDES = 103
+    CONVOLUTION_POST_PADDINGS = 104
+    CONVOLUTION_PRE_PADDINGS = 105
+    CONVOLUTION_SPATIAL_DIMS = 106
+    ENGINEHEUR_MODE = 200
+    ENGINEHEUR_OPERATION_GRAPH = 201
+    ENGINEHEUR_RESULTS = 202
+    ENGINECFG_ENGINE = 300
+    EXECUTION_PLAN_HANDLE = 400
+    EXECUTION_PLAN_ENGINE_CONFIG = 401
+    EXECUTION_PLAN_WORKSPACE_SIZE = 402
+    OPERATION_CONVOLUTION_FORWARD_ALPHA = 700
+    OPERATION_CONVOLUTION_FORWARD_BETA = 701
+    OPERATION_CONVOLUTION_FORWARD_CONV_DESC = 702
+    OPERATION_CONVOLUTION_FORWARD_W = 703
+    OPERATION_CONVOLUTION_FORWARD_X = 704
+    OPERATION_CONVOLUTION_FORWARD_Y = 705
+    OPERATION_CONVOLUTION_BWD_DATA_ALPHA = 706
+    OPERATION_CONVOLUTION_BWD_DATA_BETA = 707
+    OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC = 708
+    OPERATION_CONVOLUTION_BWD_DATA_W = 709
+    OPERATION_CONVOLUTION_BWD_DATA_DX = 710
+    OPERATION_CONVOLUTION_BWD_DATA_DY = 711
+    OPERATION_CONVOLUTION_BWD_FILTER_ALPHA = 712
+    OPERATION_CONVOLUTION_BWD_FILTER_BETA = 713
+    OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC = 714
+    OPERATION_CONVOLUTION_BWD_FILTER_DW = 715
+    OPERATION_CONVOLUTION_BWD_FILTER_X = 716
+    OPERATION_CONVOLUTION_BWD_FILTER_DY = 717
+    OPERATION_POINTWISE_PW_DESCRIPTOR = 750
+    OPERATION_POINTWISE_XDESC = 751
+    OPERATION_POINTWISE_BDESC = 752
+    OPERATION_POINTWISE_YDESC = 753
+    OPERATIONGRAPH_HANDLE = 800
+    OPERATIONGRAPH_OPS = 801
+    TENSOR_BYTE_ALIGNMENT = 900
+    TENSOR_DATA_TYPE = 901
+    TENSOR_DIMENSIONS = 902
+    TENSOR_STRIDES = 903
+    TENSOR_UNIQUE_ID = 906
+    TENSOR_IS_VIRTUAL = 907
+    VARIANT_PACK_UNIQUE_IDS = 1000
+    VARIANT_PACK_DATA_POINTERS = 1001
+    VARIANT_PACK_WORKSPACE = 1003
+    ENGINE_NUMERICAL_NOTE = 1303
+
+
+class Note(IntEnum):
+    """What engines do to numbers: cudnnBackendNumericalNote_t."""
+
+    TENSOR_CORE = 0
+    DOWN_CONVERT_INPUTS = 1
+    NONDETERMINISTIC = 4
+
+
+class Pointwise(IntEnum):
+    """Operations on elements: cudnnPointwiseMode_t."""
+
+    ADD = 0
+    RELU_FWD = 100
+
+
+class Direction(IntEnum):
+    """What a convolution computes, as the kind of its operation."""
+
+    RESULT = Kind.OPERATION_CONVOLUTION_FORWARD
+    FILTERS = Kind.OPERATION_CONVOLUTION_BACKWARD_FILTER
+    OPERAND = Kind.OPERATION_CONVOLUTION_BACKWARD_DATA
+
+
+CROSS_CORRELATION = 1
+HEURISTICS_A, HEURISTICS_FALLBACK = 3, 2
+MOST_NOTES = 10
+
+BY_DIRECTION = {
+    Direction.RESULT: ("FORWARD", "X", "W", "Y"),
+    Direction.OPERAND: ("BWD_DATA", "DX", "W", "DY"),
+    Direction.FILTERS: ("BWD_FILTER", "X", "DW", "DY"),
+}
+"""What attributes are called."""
+
+
+class Tensor(NamedTuple):
+    """What a tensor is like.
+
+    Attributes:
+        dims, strides: sizes of its axes, and elements from one to the next along each.
+        dtype: name of the element type.
+        aligned: bytes of which its address is a multiple; 0 for one that is between two operations, and nowhere in memory.
+    """
+
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    aligned: int
+
+
+class Convolution(NamedTuple):
+    """An operation: a convolution, or a gradient of one.
+
+    Attributes:
+        direction: which of the tensors is computed.
+        x, w, y: operand, filters and result, or their gradients.
+        before, behind: padding.
+        strides, dilation: of the windows.
+    """
+
+    direction: Direction
+    x: int
+    w: int
+    y: int
+    before: tuple[int, ...]
+    behind: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+class Each(NamedTuple):
+    """An operation on each element of *x*, and of *b* where it takes two, that makes *y*."""
+
+    mode: Pointwise
+    x: int
+    b: int | None
+    y: int
+
+
+class Graph(NamedTuple):
+    """Operations on tensors, and the type that they compute in."""
+
+    tensors: tuple[Tensor, ...]
+    operations: tuple[Convolution | Each, ...]
+    computes_in: str
+
+
+class Cudnn:
+    """The library with a handle and a workspace for one backend.
+
+    Args:
+        library: the library.
+        backend: whose arrays are computed with.
+    """
+
+    def __init__(self, library: libraries.Loaded, backend: Any) -> None:
+        self._call = {name: library.function(name, types) for name, types in SIGNATURES.items()}
+        self._backend, self._stream, self._workspace = backend, libraries.current_stream(), backend.allocate(0)
+        self._handle = c_void_p()
+        with backend.guard():
+            self._call["cudnnCreate"](byref(self._handle))
+        weakref.finalize(self._handle, self._call["cudnnDestroy"], c_void_p(self._handle.value)).atexit = False
+        self._plan = lru_cache(maxsize=4096)(self._planned)
+
+    def bound(self, graph: Graph, arrays: Sequence[Any]) -> Callable[[], None] | None:
+        """A function that executes a graph whenever it is called.
+
+        Args:
+            graph: the graph.
+            arrays: those of its tensors that are in memory, in order.
+
+        Returns:
+            The function; None where cuDNN has no way to do it.
+        """
+        plan = self._plan(graph, libraries.allows_tf32())
+        if plan is None:
+            return None
+        numbers = [number for number, tensor in enumerate(graph.tensors) if tensor.aligned]
+        workspace = self._space(plan.workspace)
+        pack = self._descriptor(
+            Kind.VARIANT_PACK,
+            (Attribute.VARIANT_PACK_UNIQUE_IDS, Type.INT64, numbers),
+            (Attribute.VARIANT_PACK_DATA_POINTERS, Type.VOID_PTR, [array.data.ptr for array in arrays]),
+            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [workspace.data.ptr]),
+            needs=(workspace,),
+        )
+        set_stream, execute = self._call["cudnnSetStream"], self._call["cudnnBackendExecute"]
+        handle, stream, executed = self._handle, self._stream, (self._handle, plan.descriptor, pack)
+
+        def call() -> None:
+            set_stream(handle, stream())
+            execute(*executed)
+
+        return call
+
+    def _space(self, nbytes: int) -> Any:
+        """So many bytes at least, which all plans share: one runs after the other."""
+        if self._workspace.nbytes < nbytes:
+            self._workspace = self._backend.allocate(nbytes)
+        return self._workspace
+
+    # ---- plans ----
+
+    def _planned(self, graph: Graph, allows_tf32: bool) -> _Plan | None:
+        """A graph with the engine that is expected to be the fastest of those that may be used; None where there is none."""
+        try:
+            operations = self._operations(graph)
+        except RuntimeError:  # so it refuses operations that it does not have
+            return None
+        for mode in (HEURISTICS_A, HEURISTICS_FALLBACK):
+            for config in self._configs(operations, mode):
+                if not self._suits(config, graph, allows_tf32):
+                    continue
+                plan = self._finished(config, operations)
+                if plan is not None:
+                    return plan
+        return None
+
+    def _operations(self, graph: Graph) -> c_void_p:
+        tensors = [self._tensor(number, tensor) for number, tensor in enumerate(graph.tensors)]
+        made = [self._operation(operation, tensors, graph.computes_in) for operation in graph.operations]
+        return self._descriptor(
+            Kind.OPERATIONGRAPH,
+            (Attribute.OPERATIONGRAPH_HANDLE, Type.HANDLE, [self._handle.value]),
+            (Attribute.OPERATIONGRAPH_OPS, Type.BACKEND_DESCRIPTOR, [operation.value for operation in made]),
+            needs=(*tensors, *made),
+        )
+
+    def _tensor(self, number: int, tensor: Tensor) -> c_void_p:
+        return self._descriptor(
+            Kind.TENSOR,
+            (Attribute.TENSOR_UNIQUE_ID, Type.INT64, [number]),
+            (Attribute.TENSOR_DATA_TYPE, Type.DATA_TYPE, [TYPES[tensor.dtype]]),
+            (Attribute.TENSOR_BYTE_ALIGNMENT, Type.INT64, [tensor.aligned or ALIGNMENT]),
+            (Attribute.TENSOR_DIMENSIONS, Type.INT64, tensor.dims),
+            (Attribute.TENSOR_STRIDES, Type.INT64, tensor.strides),
+            (Attribute.TENSOR_IS_VIRTUAL, Type.BOOLEAN, [not tensor.aligned]),
+        )
+
+    def _operation(self, operation: Convolution | Each, tensors: Sequence[c_void_p], dtype: str) -> c_void_p:
+        if isinstance(operation, Convolution):
+            return self._convolution(operation, tensors, dtype)
+        described = self._descriptor(
+            Kind.POINTWISE,
+            (Attribute.POINTWISE_MODE, Type.POINTWISE_MODE, [operation.mode]),
+            (Attribute.POINTWISE_MATH_PREC, Type.DATA_TYPE, [TYPES[dtype]]),
+        )
+        places = (("XDESC", operation.x), ("BDESC", operation.b), ("YDESC", operation.y))
+        return self._descriptor(
+            Kind.OPERATION_POINTWISE,
+            (Attribute.OPERATION_POINTWISE_PW_DESCRIPTOR, Type.BACKEND_DESCRIPTOR, [described.value]),
+            *(
+                (Attribute[f"OPERATION_POINTWISE_{name}"], Type.BACKEND_DESCRIPTOR, [tensors[place].value])
+                for name, place in places
+                if place is not None
+            ),
+            needs=(described, *tensors),
+        )
+
+    def _convolution(self, operation: Convolution, tensors: Sequence[c_void_p], dtype: str) -> c_void_p:
+        described = self._descriptor(
+            Kind.CONVOLUTION,
+            (Attribute.CONVOLUTION_COMP_TYPE, Type.DATA_TYPE, [TYPES[dtype]]),
+            (Attribute.CONVOLUTION_CONV_MODE, Type.CONVOLUTION_MODE, [CROSS_CORRELATION]),
+            (Attribute.CONVOLUTION_SPATIAL_DIMS, Type.INT64, [len(operation.strides)]),
+            (Attribute.CONVOLUTION_PRE_PADDINGS, Type.INT64, operation.before),
+            (Attribute.CONVOLUTION_POST_PADDINGS, Type.INT64, operation.behind),
+            (Attribute.CONVOLUTION_FILTER_STRIDES, Type.INT64, operation.strides),
+            (Attribute.CONVOLUTION_DILATIONS, Type.INT64, operation.dilation),
+        )
+        name, *places = BY_DIRECTION[operation.direction]
+        scalar = Type.DOUBLE if dtype == "float64" else Type.FLOAT
+        known = zip(places, (operation.x, operation.w, operation.y), strict=True)
+        prefix = f"OPERATION_CONVOLUTION_{name}_"
+        return self._descriptor(
+            Kind(operation.direction),
+            (Attribute[f"{prefix}CONV_DESC"], Type.BACKEND_DESCRIPTOR, [described.value]),
+            *((Attribute[f"{prefix}{place}"], Type.BACKEND_DESCRIPTOR, [tensors[number].value]) for place, number in known),
+            (Attribute[f"{prefix}ALPHA"], scalar, [1]),
+            (Attribute[f"{prefix}BETA"], scalar, [0]),
+            needs=(described, *tensors),
+        )
+
+    def _configs(self, operations: c_void_p, mode: int) -> Iterator[c_void_p]:
+        """Engines for a graph, the one that is expected to be the fastest first."""
+        try:
+            heuristics = self._descriptor(
+                Kind.ENGINEHEUR,
+                (Attribute.ENGINEHEUR_OPERATION_GRAPH, Type.BACKEND_DESCRIPTOR, [operations.value]),
+                (Attribute.ENGINEHEUR_MODE, Type.HEUR_MODE, [mode]),
+            )
+            count = self._count(heuristics, Attribute.ENGINEHEUR_RESULTS)
+        except RuntimeError:  # no engine does this
+            return
+        configs = [self._created(Kind.ENGINECFG) for _ in range(count)]
+        found = self._asked(heuristics, Attribute.ENGINEHEUR_RESULTS, Type.BACKEND_DESCRIPTOR, [config.value for config in configs])
+        yield from configs[: len(found)]
+
+    def _suits(self, config: c_void_p, graph: Graph, allows_tf32: bool) -> bool:
+        """Whether the engine computes the same each time, and rounds nothing that is to be multiplied."""
+        engine = self._created(Kind.ENGINE)
+        self._asked(config, Attribute.ENGINECFG_ENGINE, Type.BACKEND_DESCRIPTOR, [engine.value])
+        notes = self._asked(engine, Attribute.ENGINE_NUMERICAL_NOTE, Type.NUMERICAL_NOTE, [0] * MOST_NOTES)
+        is_exact = graph.tensors[0].dtype != "float32" or allows_tf32 or Note.TENSOR_CORE not in notes
+        return is_exact and Note.NONDETERMINISTIC not in notes and Note.DOWN_CONVERT_INPUTS not in notes
+
+    def _finished(self, config: c_void_p, operations: c_void_p) -> _Plan | None:
+        try:
+            made = self._descriptor(
+                Kind.EXECUTION_PLAN,
+                (Attribute.EXECUTION_PLAN_HANDLE, Type.HANDLE, [self._handle.value]),
+                (Attribute.EXECUTION_PLAN_ENGINE_CONFIG, Type.BACKEND_DESCRIPTOR, [config.value]),
+                needs=(config, operations),
+            )
+        except RuntimeError:  # heuristics name engines that turn out not to do it
+            return None
+        (nbytes,) = self._asked(made, Attribute.EXECUTION_PLAN_WORKSPACE_SIZE, Type.INT64, [0])
+        return _Plan(made, nbytes) if nbytes <= LARGEST_WORKSPACE else None
+
+    # ---- descriptors ----
+
+    def _descriptor(self, kind: Kind, *attributes: tuple[Attribute, Type, Sequence[Any]], needs: tuple[Any, ...] = ()) -> c_void_p:
+        """A descriptor with attributes; what it *needs* stays as long as it."""
+        made = self._created(kind, needs)
+        set_attribute = self._call["cudnnBackendSetAttribute"]
+        for name, type_, values in attributes:
+            set_attribute(made, name, type_, len(values), _array(type_, values))
+        self._call["cudnnBackendFinalize"](made)
+        return made
+
+    def _created(self, kind: Kind, needs: tuple[Any, ...] = ()) -> c_void_p:
+        made = c_void_p()
+        self._call["cudnnBackendCreateDescriptor"](kind, byref(made))
+        weakref.finalize(made, _destroy, self._call["cudnnBackendDestroyDescriptor"], c_void_p(made.value), needs).atexit = False
+        return made
+
+    def _count(self, descriptor: c_void_p, attribute: Attribute) -> int:
+        count = c_int64()
+        self._call["cudnnBackendGetAttribute"](descriptor, attribute, Type.BACKEND_DESCRIPTOR, 0, byref(count), None)
+        return count.value
+
+    def _asked(self, descriptor: c_void_p, attribute: Attribute, type_: Type, room: Sequence[Any]) -> list[Any]:
+        """What an attribute holds, at most as much as there is *room* for."""
+        count, values = c_int64(), _array(type_, room)
+        self._call["cudnnBackendGetAttribute"](descriptor, attribute, type_, len(room), byref(count), values)
+        return list(values)[: count.value]
+
+
+class _Plan(NamedTuple):
+    """A graph with an engine, and the bytes that it uses beside."""
+
+    descriptor: c_void_p
+    workspace: int
+
+
+@lru_cache(maxsize=64)
+def cudnn_of(backend: Any) -> Cudnn | None:
+    """The library for a backend's device; None, and a warning, where it is missing."""
+    try:
+        return Cudnn(libraries.load(libraries.CUDNN), backend)
+    except libraries.Missing as error:
+        switch_off("convolutions and pooling by cuDNN", str(error))
+        return None
+
+
+def tensor_of(array: Any) -> Tensor:
+    """What an array is like."""
+    address: int = array.data.ptr
+    strides = tuple([stride // array.itemsize for stride in array.strides])
+    return Tensor(array.shape, strides, array.dtype.name, min(address & -address, ALIGNMENT))
+
+
+def between(like: Tensor, dtype: str) -> Tensor:
+    """A tensor between two operations."""
+    return like._replace(dtype=dtype, aligned=0)
+
+
+def computing_type(dtype: str) -> str:
+    """The type that tensors of this one are computed with in."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _destroy(destroy: Callable[[c_void_p], None], descriptor: c_void_p, needs: tuple[Any, ...]) -> None:
+    """A descriptor goes, and then what it *needs*."""
+    destroy(descriptor)
+
+
+def _array(type_: Type, values: Sequence[Any]) -> ctypes.Array[Any]:
+    made: ctypes.Array[Any] = (ELEMENTS.get(type_, c_int) * len(values))(*values)
+    return made

@@ -1,0 +1,218 @@
+"""Products of dense matrices on GPUs, with the bias and the rectifier that follow and, on the way back, the gradient of the bias.
+
+What cuBLASLt cannot do, and products of sparse operands, are left to the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...core.common.sums import terms_of_piece
+from ...core.operators.epilogue import Epilogue, Step
+from ...core.types.context import Context
+from ...core.types.sparse import RowSparse, SparseRows
+from ..fused.followers import Follower, followers, is_cut
+from .calls import Call, again, in_turn
+from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
+
+
+class TimesKernel:
+    """``times`` and ``times_transpose`` of dense operands."""
+
+    @staticmethod
+    def takes(op: Any, steps: Sequence[Step]) -> int:
+        """A sum with a number for each column, and a rectifier."""
+        return Products.takes(steps)
+
+    @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
+        """Whether the operator does the work: of sparse operands, and of those that lie so that cuBLASLt cannot read them."""
+        return _forward(op, ctx, out, left, right, None) is None
+
+    @staticmethod
+    def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """A function that multiplies these arrays."""
+        calls = _forward(op, ctx, out, left, right, epilogue)
+        return None if calls is None else in_turn(calls)
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
+        calls = _forward(op, ctx, out, left, right, epilogue)
+        if calls is None:
+            op.forward(ctx, out, left, right)
+            calls = [] if epilogue is None else epilogue.calls(ctx, out)
+        for call in calls:
+            call()
+
+    @staticmethod
+    def backward(
+        op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None = None
+    ) -> None:
+        arrays = (grad, *grads, out, left, right, *(() if epilogue is None else epilogue.grads))
+        for call in again(ctx, arrays, lambda: _backward(op, ctx, grad, grads, out, left, right, epilogue)):
+            call()
+
+
+class Products:
+    """Products of matrices ``(m, k)`` and ``(k, n)``, or of stacks of them, ``(rows, m, k)`` and ``(rows, k, n)``."""
+
+    @staticmethod
+    def takes(steps: Sequence[Step]) -> int:
+        """How many of the operators that follow a product it computes with it: a sum with a number for each column, and a rectifier."""
+        kinds = followers(steps)
+        if kinds[0] is not Follower.SUM or steps[0].others[0].axes != () or len(steps[0].others[0].dims) != 1:
+            return 0
+        return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
+
+    @staticmethod
+    def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
+        """Write a product to *out*."""
+        calls = _product(ctx, left, right, out)
+        if calls is None:
+            ctx.xp.matmul(left, right, out=out)
+            return
+        for call in calls:
+            call()
+
+    @staticmethod
+    def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """A function that writes a product, with what follows, whenever it is called; None where it cannot."""
+        calls = _with_steps(ctx, left, right, out, epilogue)
+        return None if calls is None else in_turn(calls)
+
+
+# ---- forward ----
+
+
+def _forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None) -> list[Call] | None:
+    if isinstance(left, SparseRows) or isinstance(right, SparseRows):
+        return None
+    x, w, y = op.matrices(ctx, out, left, right)
+    return _with_steps(ctx, x, w, y, epilogue) if _are_views((x, left), (w, right), (y, out)) else None
+
+
+def _with_steps(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None) -> list[Call] | None:
+    """What to call for a product and the steps that follow: one launch where these are done beside."""
+    if epilogue is None:
+        return _product(ctx, left, right, out)
+    (bias,) = epilogue.others
+    if bias.size == out.shape[-1] and bias.dtype == out.dtype and bias.flags.c_contiguous:
+        beside = _product(ctx, left, right, out, Bias(bias, is_cut(epilogue.steps)))
+        if beside is not None:
+            return beside
+    calls = _product(ctx, left, right, out)
+    return None if calls is None else [*calls, *epilogue.calls(ctx, out)]
+
+
+def _product(ctx: Context, left: Any, right: Any, out: Any, follows: Follows = None) -> list[Call] | None:
+    """What to call for a product; None where there is no way."""
+    backend: Any = ctx.backend
+    library = cublaslt_of(backend)
+    if library is None:
+        return None
+    depth = left.shape[-1]
+    terms = terms_of_piece(depth, out.shape[-2] * out.shape[-1])
+    if terms < depth:
+        return _deep_product(ctx, library, left, right, out, terms) if follows is None else None
+    call = library.bound(left, right, out, follows)
+    return None if call is None else [call]
+
+
+def _deep_product(ctx: Context, library: Cublaslt, left: Any, right: Any, out: Any, terms: int) -> list[Call] | None:
+    """The same, by the products of pieces, which are added up: as elsewhere, errors do not grow with the number of terms."""
+    depth = left.shape[-1]
+    pieces, rest = divmod(depth, terms)
+    wide = np.float32 if out.dtype.name in ("float16", "bfloat16") else out.dtype
+    products = ctx.scratch("products of pieces", (*out.shape[:-2], pieces + (rest > 0), *out.shape[-2:]), np.dtype(wide))
+    calls: list[Call | None] = []
+    if out.ndim == 2:  # the pieces are a stack
+        lefts = left[:, : pieces * terms].reshape(left.shape[0], pieces, terms).swapaxes(0, 1)
+        rights = right[: pieces * terms].reshape(pieces, terms, right.shape[1])
+        if not _are_views((lefts, left), (rights, right)):
+            return None
+        calls.append(library.bound(lefts, rights, products[:pieces]))
+    else:
+        parts = [slice(at * terms, (at + 1) * terms) for at in range(pieces)]
+        calls.extend(library.bound(left[..., part], right[..., part, :], products[:, at]) for at, part in enumerate(parts))
+    if rest:
+        last = slice(pieces * terms, depth)
+        calls.append(library.bound(left[..., last], right[..., last, :], products[..., pieces, :, :]))
+    total = out[..., None, :, :]
+    found = [call for call in calls if call is not None]
+    return None if len(found) < len(calls) else [*found, partial(ctx.sum_to, products, total)]
+
+
+# ---- backward ----
+
+
+def _backward(
+    op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None
+) -> list[Call]:
+    """What to call for the gradients."""
+    dleft, dright = grads
+    calls: list[Call] = []
+    weights = None
+    if epilogue is not None:
+        grad, before, after = _through_steps(ctx, epilogue, grad, out)
+        calls.extend(before)
+        if after is not None:
+            weights = _gradient_of_right(op, ctx, grad, dright, left, right, Sums(epilogue.grads[0]))
+            if weights is None:
+                calls.append(after)
+    if dright is not None:
+        weights = weights or _gradient_of_right(op, ctx, grad, dright, left, right)
+        calls.extend(weights or [partial(op.backward, ctx, grad, (None, dright), out, left, right)])
+    if dleft is not None:
+        calls.extend(
+            _gradient_of_left(op, ctx, grad, dleft, left, right) or [partial(op.backward, ctx, grad, (dleft, None), out, left, right)]
+        )
+    return calls
+
+
+def _through_steps(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> tuple[Any, list[Call], Call | None]:
+    """The gradient before the steps, what to call for it, and for that of the bias, where it is wanted."""
+    calls: list[Call] = []
+    sum_step, *rest = epilogue.steps
+    for step in rest:
+        before = ctx.scratch("cut gradient", grad.shape, grad.dtype)
+        calls.append(partial(step.op.backward, ctx, grad, [before], out, None))
+        grad = before
+    (bias_grad,) = epilogue.grads
+    if bias_grad is None:
+        return grad, calls, None
+    wanted = sum_step.operands(None, iter([bias_grad]))
+    return grad, calls, partial(sum_step.op.backward, ctx, grad, wanted, out, None, None)
+
+
+def _gradient_of_right(
+    op: Any, ctx: Context, grad: Any, dright: Any, left: Any, right: Any, follows: Sums | None = None
+) -> list[Call] | None:
+    if dright is None or isinstance(dright, RowSparse) or isinstance(left, SparseRows) or isinstance(right, SparseRows):
+        return None
+    x, dw, dy = op.matrices(ctx, grad, left, dright)
+    if not _are_views((x, left), (dw, dright), (dy, grad)):
+        return None
+    if follows is not None and (follows.vector.size != dy.shape[-1] or follows.vector.dtype != dw.dtype):
+        return None
+    return _product(ctx, x.swapaxes(-1, -2), dy, dw, follows)
+
+
+def _gradient_of_left(op: Any, ctx: Context, grad: Any, dleft: Any, left: Any, right: Any) -> list[Call] | None:
+    if isinstance(left, SparseRows) or isinstance(right, SparseRows):
+        return None
+    dx, w, dy = op.matrices(ctx, grad, dleft, right)
+    if dx.ndim != w.ndim or not _are_views((dx, dleft), (w, right), (dy, grad)):
+        return None
+    return _product(ctx, dy, w.swapaxes(-1, -2), dx)
+
+
+# ---- arrays ----
+
+
+def _are_views(*pairs: tuple[Any, Any]) -> bool:
+    """Whether the first of each two arrays begins where the second does; a copy would hold what that holds now."""
+    return all(view.data.ptr == array.data.ptr for view, array in pairs)

@@ -1,0 +1,121 @@
+"""A backend whose arrays are NumPy's and tell their addresses as CuPy's do, and on which libraries are stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.backends import cupy as kernels
+from cntk.backends.cupy import libraries
+from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.extension import plugins
+from cntk.core.extension.device import DeviceDescriptor, cpu, default_device, device
+from cntk.core.extension.hookspecs import Register, RegisterKernel, hookimpl
+
+STREAM = 0x57EA
+
+NAME = "host"
+
+ROUNDING = {np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
+
+
+class HostArray(np.ndarray):  # type: ignore[type-arg]
+    """An array that tells its address as CuPy's do."""
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.__array_interface__["data"][0])
+
+
+class HostBackend(NumpyBackend):
+    """Such arrays."""
+
+    name = NAME
+    for_tests = True
+
+    def allocate(self, nbytes: int) -> Any:
+        return super().allocate(nbytes).view(HostArray)
+
+    def view(self, memory: Any, offset: int, shape: Any, dtype: Any) -> Any:
+        return super().view(memory, offset, shape, dtype).view(HostArray)
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        return super().empty(shape, dtype).view(HostArray)
+
+    def asarray(self, data: Any, dtype: Any) -> Any:
+        return super().asarray(data, dtype).view(HostArray)
+
+    def to_numpy(self, array: Any) -> Any:
+        return np.array(array)
+
+
+class Plugin:
+    """The backend, with the kernels of GPUs; each has a class of its own, so that nothing is known of another's instances."""
+
+    @hookimpl
+    def cntk_register_backends(self, register: Register) -> None:
+        register(NAME, type("HostBackend", (HostBackend,), {}))
+
+    @hookimpl
+    def cntk_register_kernels(self, register: RegisterKernel) -> None:
+        for operator, kernel in kernels.OPERATORS.items():
+            register(f"cntk.plugins.ops.{operator}", NAME, f"cntk.backends.cupy.{kernel}")
+
+
+@contextmanager
+def with_libraries(monkeypatch: pytest.MonkeyPatch, **standins: Any) -> Iterator[None]:
+    """Let libraries be stand-ins, by their names; the others are missing."""
+
+    def load(library: Any) -> Any:
+        if library.name not in standins:
+            raise libraries.Missing(f"there is no {library.name}")
+        return libraries.Loaded(library, standins[library.name], f"standin/{library.name}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(libraries, "load", load)
+        patched.setattr(libraries, "current_stream", lambda: lambda: STREAM)
+        yield
+    for standin in standins.values():
+        assert standin.errors == [], standin.errors[0]
+
+
+@contextmanager
+def host_device() -> Iterator[DeviceDescriptor]:
+    """The device of such a backend, as the default device."""
+    plugins.register_plugin(Plugin(), "host arrays")
+    try:
+        with default_device(device(NAME)):
+            yield device(NAME)
+    finally:
+        plugins.unregister_plugin("host arrays")
+
+
+def results(build: Callable[[Any], Any], dtype: Any, data: Any) -> list[Any]:
+    """The value of a function, and the gradients of its input and parameters."""
+    with C.default_options(dtype=dtype):
+        f = build(dtype)
+    wanted = [*f.arguments, *f.parameters]
+    given = dict(zip(f.arguments, data, strict=True))
+    gradients, value = f.grad(given, wrt=wanted, outputs=[f.output])
+    return [value, *(gradients[variable] for variable in wanted)]
+
+
+def compare(build: Callable[[Any], Any], dtype: Any, data: Any) -> None:
+    """What a function and its gradients are, by the kernel and by the operators."""
+    with default_device(cpu()):
+        wanted = results(build, dtype, data)
+    with host_device():
+        found = results(build, dtype, data)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(_flat(one), _flat(other), rtol=ROUNDING[dtype], atol=ROUNDING[dtype])
+
+
+def _flat(result: Any) -> Any:
+    """An array, or those of several sequences, as one of float64."""
+    return np.concatenate([np.ravel(part) for part in result]).astype(float) if isinstance(result, list) else np.asarray(result, float)
