@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from . import cuda, functions
+from . import cuda, functions, host_cuda
 from .array import ndarray
 
 VERSION = "14.2.0"
@@ -31,6 +31,7 @@ def make() -> ModuleType:
     made.__version__ = VERSION
     made.ndarray = ndarray
     made.cuda = cuda
+    made.RawModule = host_cuda.RawModule
     made.lib = SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=functions.as_strided))
     del made.functions, made.as_strided
     return made
