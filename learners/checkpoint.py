@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .slot import Slot
+
+MASTERS = "masters"
+"""What checkpoints have the masters of float16 parameters under; those without such parameters, and older ones, have nothing."""
 
 
 def require(checkpoint: Any, keys: Iterable[str], what: str) -> None:
@@ -67,3 +72,33 @@ def restore_states(slots: Sequence[Slot], names: Sequence[str], saved: Any) -> N
     for slot, arrays in zip(slots, saved, strict=True):
         for name, state in zip(names, slot.states, strict=True):
             state[...] = slot.parameter.backend.asarray(arrays[name], slot.dtype)
+
+
+def saved_masters(slots: Sequence[Slot]) -> dict[str, Any]:
+    """The masters of float16 parameters, as NumPy arrays of their own, None for other parameters; nothing where there are no masters."""
+    masters = [None if slot.master is None else slot.parameter.backend.to_numpy(slot.master) for slot in slots]
+    return {} if all(master is None for master in masters) else {MASTERS: masters}
+
+
+def check_masters(slots: Sequence[Slot], checkpoint: Mapping[str, Any]) -> None:
+    """Refuse what :func:`saved_masters` has not returned.
+
+    Raises:
+        RuntimeError: the masters are of other parameters.
+    """
+    masters = checkpoint.get(MASTERS, [None] * len(slots))
+    if not isinstance(masters, Sequence) or len(masters) != len(slots):
+        raise RuntimeError(f"checkpoint: '{MASTERS}' has an array or None for each of {len(slots)} parameters, got {masters!r:.80}")
+    for slot, master in zip(slots, masters, strict=True):
+        if master is None:
+            continue
+        shape = tuple(slot.parameter.shape)
+        if not isinstance(master, np.ndarray) or master.shape != shape or master.dtype.kind != "f":
+            found = f"{master.dtype} of shape {master.shape}" if isinstance(master, np.ndarray) else f"{master!r:.80}"
+            raise RuntimeError(f"checkpoint: the master of {slot.parameter!r} has floating-point numbers of shape {shape}, got {found}")
+
+
+def restore_masters(slots: Sequence[Slot], checkpoint: Mapping[str, Any]) -> None:
+    """Take the masters that :func:`saved_masters` returned; where there are none they are made of the parameters."""
+    for slot, master in zip(slots, checkpoint.get(MASTERS, [None] * len(slots)), strict=True):
+        slot.restore_master(master)

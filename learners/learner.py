@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.common import random
 from .arguments import checked_gradient, checked_parameters
-from .checkpoint import check_states, require, require_counts, restore_states, saved_states
+from .checkpoint import (
+    MASTERS,
+    check_masters,
+    check_states,
+    require,
+    require_counts,
+    restore_masters,
+    restore_states,
+    saved_masters,
+    saved_states,
+)
 from .interface import LearnerInterface
 from .kernels import kernel_of
 from .options import UNPREPARED, LearnerOptions, prepare
@@ -98,14 +108,15 @@ class Learner(LearnerInterface):
         self._slots = [Slot(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but kernel and memory, with the smoothed gradients as in a checkpoint."""
+        """Everything but kernel and memory, with the smoothed gradients and masters as in a checkpoint."""
         state = {name: held for name, held in self.__dict__.items() if name not in ("_kernel", "_slots")}
-        return {**state, "smoothed_gradients": saved_states(self._slots, self.state_names)}
+        return {**state, "smoothed_gradients": saved_states(self._slots, self.state_names), **saved_masters(self._slots)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update((name, held) for name, held in state.items() if name != "smoothed_gradients")
+        self.__dict__.update((name, held) for name, held in state.items() if name not in ("smoothed_gradients", MASTERS))
         self._equip()
         restore_states(self._slots, self.state_names, state["smoothed_gradients"])
+        restore_masters(self._slots, state)
 
     # What a learner writes -----------------------------------------------------------------------------------------------------
 
@@ -284,26 +295,41 @@ class Learner(LearnerInterface):
             is_sweep_end: whether the minibatch ends a sweep through the data.
         """
         self.begin(count)
-        for_kernel: list[tuple[Slot, Part]] = []
+        for_kernel: list[Part] = []
+        to_publish: list[tuple[Slot, Part]] = []
         for slot, gradient in zip(self._slots, gradients, strict=True):
             part = slot.part(gradient, self._lazily)
+            if slot.master is not None:
+                to_publish.append((slot, part))
             if part.rows is not None and not len(part.rows):
                 continue
-            if self._kernel is not None and (part.rows is None or not part.is_copy):
-                for_kernel.append((slot, part))
+            if self._kernel is not None and not part.is_copy:
+                for_kernel.append(part)
                 continue
             self._step(part, count)
             if part.is_copy:
                 slot.take_back(part)
         if for_kernel:
-            self._step_by_kernel([part for _, part in for_kernel], count)
-            for slot, part in for_kernel:
-                if part.is_copy:
-                    slot.take_back(part)
+            self._step_by_kernel(for_kernel, count)
         if self._changes_parameters:
             self._finish(count)
+        for slot, part in to_publish:
+            slot.publish(None if self._changes_parameters else part.rows)
         self._count(count, is_sweep_end)
         return True
+
+    def values(self) -> list[Any]:
+        """The parameters' values on the host, copies, in the type that updates compute in: of float16 parameters their float32 masters."""
+        with self._parameters[0].backend.guard():
+            for slot in self._slots:
+                slot.follow()
+        return [slot.parameter.backend.to_numpy(slot.values) for slot in self._slots]
+
+    def take_values(self, values: Sequence[Any]) -> None:
+        """Set the parameters, and their masters, to what :meth:`values` returned, here or on another worker."""
+        with self._parameters[0].backend.guard():
+            for slot, given in zip(self._slots, values, strict=True):
+                slot.take_values(given)
 
     def create_checkpoint(self) -> dict[str, Any]:
         """The learner's whole state: numbers, strings, lists, dictionaries and NumPy arrays of its own."""
@@ -319,6 +345,7 @@ class Learner(LearnerInterface):
             "learning_rate_start": self._learning_rate_start,
             "counters": {name: getattr(self, name) for name in self.counter_names},
             "smoothed_gradients": saved_states(self._slots, self.state_names),
+            **saved_masters(self._slots),
         }
 
     def check_checkpoint(self, checkpoint: Any) -> None:
@@ -343,6 +370,7 @@ class Learner(LearnerInterface):
         """
         self._check(checkpoint)
         restore_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
+        restore_masters(self._slots, checkpoint)
         self._samples, self._minibatches, self._sweeps = (checkpoint[key] for key in ("samples", "minibatches", "sweeps"))
         self._minibatch_size, self._mean = checkpoint["minibatch_size"], checkpoint["mean"]
         self._noise_seed = checkpoint["noise_seed"]
@@ -366,6 +394,7 @@ class Learner(LearnerInterface):
             raise RuntimeError(f"checkpoint of {name}: the counters {self.counter_names} are numbers, got {numbers!r:.80}")
         TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
         check_states(self._slots, self.state_names, checkpoint["smoothed_gradients"])
+        check_masters(self._slots, checkpoint)
 
     def __repr__(self) -> str:
         schedule = self._learning_rate_schedule
@@ -398,7 +427,7 @@ class Learner(LearnerInterface):
         deviation = self.current(options.gaussian_noise_injection_std_dev)
         first = self._minibatches * len(self._slots)
         for draw, slot in enumerate(self._slots, first):
-            options.finish(slot.parameter.backend, slot.parameter.array, slot.work[0], shrinkage, deviation, self._noise_seed, draw)
+            options.finish(slot.parameter.backend, slot.values, slot.work[0], shrinkage, deviation, self._noise_seed, draw)
 
     def _count(self, samples: int, is_sweep_end: bool) -> None:
         self._samples += samples

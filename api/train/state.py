@@ -75,9 +75,9 @@ class TrainerState:
             external = handed_over(external, [worker["external"] for worker in workers], Share(size, rank))
 
         def take_over() -> None:
-            self._updates.restore_learners(learners, workers)
             for mine, stored in values:
                 mine.value = stored.value
+            self._updates.restore_learners(learners, workers)  # after the values, by which strategies and learners go
             random.restore_from_checkpoint(state["seeds"])
             if rank < len(workers):
                 restore_operator_states(self._function, own["operators"])

@@ -98,7 +98,7 @@ def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:
     for parameter in parameters:
         values = parameter.backend.to_numpy(parameter.array)
         transport.broadcast(values, name="initial values")
-        parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
+        parameter.value = values
 
 
 class Strategy:
@@ -108,7 +108,8 @@ class Strategy:
     worker's samples and has the strategy :meth:`update` the parameters; a worker that has no samples takes part with gradients of zero.
 
     Attributes:
-        learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples.
+        learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples,
+            its ``values`` are the parameters' in the type that it computes in, and ``take_values`` sets them.
         transport: what carries data between the workers.
         averages_models: whether workers learn from their own samples and have different parameters from time to time.
     """
@@ -124,7 +125,10 @@ class Strategy:
 
     def begin(self) -> None:
         """Called once, before the first minibatch that the workers learn from together: all start from the first one's parameters."""
-        hand_out(self.transport, self.learner.updated_parameters)
+        values = self.learner.values()
+        for array in values:
+            self.transport.broadcast(array, name="initial values")
+        self.learner.take_values(values)
 
     def settings(self) -> dict[str, Any]:
         """Its options, by name: numbers, strings and the like, which must be the same on every worker."""
