@@ -92,6 +92,7 @@ class Learner(LearnerInterface):
         self._announced: dict[str, float] = {}
         self.announcements: dict[str, float] = {}
         self.rate = 0.0
+        self._factor = 1.0
         self._lazily = self.lazy and not options.l2_regularization_weight
         self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
         self._equip()
@@ -293,7 +294,14 @@ class Learner(LearnerInterface):
             gradients: backend arrays or RowSparse gradients, in the order of :attr:`parameters`.
             count: number of samples in the minibatch.
             is_sweep_end: whether the minibatch ends a sweep through the data.
+
+        Returns:
+            Whether the learner has learnt from them; with a dynamic loss scale not from gradients that are not finite.
         """
+        scale = self.loss_scale
+        if scale is not None and not scale.admits(self._parameters[0].backend.xp, gradients):
+            return self.skip(count, is_sweep_end)
+        self._factor = 1.0 if scale is None else 1.0 / scale.value
         self.begin(count)
         for_kernel: list[Part] = []
         to_publish: list[tuple[Slot, Part]] = []
@@ -317,6 +325,13 @@ class Learner(LearnerInterface):
             slot.publish(None if self._changes_parameters else part.rows)
         self._count(count, is_sweep_end)
         return True
+
+    def skip(self, count: int, is_sweep_end: bool = False) -> bool:
+        """Count a minibatch, but learn nothing from it, since the loss scale was too large for its gradients; False."""
+        if self.loss_scale is not None:
+            self.loss_scale.overflowed = True
+        self._count(count, is_sweep_end)
+        return False
 
     def values(self) -> list[Any]:
         """The parameters' values on the host, copies, in the type that updates compute in: of float16 parameters their float32 masters."""
@@ -405,8 +420,8 @@ class Learner(LearnerInterface):
     def _step(self, part: Part, count: int) -> None:
         """Prepare the gradient and update a parameter, or rows of it."""
         xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
-        if self._prepares or self._mean:
-            prepare(xp, w, g, work, self._options.preparation(xp, g, work, count, self._mean))
+        if self._prepares or self._mean or self._factor != 1:
+            prepare(xp, w, g, work, self._options.preparation(xp, g, work, count, self._mean, self._factor))
         if part.rows is None:
             self.step(xp, w, g, states, work)
         else:
@@ -417,8 +432,8 @@ class Learner(LearnerInterface):
         for part in parts:
             coefficients = self.coefficients if part.rows is None else self.row_coefficients
             part.preparation, part.coefficients = UNPREPARED, coefficients(part.w.dtype)
-            if self._prepares or self._mean:
-                part.preparation = self._options.preparation(part.xp, part.g, part.work, count, self._mean)
+            if self._prepares or self._mean or self._factor != 1:
+                part.preparation = self._options.preparation(part.xp, part.g, part.work, count, self._mean, self._factor)
         self._kernel.update(parts)
 
     def _finish(self, count: int) -> None:

@@ -150,12 +150,17 @@ def start(program: Program, feeds: Iterable[Feed]) -> Run:
 
 
 class Run:
-    """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back."""
+    """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back.
 
-    __slots__ = ("binding", "program", "workspace")
+    Attributes:
+        seed: what the gradient of each root begins with, where it is not said of each.
+    """
+
+    __slots__ = ("binding", "program", "seed", "workspace")
 
     def __init__(self, program: Program, workspace: Workspace, binding: Binding) -> None:
         self.program, self.workspace, self.binding = program, workspace, binding
+        self.seed = 1.0
 
     def guard(self) -> Any:
         """Context in which to make the passes: the backend's floating-point warnings are silent."""
@@ -172,12 +177,12 @@ class Run:
         """Compute the gradients.
 
         Args:
-            seeds: gradients of the roots, zero for those not named; None starts each root from ones.
+            seeds: gradients of the roots, zero for those not named; None starts each root from :attr:`seed`.
             on_final: whom to tell the gradients of variables, which may be overwritten then, as soon as nothing more needs them.
         """
         binding, slot_of = self.binding, self.program.seed_slots
         for slot in slot_of.values():
-            binding.arrays[slot].fill(1 if seeds is None else 0)
+            binding.arrays[slot].fill(self.seed if seeds is None else 0)
         for root, seed in (seeds or {}).items():
             if root in slot_of:
                 binding.backend.load(binding.arrays[slot_of[root]], seed)
