@@ -8,6 +8,7 @@ from cntk.core.extension.device import (
     get_gpu_properties,
     gpu,
     set_excluded_devices,
+    set_math,
     try_set_default_device,
     use_default_device,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "get_gpu_properties",
     "gpu",
     "set_excluded_devices",
+    "set_math",
     "try_set_default_device",
     "use_default_device",
 ]

@@ -95,6 +95,9 @@ passes: Switch[tuple[str, ...] | None] = Switch("passes", names_in("CNTK_PASSES"
 checked_mode = Switch("checked_mode", False)
 """Whether every result is checked for NaN; programs are kept apart by it."""
 
+math: Switch[str] = Switch("math", "ieee")
+"""How GPUs multiply float32 numbers: 'ieee' as they are, or 'tf32', rounded to ten bits of fraction; programs are kept apart by it."""
+
 recorders: Switch[tuple[Any, ...]] = Switch("recorders", ())
 """The recorders that take the time of operators."""
 

@@ -25,6 +25,9 @@ class DeviceKind(IntEnum):
 CPU_BACKEND = "numpy"
 """The backend of the device that is called the CPU."""
 
+MATHS = ("ieee", "tf32")
+"""How products of float32 numbers may be computed."""
+
 _instances: dict[tuple[Any, int], Backend] = {}
 _lock = ForkSafeLock()
 
@@ -202,6 +205,24 @@ def default_device(chosen: DeviceDescriptor | None) -> Iterator[None]:
 def _default() -> DeviceDescriptor:
     chosen: DeviceDescriptor | None = switches.default_device.value
     return _CPU if chosen is None else chosen
+
+
+def set_math(mode: str) -> None:
+    """Choose how GPUs multiply float32 numbers in products and convolutions; on the CPU this changes nothing.
+
+    Args:
+        mode: ``'ieee'``, the default, for numbers as they are; ``'tf32'`` for numbers rounded to ten bits of fraction, which matrix units
+            multiply several times as fast. Sums, and what is no product, stay in float32 either way.
+
+    Raises:
+        ValueError: *mode* is neither.
+
+    >>> C.device.set_math('tf32')
+    >>> C.device.set_math('ieee')
+    """
+    if mode not in MATHS:
+        raise ValueError(f"set_math: expected one of {', '.join(map(repr, MATHS))}, got {mode!r:.80}")
+    switches.math.value = mode
 
 
 def get_gpu_properties(device: DeviceDescriptor) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..common.switches import checked_mode, passes
+from ..common.switches import checked_mode, math, passes
 from ..common.user_frame import warn_user
 from ..extension.device import DeviceDescriptor, use_default_device
 from ..graph import clone as cloning
@@ -39,7 +39,7 @@ def set_checked_mode(enable: bool) -> None:
 
 def switches() -> tuple[Any, ...]:
     """What the process has chosen that programs depend on."""
-    return checked_mode.value, passes.value
+    return checked_mode.value, passes.value, math.value
 
 
 def program_for(

@@ -55,6 +55,7 @@ SETTERS: dict[str, Callable[[], Any]] = {
     "functions_may_be_renamed": allow_renaming_functions,
     "passes": lambda: C.debugging.set_passes(["dead"]),
     "checked_mode": lambda: C.debugging.set_checked_mode(True),
+    "math": lambda: C.device.set_math("tf32"),
     "recorders": lambda: profiling.begin(profiling.Recorder()),
     "thresholds": lambda: setattr(thresholds, "softmax_compiled", 3),
     "default_unit_gain": lambda: C.set_default_unit_gain_value(False),

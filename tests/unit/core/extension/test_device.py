@@ -16,7 +16,8 @@ from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, DeviceKind, default_device
 from cntk.core.extension.hookspecs import Register, hookimpl
-from cntk.testing import check_backend
+from cntk.core.run.evaluate import program_for
+from cntk.testing import check_backend, isolated
 
 
 class Twin(NumpyBackend):
@@ -237,3 +238,15 @@ def test_check_backend_finds_what_does_not_conform(method: str, match: str) -> N
     }[method]
     with pytest.raises(AssertionError, match=match):
         check_backend(type("Wrong", (NumpyBackend,), {method: wrong}))
+
+
+def test_set_math_keeps_programs_apart_and_refuses_other_modes() -> None:
+    with isolated():
+        f = 2 * C.constant([1])
+        compiled = []
+        for mode in ("ieee", "tf32", "ieee"):
+            C.device.set_math(mode)
+            compiled.append(program_for(f, f.outputs))
+        assert compiled[0] is compiled[2] is not compiled[1]
+        with pytest.raises(ValueError, match="set_math: expected one of 'ieee', 'tf32', got 'fast'"):
+            C.device.set_math("fast")
