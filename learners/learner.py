@@ -304,11 +304,10 @@ class Learner(LearnerInterface):
         self._factor = 1.0 if scale is None else 1.0 / scale.value
         self.begin(count)
         for_kernel: list[Part] = []
-        to_publish: list[tuple[Slot, Part]] = []
+        parts: list[Part] = []
         for slot, gradient in zip(self._slots, gradients, strict=True):
             part = slot.part(gradient, self._lazily)
-            if slot.master is not None:
-                to_publish.append((slot, part))
+            parts.append(part)
             if part.rows is not None and not len(part.rows):
                 continue
             if self._kernel is not None and not part.is_copy:
@@ -321,8 +320,10 @@ class Learner(LearnerInterface):
             self._step_by_kernel(for_kernel, count)
         if self._changes_parameters:
             self._finish(count)
-        for slot, part in to_publish:
-            slot.publish(None if self._changes_parameters else part.rows)
+        for slot, part in zip(self._slots, parts, strict=True):
+            if slot.master is not None:
+                slot.publish(None if self._changes_parameters else part.rows)
+            part.g = None  # it is the program's, which may need the memory for a larger minibatch
         self._count(count, is_sweep_end)
         return True
 

@@ -52,20 +52,29 @@ class Workspace:
         self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
 
     def load(self, feeds: Iterable[Feed]) -> Binding:
-        """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
-        if type(feeds) is FastFeeds:
-            known = self._used_again(feeds.samples)
-            if known is not None:
-                known.load(feeds.data)
-                return known
-        listed = list(feeds)
-        self._check(listed)
-        key = self._key(listed)
-        binding = self._used_again(key)
-        if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
-            binding = self._bound(key, Sizes(self.program, listed), None)
-        binding.load([fed.data for fed in listed])
-        return binding
+        """Bind the first stage to the sizes of *feeds*, one for each input, and load them.
+
+        Raises:
+            MemoryError: there is too little memory; what the workspace had of it has been given back.
+        """
+        try:
+            if type(feeds) is FastFeeds:
+                known = self._used_again(feeds.samples)
+                if known is not None:
+                    known.load(feeds.data)
+                    return known
+            listed = list(feeds)
+            self._check(listed)
+            key = self._key(listed)
+            binding = self._used_again(key)
+            if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
+                binding = self._bound(key, Sizes(self.program, listed), None)
+            binding.load([fed.data for fed in listed])
+            return binding
+        except MemoryError as error:
+            failed = MemoryError(*error.args)
+        self.release()
+        raise failed
 
     def _used_again(self, key: Any) -> Binding | None:
         """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""
@@ -81,10 +90,19 @@ class Workspace:
         return tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
 
     def advance(self, binding: Binding) -> Binding:
-        """Bind the stage that follows, now that its rows can be decided from the results of this one."""
-        decided = binding.decide()
-        key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
-        return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
+        """Bind the stage that follows, now that its rows can be decided from the results of this one.
+
+        Raises:
+            MemoryError: there is too little memory; what the workspace had of it has been given back.
+        """
+        try:
+            decided = binding.decide()
+            key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
+            return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
+        except MemoryError as error:
+            failed = MemoryError(*error.args)
+        self.release()
+        raise failed
 
     def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:
         """The binding for these sizes, made now or earlier; those used longest ago go first."""
@@ -108,11 +126,24 @@ class Workspace:
     def _reserve(self, stage: int, nbytes: int) -> Any:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
         if nbytes > self._arenas[stage].nbytes:
+            self._forget(stage)
+            self._arenas[stage] = self.program.backend.allocate(0)  # the old one goes before the new one comes
             self._arenas[stage] = self.program.backend.allocate(nbytes)
-            for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
-                bindings.clear()
-                placements.clear()
         return self._arenas[stage]
+
+    def release(self) -> None:
+        """Give all memory back; what comes is bound anew."""
+        self._forget(0)
+        self.pool.clear()
+        self._arenas = [self.program.backend.allocate(0) for _ in self._arenas]
+
+    def _forget(self, stage: int) -> None:
+        """Forget the bindings of a stage and of those after it, whose arrays nobody holds then."""
+        for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
+            for binding in bindings.values():
+                binding.release()
+            bindings.clear()
+            placements.clear()
 
     def _check(self, feeds: Sequence[Feed]) -> None:
         """Refuse minibatches of different sizes on the same dynamic axes; others are refused where they meet."""
