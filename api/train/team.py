@@ -87,7 +87,8 @@ class WorkerGroup(UpdateStrategy):
         self.begin()
         made = plan()
         self._share(minibatch)
-        return bool(minibatch.samples) and self._update(made.zero_gradients(), minibatch), minibatch
+        with made.program.backend.guard():
+            return bool(minibatch.samples) and self._update(made.zero_gradients(), minibatch), minibatch
 
     def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
         self._metric += minibatch.metric

@@ -29,7 +29,8 @@ def too_large(binding: Binding, own: Sequence[int], nbytes: Sequence[int], error
     size, slot = max(zip(nbytes, own, strict=True))
     return MemoryError(
         f"out of memory on {device_of(binding.backend)}: values and gradients{_of_minibatch(binding)} do not fit. "
-        f"{sum(nbytes):,} bytes in all, less what can share memory; the largest are the {size:,} bytes of {_owner(binding, slot)}. {_remedy(binding)}{_said(error)}"
+        f"{sum(nbytes):,} bytes in all, less what can share memory; the largest are the {size:,} bytes of {_owner(binding, slot)}. "
+        f"{_remedy(binding)}{_said(error)}"
     )
 
 

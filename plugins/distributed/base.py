@@ -23,7 +23,7 @@ class Transport:
     """Carries arrays between workers; this one knows a single worker.
 
     All workers call the same methods in the same order, with the same names, by which traces and errors show what is exchanged.  Arrays are
-    NumPy arrays, contiguous in memory.
+    NumPy arrays, contiguous in memory; those of devices are summed where :meth:`sums_on_device` says so.
 
     Attributes:
         rank, size: number of this worker, and how many there are.
@@ -53,6 +53,14 @@ class Transport:
         """Begin to :meth:`sum` an array that is left alone until the sum is there."""
         self.sum(array, name)
         return Pending()
+
+    def sums_on_device(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays of devices may be summed where they are, because all workers hand over such ones; all call this.
+
+        Args:
+            arrays: what this worker will have summed, arrays of backends.
+        """
+        return False
 
     def gather(self, array: Any, name: str = "gather") -> list[Any]:
         """The one-dimensional arrays that the workers hand over, of one type and any length, on every worker."""
