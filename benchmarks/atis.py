@@ -12,6 +12,9 @@ SIZE, WORDS = 500, 493.6
 FLOP = int(2 * WORDS * 3 * tagger.PER_WORD)
 BYTES = int(4 * (2 * WORDS + 6 * tagger.WEIGHTS))
 
+ON_HOST = (2,)
+"""Which parts of PyTorch's minibatches stay on the host where it computes on a GPU: lengths."""
+
 
 def queries():
     """Word numbers of each query and the labels of these, two lists a minibatch; queries in a random order."""

@@ -16,6 +16,9 @@ FLOP = int(2 * 2 * STEPS * (2 * INPUT_WEIGHTS + 3 * STATE_WEIGHTS) + 2 * 3 * SIZ
 # Data in; weights and their gradients are each read and written once.
 BYTES = int(4 * (STEPS * INPUTS + SIZE * CLASSES + 4 * WEIGHTS))
 
+ON_HOST = (1,)
+"""Which parts of PyTorch's minibatches stay on the host where it computes on a GPU: lengths."""
+
 
 def sequences():
     """Sequences ``(length, INPUTS)`` in lists a minibatch, and their classes, which the means of the first inputs tell."""

@@ -68,7 +68,7 @@ def torch_step(name):
         "adam": lambda p: optim.Adam(p, 0.001, foreach=True),
         "adamax": lambda p: optim.Adamax(p, 0.001, foreach=True),
     }
-    parameters = [torch.nn.Parameter(torch.from_numpy(a)) for a in arrays(0)]
+    parameters = [torch.nn.Parameter(torch.from_numpy(a).to(torch.get_default_device())) for a in arrays(0)]
     optimizer = makers[name](parameters)
 
     def step(*gradients):

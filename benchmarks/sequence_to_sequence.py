@@ -23,6 +23,9 @@ FLOP = int(2 * SIZE * 3 * (LETTERS * PER_LETTER + PHONEMES * PER_PHONEME + PAIRS
 # Data in, numbers of letters and phonemes; weights, their gradients and their momentum are each read and written once.
 BYTES = int(4 * (SIZE * (LETTERS + PHONEMES) + 6 * WEIGHTS))
 
+ON_HOST = (1, 4)
+"""Which parts of PyTorch's minibatches stay on the host where it computes on a GPU: lengths."""
+
 
 def spoken():
     """Letters and phonemes of the words of each minibatch, two lists of number sequences; a random choice."""
@@ -118,7 +121,7 @@ def torch_model():
         def forward(self, history, history_lengths, letters, letters_lengths):
             """Scores of the next phonemes, packed."""
             encoded, _ = pad_packed_sequence(self.encoder(packed(self.embed(letters), letters_lengths))[0], batch_first=True)
-            padding = torch.arange(letters.shape[1]) >= letters_lengths[:, None]
+            padding = torch.arange(letters.shape[1]) >= letters_lengths.to(letters.device)[:, None]
             states, _ = self.second(packed(self.decoder(self.embed(history), encoded, padding), history_lengths))
             return self.score(states.data)
 

@@ -18,6 +18,9 @@ FLOP = int(2 * STEPS * 3 * PER_WORD)
 # Data in: numbers of words and labels; weights, their gradients and their momentum are each read and written once.
 BYTES = int(4 * (2 * STEPS + 6 * WEIGHTS))
 
+ON_HOST = (2,)
+"""Which parts of PyTorch's minibatches stay on the host where it computes on a GPU: lengths."""
+
 
 def sentences():
     """Word numbers of each sentence and the labels of these, in lists a minibatch."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .parameter_state import ParameterState
+
+MASTERS = "masters"
+"""What checkpoints have the masters of float16 parameters under; those without such parameters, and older ones, have nothing."""
 
 
 def require(checkpoint: Any, keys: Iterable[str], what: str) -> None:
@@ -70,3 +75,34 @@ def restore_states(parameter_states: Sequence[ParameterState], names: Sequence[s
     for entry, arrays in zip(parameter_states, saved, strict=True):
         for name, state in zip(names, entry.states, strict=True):
             entry.parameter.backend.load(state, arrays[name])
+
+
+def saved_masters(parameter_states: Sequence[ParameterState]) -> dict[str, Any]:
+    """The masters of float16 parameters, as NumPy arrays of their own, None for other parameters; nothing where there are no masters."""
+    masters = [None if entry.master is None else entry.parameter.backend.to_numpy(entry.master) for entry in parameter_states]
+    return {} if all(master is None for master in masters) else {MASTERS: masters}
+
+
+def check_masters(parameter_states: Sequence[ParameterState], checkpoint: Mapping[str, Any]) -> None:
+    """Refuse what :func:`saved_masters` has not returned.
+
+    Raises:
+        RuntimeError: the masters are of other parameters.
+    """
+    masters = checkpoint.get(MASTERS, [None] * len(parameter_states))
+    count = len(parameter_states)
+    if not isinstance(masters, Sequence) or len(masters) != count:
+        raise RuntimeError(f"checkpoint: '{MASTERS}' has an array or None for each of {count} parameters, got {masters!r:.80}")
+    for entry, master in zip(parameter_states, masters, strict=True):
+        if master is None:
+            continue
+        shape = tuple(entry.parameter.shape)
+        if not isinstance(master, np.ndarray) or master.shape != shape or master.dtype.kind != "f":
+            found = f"{master.dtype} of shape {master.shape}" if isinstance(master, np.ndarray) else f"{master!r:.80}"
+            raise RuntimeError(f"checkpoint: the master of {entry.parameter!r} has floating-point numbers of shape {shape}, got {found}")
+
+
+def restore_masters(parameter_states: Sequence[ParameterState], checkpoint: Mapping[str, Any]) -> None:
+    """Take the masters that :func:`saved_masters` returned; where there are none they are made of the parameters."""
+    for entry, master in zip(parameter_states, checkpoint.get(MASTERS, [None] * len(parameter_states)), strict=True):
+        entry.restore_master(master)

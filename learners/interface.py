@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..core.graph.variable import Parameter
+    from .loss_scale import LossScale
     from .schedules import TrainingParameterSchedule
 
 
@@ -18,9 +19,11 @@ class LearnerInterface(ABC):
 
     Attributes:
         announcements: hyper-parameters whose value has changed, still to be reported to the progress writers.
+        loss_scale: what the gradients of the minibatch at hand have been multiplied by; None for nothing.
     """
 
     announcements: dict[str, float]
+    loss_scale: LossScale | None = None
 
     @property
     @abstractmethod

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.common import random
 from .arguments import checked_gradient, checked_parameters
-from .checkpoint import check_states, require, require_counts, restore_states, saved_states
+from .checkpoint import (
+    MASTERS,
+    check_masters,
+    check_states,
+    require,
+    require_counts,
+    restore_masters,
+    restore_states,
+    saved_masters,
+    saved_states,
+)
 from .interface import LearnerInterface
 from .kernels import kernel_of
 from .options import UNPREPARED, LearnerOptions, prepare
@@ -82,6 +92,7 @@ class Learner(LearnerInterface):
         self._announced: dict[str, float] = {}
         self.announcements: dict[str, float] = {}
         self.rate = 0.0
+        self._factor = 1.0
         self._lazily = self.lazy and not options.l2_regularization_weight
         self._prepares, self._changes_parameters = options.prepares, options.changes_parameters
         self._equip()
@@ -98,14 +109,16 @@ class Learner(LearnerInterface):
         self._parameter_states = [ParameterState(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but kernel and memory, with the smoothed gradients as in a checkpoint."""
+        """Everything but kernel and memory, with the smoothed gradients and masters as in a checkpoint."""
         state = {name: held for name, held in self.__dict__.items() if name not in ("_kernel", "_parameter_states")}
-        return {**state, "smoothed_gradients": saved_states(self._parameter_states, self.state_names)}
+        states, masters = saved_states(self._parameter_states, self.state_names), saved_masters(self._parameter_states)
+        return {**state, "smoothed_gradients": states, **masters}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update((name, held) for name, held in state.items() if name != "smoothed_gradients")
+        self.__dict__.update((name, held) for name, held in state.items() if name not in ("smoothed_gradients", MASTERS))
         self._equip()
         restore_states(self._parameter_states, self.state_names, state["smoothed_gradients"])
+        restore_masters(self._parameter_states, state)
 
     # Implemented by learners -----------------------------------------------------------------------------------------------------
 
@@ -282,28 +295,58 @@ class Learner(LearnerInterface):
             gradients: backend arrays or RowSparse gradients, in the order of :attr:`parameters`.
             count: number of samples in the minibatch.
             is_sweep_end: whether the minibatch ends a sweep through the data.
+
+        Returns:
+            Whether the learner has learnt from them; with a dynamic loss scale not from gradients that are not finite.
         """
+        scale = self.loss_scale
+        if scale is not None and not scale.admits(self._parameters[0].backend.xp, gradients):
+            return self.skip(count, is_sweep_end)
+        self._factor = 1.0 if scale is None else 1.0 / scale.value
         self.begin(count)
-        for_kernel: list[tuple[ParameterState, Part]] = []
+        for_kernel: list[Part] = []
+        parts: list[Part] = []
         for entry, gradient in zip(self._parameter_states, gradients, strict=True):
             part = entry.part(gradient, self._lazily)
+            parts.append(part)
             if part.rows is not None and not len(part.rows):
                 continue
-            if self._kernel is not None and (part.rows is None or not part.is_copy):
-                for_kernel.append((entry, part))
+            if self._kernel is not None and not part.is_copy:
+                for_kernel.append(part)
                 continue
             self._step(part, count)
             if part.is_copy:
                 entry.take_back(part)
         if for_kernel:
-            self._step_by_kernel([part for _, part in for_kernel], count)
-            for entry, part in for_kernel:
-                if part.is_copy:
-                    entry.take_back(part)
+            self._step_by_kernel(for_kernel, count)
         if self._changes_parameters:
             self._finish(count)
+        for entry, part in zip(self._parameter_states, parts, strict=True):
+            if entry.master is not None:
+                entry.publish(None if self._changes_parameters else part.rows)
+            part.g = None  # it is the program's, which may need the memory for a larger minibatch
         self._count(count, is_sweep_end)
         return True
+
+    def skip(self, count: int, is_sweep_end: bool = False) -> bool:
+        """Count a minibatch, but learn nothing from it, since the loss scale was too large for its gradients; False."""
+        if self.loss_scale is not None:
+            self.loss_scale.overflowed = True
+        self._count(count, is_sweep_end)
+        return False
+
+    def values(self) -> list[Any]:
+        """The parameters' values on the host, copies, in the type that updates compute in: of float16 parameters their float32 masters."""
+        with self._parameters[0].backend.guard():
+            for entry in self._parameter_states:
+                entry.follow()
+        return [entry.parameter.backend.to_numpy(entry.values) for entry in self._parameter_states]
+
+    def take_values(self, values: Sequence[Any]) -> None:
+        """Set the parameters, and their masters, to what :meth:`values` returned, here or on another worker."""
+        with self._parameters[0].backend.guard():
+            for entry, given in zip(self._parameter_states, values, strict=True):
+                entry.take_values(given)
 
     def create_checkpoint(self) -> dict[str, Any]:
         """The learner's whole state: numbers, strings, lists, dictionaries and NumPy arrays of its own."""
@@ -319,6 +362,7 @@ class Learner(LearnerInterface):
             "learning_rate_start": self._learning_rate_start,
             "counters": {name: getattr(self, name) for name in self.counter_names},
             "smoothed_gradients": saved_states(self._parameter_states, self.state_names),
+            **saved_masters(self._parameter_states),
         }
 
     def check_checkpoint(self, checkpoint: Any) -> None:
@@ -343,6 +387,7 @@ class Learner(LearnerInterface):
         """
         self._check(checkpoint)
         restore_states(self._parameter_states, self.state_names, checkpoint["smoothed_gradients"])
+        restore_masters(self._parameter_states, checkpoint)
         self._samples, self._minibatches, self._sweeps = (checkpoint[key] for key in ("samples", "minibatches", "sweeps"))
         self._minibatch_size, self._mean = checkpoint["minibatch_size"], checkpoint["mean"]
         self._noise_seed = checkpoint["noise_seed"]
@@ -366,6 +411,7 @@ class Learner(LearnerInterface):
             raise RuntimeError(f"checkpoint of {name}: the counters {self.counter_names} are numbers, got {numbers!r:.80}")
         TrainingParameterSchedule.from_checkpoint(checkpoint["learning_rate_schedule"])
         check_states(self._parameter_states, self.state_names, checkpoint["smoothed_gradients"])
+        check_masters(self._parameter_states, checkpoint)
 
     def __repr__(self) -> str:
         schedule = self._learning_rate_schedule
@@ -376,8 +422,8 @@ class Learner(LearnerInterface):
     def _step(self, part: Part, count: int) -> None:
         """Prepare the gradient and update a parameter, or rows of it."""
         xp, w, g, states, work = part.xp, part.w, part.g, part.states, part.work
-        if self._prepares or self._mean:
-            prepare(xp, w, g, work, self._options.preparation(xp, g, work, count, self._mean))
+        if self._prepares or self._mean or self._factor != 1:
+            prepare(xp, w, g, work, self._options.preparation(xp, g, work, count, self._mean, self._factor))
         if part.rows is None:
             self.step(xp, w, g, states, work)
         else:
@@ -388,8 +434,8 @@ class Learner(LearnerInterface):
         for part in parts:
             coefficients = self.coefficients if part.rows is None else self.row_coefficients
             part.preparation, part.coefficients = UNPREPARED, coefficients(part.w.dtype)
-            if self._prepares or self._mean:
-                part.preparation = self._options.preparation(part.xp, part.g, part.work, count, self._mean)
+            if self._prepares or self._mean or self._factor != 1:
+                part.preparation = self._options.preparation(part.xp, part.g, part.work, count, self._mean, self._factor)
         self._kernel.update(parts)
 
     def _finish(self, count: int) -> None:
@@ -398,7 +444,7 @@ class Learner(LearnerInterface):
         deviation = self.current(options.gaussian_noise_injection_std_dev)
         first = self._minibatches * len(self._parameter_states)
         for draw, entry in enumerate(self._parameter_states, first):
-            options.finish(entry.parameter.backend, entry.parameter.array, entry.work[0], shrinkage, deviation, self._noise_seed, draw)
+            options.finish(entry.parameter.backend, entry.values, entry.work[0], shrinkage, deviation, self._noise_seed, draw)
 
     def _count(self, samples: int, is_sweep_end: bool) -> None:
         self._samples += samples

@@ -160,10 +160,10 @@ class LearnerOptions:
         epoch_size = self.epoch_size if isinstance(value, list) else None
         return learning_parameter_schedule(value, reference or IGNORE, epoch_size)
 
-    def preparation(self, xp: Any, g: Any, work: Sequence[Any], count: int, mean: bool) -> Preparation:
-        """How to turn the summed gradient *g* of *count* samples into the one that the update uses."""
+    def preparation(self, xp: Any, g: Any, work: Sequence[Any], count: int, mean: bool, factor: float = 1.0) -> Preparation:
+        """How to turn the summed gradient *g* of *count* samples, multiplied by a *factor*, into the one that the update uses."""
         samples = 1 if mean else count
-        scale = 1.0 / count if mean else 1.0
+        scale = factor / count if mean else factor
         threshold = self.gradient_clipping_threshold_per_sample * samples
         if self.clips_norm:
             size = norm(xp, g, work[0])

@@ -13,6 +13,9 @@ from .options import Preparation
 if TYPE_CHECKING:
     from ..core.graph.variable import Parameter
 
+FOLLOWED_NONE = -1
+"""In place of the version of a parameter that a master has followed."""
+
 
 class Part:
     """A parameter, or some of its rows, with all that an update needs.
@@ -23,7 +26,7 @@ class Part:
         states: the smoothed gradients.
         work: temporary arrays of the gradient's shape.
         rows: numbers of the rows, None where it is the whole parameter.
-        is_copy: whether *w* and *states* are copies, to be taken back; if there are *rows* and they are not, those rows of them change.
+        is_copy: whether *w* and *states* are copies of the *rows*, to be taken back; if they are not, those rows of them change.
         coefficients, preparation: the learner's values for a kernel.
     """
 
@@ -39,11 +42,15 @@ class Part:
 class ParameterState:
     """What a learner keeps for one parameter.
 
+    A float16 parameter has a *master*, a float32 array that updates change and whose rounding is the parameter: added to the parameter
+    itself, updates of less than about a two-thousandth of it would be lost.  Where others have changed the parameter the master follows.
+
     Attributes:
         parameter: the parameter.
         dtype: the type to compute in: the parameter's, but float32 for float16, in which squares of gradients vanish.
         states: the smoothed gradients, in the order of the learner's ``state_names``.
         work: temporary arrays of the parameter's shape.
+        master: the master; None where there is none, or none yet: it is made for the first update.
 
     Args:
         states, work: how many there are.
@@ -53,17 +60,20 @@ class ParameterState:
     """
 
     __slots__ = (
-        *("_dense", "_filled", "_keeps_gradients", "_row_work", "_takes_rows", "_whole", "_wide"),
-        *("dtype", "parameter", "states", "work"),
+        *("_dense", "_filled", "_has_master", "_keeps_gradients", "_row_work", "_takes_rows", "_version", "_whole", "_wide_gradient"),
+        *("dtype", "master", "parameter", "states", "work"),
     )
 
     def __init__(self, parameter: Parameter, states: int, work: int, row_work: int, keeps_gradients: bool, takes_rows: bool) -> None:
-        widens = parameter.dtype == np.float16
-        self.dtype = np.float32 if widens else parameter.dtype
+        self._has_master = parameter.dtype == np.float16
+        self.dtype = np.float32 if self._has_master else parameter.dtype
         self.parameter, self._row_work, self._keeps_gradients = parameter, row_work, keeps_gradients
-        self._takes_rows = takes_rows and not widens
-        self.states, self.work, self._wide = self._arrays(states), self._arrays(work), self._arrays(2 if widens else 0)
-        self._whole = Part(parameter.backend.xp, None, None, self.states, self.work, is_copy=widens)
+        self._takes_rows = takes_rows
+        self.states, self.work = self._arrays(states), self._arrays(work)
+        self._whole = Part(parameter.backend.xp, None, None, self.states, self.work, is_copy=False)
+        self.master: Any = None
+        self._version = FOLLOWED_NONE
+        self._wide_gradient: Any = None
         self._dense: Any = None
         self._filled: Any = None
         self.reset()
@@ -77,40 +87,85 @@ class ParameterState:
             for state in self.states:
                 state[...] = 0
 
+    # ---- the values that updates change ----
+
+    @property
+    def values(self) -> Any:
+        """The array that updates change: the parameter's, or its master, once that is there."""
+        return self.parameter.array if self.master is None else self.master
+
+    def follow(self) -> None:
+        """Have the master take those elements of the parameter that are not its rounding any more, because others have changed them."""
+        parameter = self.parameter
+        if not self._has_master or (self._version == parameter.version and not parameter.is_volatile):
+            return
+        if self.master is None:
+            (self.master,) = self._arrays(1)
+            self.master[...] = parameter.array
+        else:
+            changed = parameter.array != self.master.astype(parameter.dtype)
+            parameter.backend.xp.copyto(self.master, parameter.array, where=changed)
+        self._version = parameter.version
+
+    def publish(self, rows: Any = None) -> None:
+        """Let the parameter, or some rows of it, be the rounding of its master, if it has one."""
+        if self.master is not None:
+            if rows is None:
+                self.parameter.array[...] = self.master
+            else:
+                self.parameter.array[rows] = self.master[rows]
+
+    def take_values(self, values: Any) -> None:
+        """Have other values, an array of the host's, from now on."""
+        self.follow()
+        self.parameter.value = values
+        if self.master is not None:
+            self.restore_master(values)
+
+    def restore_master(self, master: Any) -> None:
+        """Go on with a master, an array of the host's; None for one that is made of the parameter."""
+        self._version = FOLLOWED_NONE
+        if master is None or not self._has_master:
+            self.master = None
+            return
+        if self.master is None:
+            (self.master,) = self._arrays(1)
+        self.parameter.backend.load(self.master, master)
+
+    # ---- updates ----
+
     def part(self, gradient: Any, lazily: bool) -> Part:
         """The part that an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""
-        parameter = self.parameter
+        self.follow()
         if type(gradient) is RowSparse:
             if lazily:
                 return self._rows(gradient)
             gradient = self._densified(gradient)
         whole = self._whole
-        if whole.is_copy:
-            whole.w, whole.g = self._wide
-            whole.w[...], whole.g[...] = parameter.array, gradient
+        if self.master is not None:
+            if self._wide_gradient is None:
+                (self._wide_gradient,) = self._arrays(1)
+            self._wide_gradient[...] = gradient
+            whole.w, whole.g = self.master, self._wide_gradient
         else:
             whole.g = gradient
             if whole.w is None:
-                whole.w = parameter.array
+                whole.w = self.parameter.array
         return whole
 
     def take_back(self, part: Part) -> None:
         """Store what an update has done to a :meth:`part` that is a copy."""
-        if part is self._whole:
-            self.parameter.array[...] = part.w
-            return
-        self.parameter.array[part.rows] = part.w
+        self.values[part.rows] = part.w
         for state, changed in zip(self.states, part.states, strict=True):
             state[part.rows] = changed
 
     def _rows(self, gradient: RowSparse) -> Part:
-        xp, rows = self.parameter.backend.xp, gradient.rows
+        xp, rows, values = self.parameter.backend.xp, gradient.rows, self.values
         g = gradient.values.astype(self.dtype, copy=False)
         work = [xp.empty_like(g) for _ in range(self._row_work)]
         if self._takes_rows:
-            return Part(xp, self.parameter.array, g, self.states, work, is_copy=False, rows=rows)
-        w = self.parameter.array.take(rows, axis=0).astype(self.dtype, copy=False)
-        return Part(xp, w, g, [state.take(rows, axis=0) for state in self.states], work, is_copy=True, rows=rows)
+            return Part(xp, values, g, self.states, work, is_copy=False, rows=rows)
+        return Part(xp, values.take(rows, axis=0), g, [state.take(rows, axis=0) for state in self.states], work, is_copy=True, rows=rows)
 
     def _densified(self, gradient: RowSparse) -> Any:
         """The whole of a row-sparse gradient, in an array that is kept for it."""

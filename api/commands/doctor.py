@@ -13,6 +13,7 @@ from typing import Any
 
 from cntk.core.common.thresholds import TABLE, own_file, thresholds
 from cntk.core.extension import plugins
+from cntk.core.extension.backend import Need
 
 from . import loops_report
 from .plugins import faults
@@ -32,6 +33,7 @@ PARTS = (
     Part("scipy", "scipy", "faster products with sparse data, and results as its matrices", "scipy"),
     Part("numba", "numba", "compiled loops on the CPU", "numba"),
     Part("mpi4py", "mpi4py", "training on several workers", "opencntk[mpi]"),
+    Part("cupy", "cupy-cuda13x", "computing on NVIDIA GPUs, and sums over several", "opencntk[gpu]"),
     Part("tensorboard", "tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
     Part("mlflow", "mlflow-skinny", "logging to MLflow", "opencntk[mlflow]"),
     Part("PIL", "pillow", "reading images", "opencntk[image]"),
@@ -49,21 +51,21 @@ def run(arguments: Sequence[str]) -> int:
         arguments: none but ``--help``.
 
     Returns:
-        0, or 1 when a backend or plugin that is installed cannot be used.
+        0, or 1 when a plugin that is installed, or a backend of another package, cannot be used.
     """
     parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.parse_args(arguments)
-    backends = dict(_backends())
+    backends = list(_backends())
     broken = [(record, fault) for record in plugins.records for fault in faults(record)]
     _section("machine", _machine())
-    _section("backends", [f"{name}: {why or 'ready, ' + described}" for name, (why, described) in backends.items()])
+    _section("backends", [line for backend in backends for line in backend.lines()])
     _section("compiled loops", loops_report.lines())
     _section("optional parts", _parts())
     _section(
         "broken plugins", [f"{record.name} of {record.distribution} ({record.value}): {fault}" for record, fault in broken] or ["none"]
     )
     _section("plugins of others", _plugins() or ["none"])
-    return 1 if broken or any(why for why, _ in backends.values()) else 0
+    return 1 if broken or any(backend.is_fault for backend in backends) else 0
 
 
 def _section(title: str, lines: Iterable[str]) -> None:
@@ -105,15 +107,42 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _backends() -> Iterator[tuple[str, tuple[str, str]]]:
-    """Name of each backend with why it cannot be used and its description, one of which is empty."""
+@dataclass(frozen=True)
+class _Backend:
+    """What is known of a backend.
+
+    Attributes:
+        name: its name.
+        why: why it cannot be used; empty where it can.
+        described: what it says of itself.
+        needs: the pieces that it computes with.
+        is_fault: whether something is wrong: one that comes with this package may lack what few machines have, as GPUs.
+    """
+
+    name: str
+    why: str
+    described: str = ""
+    needs: Sequence[Need] = ()
+    is_fault: bool = True
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.name}: {self.why or 'ready, ' + self.described}"
+        for need in self.needs:
+            yield f"  {need.name}: {need.found or 'missing'}, for {need.purpose}{'' if need.found else f'; {need.remedy}'}"
+
+
+def _backends() -> Iterator[_Backend]:
     for name in plugins.backends:
         try:
-            backend = plugins.backends.get(name)()
+            made = plugins.backends.get(name)
+            backend = made()
             why = backend.unavailable()
-            yield name, (why, "" if why else backend.describe())
+            record = plugins.record_of(made.__module__)
+            is_fault = bool(why) and (record is None or record.distribution != plugins.DISTRIBUTION)
+            needs = backend.needs() if hasattr(backend, "needs") else ()
+            yield _Backend(name, why, "" if why else backend.describe(), needs, is_fault)
         except Exception as error:
-            yield name, (f"broken, {type(error).__name__}: {error}", "")
+            yield _Backend(name, f"broken, {type(error).__name__}: {error}")
 
 
 def _parts() -> Iterator[str]:

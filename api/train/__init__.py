@@ -1,5 +1,6 @@
 """Training: the trainer, training sessions, ``Function.train`` and ``Function.test``."""
 
+from cntk.learners.loss_scale import LossScale
 from cntk.learners.schedules import minibatch_size_schedule
 from cntk.train import distributed, trainer
 from cntk.train.data_unit import DataUnit
@@ -23,6 +24,7 @@ __all__ = [
     "CrossValidationConfig",
     "DataUnit",
     "DistributedLearner",
+    "LossScale",
     "TestConfig",
     "Trainer",
     "TrainingSession",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.common.launch import is_launched
+from cntk.core.common.launch import is_launched, rendezvous_in
 from cntk.plugins.distributed.base import Transport
 
 
@@ -130,13 +130,31 @@ def mpi_communicator() -> Communicator:
 
 @cache
 def world() -> Transport:
-    """What connects the workers of this run: MPI where ``mpiexec`` has started several, else nothing.
+    """What connects the workers of this run: MPI where ``mpiexec`` has started several, sockets where ``torchrun`` has, else nothing.
+
+    Where CuPy is installed, gradients on GPUs are summed there, by NCCL.
 
     Raises:
-        ImportError: there are several, but mpi4py is missing.
+        ImportError: ``mpiexec`` has started several, but mpi4py is missing.
+        RuntimeError: the other workers do not come.
     """
+    host = _of_host()
+    if host.size == 1 or find_spec("cupy") is None:
+        return host
+    from cntk.plugins.distributed.nccl import NcclTransport
+
+    return NcclTransport(host)
+
+
+def _of_host() -> Transport:
+    """What carries arrays of the host."""
     if not is_launched(os.environ):
         return Transport()
+    rendezvous = rendezvous_in(os.environ)
+    if rendezvous is not None:
+        from cntk.plugins.distributed.tcp import TcpTransport
+
+        return TcpTransport(rendezvous)
     if find_spec("mpi4py") is None:
         raise ImportError("this program was started by mpiexec, for several workers, but mpi4py is missing: pip install opencntk[mpi]")
     from cntk.plugins.distributed.mpi import MpiTransport

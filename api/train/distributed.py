@@ -13,6 +13,7 @@ from cntk.core.values.minibatch import Minibatch
 from cntk.learners import Learner
 from cntk.learners.checkpoint import require_counts
 from cntk.learners.interface import LearnerInterface
+from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Strategy
 from cntk.train.communicator import Communicator, WorkerDescriptor, mpi_communicator
 
@@ -98,6 +99,15 @@ class DistributedLearner(LearnerInterface):
     def samples_seen(self) -> int:
         """Number of samples that all workers together have learnt from."""
         return self._samples
+
+    @property
+    def loss_scale(self) -> LossScale | None:
+        """What the gradients of the minibatch at hand have been multiplied by."""
+        return self.learner.loss_scale
+
+    @loss_scale.setter
+    def loss_scale(self, scale: LossScale | None) -> None:
+        self.learner.loss_scale = scale
 
     def settings(self) -> dict[str, Any]:
         """In what the workers' learners must be alike, by name: rules and options, and how far they have come."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cntk.core.graph.function import Function
+from cntk.learners.loss_scale import LossScale
 from cntk.plugins.progress.base import NEVER, ProgressWriter
 from cntk.train.data import ArrayData, Data, SourceData, is_source
 from cntk.train.data_unit import DataUnit
@@ -57,6 +58,7 @@ def train(
     max_epochs: float | None = None,
     epoch_size: int | None = None,
     max_samples: int | None = None,
+    loss_scale: float | str | LossScale | None = None,
 ) -> Record:
     """Train this criterion on arrays or on a minibatch source.
 
@@ -77,6 +79,7 @@ def train(
             many it has, so that one of the two must be given.
         max_samples: samples to train in all, in place of *max_epochs*. Either counts those that the first learner saw in earlier calls, but
             for *max_epochs* of arrays whose sequences have other numbers of steps in the loss, such as those of a slice.
+        loss_scale: for float16, as :class:`~cntk.train.trainer.Trainer` takes it.
 
     Returns:
         A Record: ``epoch_summaries``, a record with ``loss``, ``metric`` and ``samples`` for each summary, and ``updates``, the same
@@ -121,7 +124,7 @@ def train(
     frequency = epoch_size if frequency is None else frequency
     sizes = sizes_of(minibatch_size, "train: minibatch_size")
     collector = _Collector(_frequency_of(parts.writers, frequency, sizes[0]))
-    trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector])
+    trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector], loss_scale)
     seen = trainer.total_number_of_samples_seen
     if seen >= max_samples:
         warnings.warn(

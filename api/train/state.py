@@ -9,6 +9,7 @@ from typing import Any
 from cntk.core.common import random
 from cntk.core.graph.function import Function
 from cntk.core.graph.operator_states import check_operator_states, operator_states, restore_operator_states
+from cntk.learners.loss_scale import LossScale
 from cntk.plugins.formats.wire import DamagedFile
 from cntk.plugins.models.files import holders_of_both
 from cntk.readers.partitions import Share
@@ -25,17 +26,19 @@ class TrainerState:
         function: what is trained, as the model's file has it.
         updates: the learners, and the workers that learn together.
         progress: the counts.
+        loss_scale: what gradients are multiplied by; each worker's own where strategies average models.
     """
 
-    def __init__(self, function: Function, updates: UpdateStrategy, progress: Progress) -> None:
-        self._function, self._updates, self._progress = function, updates, progress
+    def __init__(self, function: Function, updates: UpdateStrategy, progress: Progress, loss_scale: LossScale | None = None) -> None:
+        self._function, self._updates, self._progress, self._loss_scale = function, updates, progress, loss_scale
 
     def save(self, filename: Any, external: Mapping[str, Any]) -> None:
         """Write it; see :meth:`cntk.train.trainer.Trainer.save_checkpoint`."""
         require_plain(external, "external_state")
         updates, progress = self._updates, self._progress
         updates.synchronize()
-        own = {"operators": operator_states(self._function), "external": external}
+        scale = {} if self._loss_scale is None else {"loss_scale": self._loss_scale.create_checkpoint()}
+        own = {"operators": operator_states(self._function), "external": external, **scale}
         state = {
             "samples": progress.seen,
             "learners": [learner.create_checkpoint() for learner in updates.learners],
@@ -75,12 +78,14 @@ class TrainerState:
             external = handed_over(external, [worker["external"] for worker in workers], Share(size, rank))
 
         def take_over() -> None:
-            self._updates.restore_learners(learners, workers)
             for mine, stored in values:
                 mine.value = stored.value
+            self._updates.restore_learners(learners, workers)  # after the values, by which strategies and learners go
             random.restore_from_checkpoint(state["seeds"])
             if rank < len(workers):
                 restore_operator_states(self._function, own["operators"])
+            if self._loss_scale is not None and "loss_scale" in own:
+                self._loss_scale.restore_from_checkpoint(own["loss_scale"])
             self._progress.seen, self._progress.last = state["samples"], None
             for writer, saved in self._writers_of(state):
                 writer.restore_from_checkpoint(saved)
@@ -98,6 +103,9 @@ class TrainerState:
             random.check_checkpoint(state["seeds"])
         with part_of(where, "operators"):
             check_operator_states(self._function, own["operators"])
+        if self._loss_scale is not None and "loss_scale" in own:
+            with part_of(where, "loss_scale"):
+                self._loss_scale.check_checkpoint(own["loss_scale"])
         for index, (writer, saved) in enumerate(self._writers_of(state)):
             with part_of(where, f"progress[{index}]"):
                 writer.check_checkpoint(saved)

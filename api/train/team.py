@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from cntk.core.graph.block import combine
 from cntk.core.graph.variable import Parameter, Variable
 from cntk.core.run.workspace import Run
 from cntk.core.values.minibatch import Minibatch
+from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Strategy, hand_out, sum_over_workers
 from cntk.train.agreement import agree, agree_on_values, description
 from cntk.train.checkpoint import from_bytes, to_bytes
@@ -29,14 +32,15 @@ class WorkerGroup(UpdateStrategy):
     Args:
         learners: the learners, all of them distributed.
         loss: what they are to make small.
+        loss_scale: what gradients are multiplied by on all workers; None for nothing.
 
     Raises:
         ValueError: the workers differ in what they train, or how; it is raised on all, and names in what.
     """
 
-    def __init__(self, learners: Sequence[DistributedLearner], loss: Variable) -> None:
+    def __init__(self, learners: Sequence[DistributedLearner], loss: Variable, loss_scale: LossScale | None = None) -> None:
         self.learners: Sequence[DistributedLearner] = list(learners)
-        self._loss = loss
+        self._loss, self._loss_scale = loss, loss_scale
         self.transport = learners[0].strategy.transport
         self.averages_models = any(learner.strategy.averages_models for learner in learners)
         self._metric = 0.0
@@ -68,6 +72,7 @@ class WorkerGroup(UpdateStrategy):
         if self._to_begin and self.is_distributed:
             self._compare()
             hand_out(self.transport, self._without_learner() if len(self._to_begin) == len(self.learners) else ())
+            self._hand_out_loss_scale()
             for learner in [learner for learner in self._to_begin if learner.is_distributed]:
                 learner.begin()
                 self._to_begin.remove(learner)
@@ -83,7 +88,8 @@ class WorkerGroup(UpdateStrategy):
         self.begin()
         made = plan()
         self._share(minibatch)
-        return bool(minibatch.samples) and self._update(made.zero_gradients(), minibatch), minibatch
+        with made.program.backend.guard():
+            return bool(minibatch.samples) and self._update(made.zero_gradients(), minibatch), minibatch
 
     def take_synchronization(self, minibatch: Minibatch) -> tuple[int, float]:
         self._metric += minibatch.metric
@@ -177,11 +183,22 @@ class WorkerGroup(UpdateStrategy):
         digest = self._number
         for learner in self.learners:
             digest = learner.digest(digest)
+        if self._loss_scale is not None and not self.averages_models:
+            digest = zlib.crc32(struct.pack("d", self._loss_scale.value), digest)
         return digest
 
     def _compare(self) -> None:
         if self.transport.size > 1:
-            self.agree({"trainer": f"number {self._number}", **description(self.learners, self._loss)})
+            scale = {} if self._loss_scale is None else {"loss scale": self._loss_scale.settings()}
+            self.agree({"trainer": f"number {self._number}", **scale, **description(self.learners, self._loss)})
+
+    def _hand_out_loss_scale(self) -> None:
+        """Let the loss scale be that of the main worker, which may have learnt alone until now."""
+        if self._loss_scale is not None:
+            state = self._loss_scale.create_checkpoint()
+            numbers = np.array(list(state.values()), np.float64)
+            self.transport.broadcast(numbers, name="the loss scale")
+            self._loss_scale.restore_from_checkpoint(dict(zip(state, numbers.tolist(), strict=True)))
 
     def _without_learner(self) -> list[Parameter]:
         learnt = {parameter for learner in self.learners for parameter in learner.updated_parameters}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 from cntk.core.graph.function import Function
+from cntk.core.run.workspace import Run
 from cntk.core.types.arguments import checked
+from cntk.core.values.minibatch import Minibatch
 from cntk.debugging.profiler import timing_of
 from cntk.learners.interface import LearnerInterface
+from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Transport
 from cntk.train.criterion import Criterion, Model, function_of
-from cntk.train.plan import Planner, values_of, wanted
+from cntk.train.loss_scales import scale_for
+from cntk.train.plan import Planner, TrainingPlan, values_of, wanted
 from cntk.train.progress import Progress, Writers
 from cntk.train.state import TrainerState
 from cntk.train.updates import updates_by
@@ -26,14 +31,18 @@ class Trainer:
         criterion: a function with the loss as its first and a metric as its optional second output, or a tuple of these.
         parameter_learners: a learner, or several that share the parameters between them.
         progress_writers: a progress writer, several, or None.
+        loss_scale: what the loss's gradient is multiplied by, and its parameters' gradients are divided by where they have become float32,
+            so that small ones are not lost in float16: a number; ``'dynamic'`` for one that is adapted, by the rule of PyTorch's
+            ``GradScaler``; a :class:`~cntk.train.LossScale`, to say how; or None. The losses that are told stay as they are.
 
     Attributes:
         team: what connects the workers of distributed learners; None with others.
 
     Raises:
         ValueError: a criterion of more than two parts, no learner, a learner's parameter that the loss does not contain, or a
-            parameter that two learners update; or workers differ in what they train.
-        TypeError: a part of the criterion, a learner or a progress writer is something else.
+            parameter that two learners update; workers differ in what they train; or a loss scale beyond the loss's element type.
+        TypeError: a part of the criterion, a learner, a progress writer or the loss scale is something else, or there is a loss scale for
+            a learner with an ``update`` of its own.
 
     >>> x, y = C.input_variable(2), C.input_variable(1)
     >>> model = C.layers.Dense(1, init=0)(x)
@@ -51,13 +60,15 @@ class Trainer:
         criterion: Any,
         parameter_learners: LearnerInterface | Sequence[LearnerInterface],
         progress_writers: Writers = None,
+        loss_scale: float | str | LossScale | None = None,
     ) -> None:
         self._criterion = Criterion(model, criterion)
         self._progress = Progress(progress_writers)
-        self._updates = updates_by(parameter_learners, self._criterion.loss)
+        self._loss_scale = scale_for(self._criterion.loss, loss_scale)
+        self._updates = updates_by(parameter_learners, self._criterion.loss, self._loss_scale)
         self._progress.seen = self._updates.learners[0].samples_seen
         self._planner = Planner(self._criterion, self._updates.learners)
-        self._state = TrainerState(self._criterion.function, self._updates, self._progress)
+        self._state = TrainerState(self._criterion.function, self._updates, self._progress, self._loss_scale)
         self.team = self._updates.team
 
     # ---- training and testing ----
@@ -80,6 +91,7 @@ class Trainer:
 
         Returns:
             Whether parameters were updated; with *outputs* a pair of that and a dictionary of the values by what was asked for.
+            A minibatch that a dynamic loss scale leaves out counts as one that updated them: a loop goes on.
 
         Raises:
             ValueError: data that does not fit the inputs.
@@ -87,7 +99,10 @@ class Trainer:
         extra = {} if outputs is None else wanted(outputs)
         updates = self._updates
         if isinstance(arguments, dict) and not arguments:
-            updated, minibatch = updates.learn_without_data(partial(self._planner.plan_for, extra, device))
+            with nullcontext() if self._loss_scale is None else self._loss_scale.at_work(updates.learners):
+                updated, minibatch = updates.learn_without_data(partial(self._planner.plan_for, extra, device))
+            if minibatch.samples and self._loss_scale is not None:
+                updated = self._loss_scale.finish() or updated
             if minibatch.samples:
                 self._progress.count(minibatch, updates)
             return updated if outputs is None else (updated, {})
@@ -98,13 +113,21 @@ class Trainer:
             with run.guard():
                 run.forward()
                 minibatch = plan.sums(run, arguments, is_sweep_end)
-                updated = updates.learn(plan, run, minibatch)
+                updated = updates.learn(plan, run, minibatch) if self._loss_scale is None else self._learn_scaled(plan, run, minibatch)
                 values = values_of(run, extra) if extra else {}
                 run.finish()
         finally:
             run.close()
         self._progress.count(minibatch, updates)
         return updated if outputs is None else (updated, values)
+
+    def _learn_scaled(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
+        """Learn from gradients that are multiplied by the loss scale, and adapt that; True also where it has left the minibatch out."""
+        assert self._loss_scale is not None
+        run.seed = self._loss_scale.value
+        with self._loss_scale.at_work(self._updates.learners):
+            updated = self._updates.learn(plan, run, minibatch)
+        return self._loss_scale.finish() or updated
 
     def test_minibatch(self, arguments: Any, device: Any = None) -> float:
         """Average of the metric over one minibatch, without training; with distributed learners over this worker's samples only.

@@ -10,22 +10,26 @@ from cntk.core.graph.block import combine
 from cntk.core.graph.variable import Parameter, Variable
 from cntk.learners import Learner
 from cntk.learners.interface import LearnerInterface
+from cntk.learners.loss_scale import LossScale
 from cntk.train.alone import Alone
 from cntk.train.distributed import DistributedLearner
 from cntk.train.lists import as_list
+from cntk.train.loss_scales import require_scalable
 from cntk.train.team import WorkerGroup
 from cntk.train.update_strategy import UpdateStrategy
 
 logger = logging.getLogger("cntk.train")
 
 
-def updates_by(given: Any, loss: Variable) -> UpdateStrategy:
+def updates_by(given: Any, loss: Variable, loss_scale: LossScale | None = None) -> UpdateStrategy:
     """How a learner, or several, update parameters: in this process alone, or together with other workers where they are distributed.
+
+    With a loss scale gradients come multiplied by it.
 
     Raises:
         ValueError: there is no learner, one has a parameter that the loss does not contain or that another has, some are distributed and
             some are not, or the workers differ in what they train.
-        TypeError: a learner is something else.
+        TypeError: a learner is something else, or does not know loss scales.
     """
     learners = as_list(given)
     _warn_of_untrained_parameters(_checked(learners, loss), loss)
@@ -35,7 +39,9 @@ def updates_by(given: Any, loss: Variable) -> UpdateStrategy:
             "Trainer: the learners of a trainer are distributed, all of them, or not; wrap the others too, "
             "such as by data_parallel_distributed_learner"
         )
-    return WorkerGroup(distributed, loss) if distributed else Alone(learners)
+    if loss_scale is not None:
+        require_scalable(learners)
+    return WorkerGroup(distributed, loss, loss_scale) if distributed else Alone(learners)
 
 
 def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Parameter]:

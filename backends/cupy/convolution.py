@@ -13,7 +13,7 @@ from ...core.common.windows import Correlation, Windows
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
-from ..fused.followers import Follower, followers, is_cut
+from ..fused.followers import Follower, followers, has_rectifier
 from .calls import Call, again, in_turn
 from .cudnn import ALIGNMENT, Convolution, Cudnn, Direction, Each, Graph, Pointwise, Tensor, between, computing_type, cudnn_of, tensor_of
 
@@ -177,7 +177,7 @@ def _add_steps(epilogue: Epilogue, operations: list[Convolution | Each], tensors
             Tensor((1, maps, *(1,) * (len(result.dims) - 2)), (maps, *(1,) * (len(result.dims) - 1)), result.dtype, _alignment(bias))
         )
         arrays.append(bias)
-    if is_cut(epilogue.steps):
+    if has_rectifier(epilogue.steps):
         operations.append(Each(Pointwise.RELU_FWD, 2, None, 2))
     _pass_on(operations, tensors, dtype)
     return True

@@ -15,7 +15,7 @@ from ...core.common.sums import terms_of_piece
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
-from ..fused.followers import Follower, followers, is_cut
+from ..fused.followers import Follower, followers, has_rectifier
 from .calls import Call, again, in_turn
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
 
@@ -101,7 +101,7 @@ def _with_steps(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogu
         return _product(ctx, left, right, out)
     (bias,) = epilogue.others
     if bias.size == out.shape[-1] and bias.dtype == out.dtype and bias.flags.c_contiguous:
-        beside = _product(ctx, left, right, out, Bias(bias, is_cut(epilogue.steps)))
+        beside = _product(ctx, left, right, out, Bias(bias, has_rectifier(epilogue.steps)))
         if beside is not None:
             return beside
     calls = _product(ctx, left, right, out)

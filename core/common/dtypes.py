@@ -56,6 +56,11 @@ def as_dtype(dtype: Any) -> type[np.floating[Any]]:
     except (TypeError, ValueError):
         scalar = None
     if scalar not in FLOAT_TYPES:
+        if "bfloat16" in (dtype if isinstance(dtype, str) else getattr(scalar, "__name__", "")):
+            raise ValueError(
+                "data type bfloat16 is not supported: no backend computes in it; use float32, or float16, of which learners keep float32 "
+                "masters, with a loss scale (Trainer(..., loss_scale='dynamic'))"
+            )
         raise ValueError(f"data type {dtype!r} is not supported; use float16, float32 or float64")
     return scalar
 

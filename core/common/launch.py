@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from .environment import whole_in
 
@@ -15,8 +16,47 @@ RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
 """Variables that they set to the number of this worker."""
 
 
+RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Variables in which launchers of other programs, as ``torchrun``, say which worker this is and where the first one listens."""
+
+
+class Rendezvous(NamedTuple):
+    """Where workers meet that something else than MPI's launcher has started."""
+
+    rank: int
+    size: int
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.address}, port {self.port}"
+
+
+def rendezvous_in(environment: Mapping[str, str] = os.environ) -> Rendezvous | None:
+    """What :data:`RENDEZVOUS` say; None where one of them is not set, or there is one worker, or MPI's launcher has started several.
+
+    Raises:
+        ValueError: a number is none, or the worker's is not below how many there are.
+    """
+    if any(not environment.get(name, "").strip() for name in RENDEZVOUS) or _is_launched_by_mpi(environment):
+        return None
+    rank, size, port = (whole_in(name, environment) or 0 for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    if size < 2:
+        return None
+    if rank >= size or not 0 < port < 2**16:
+        raise ValueError(
+            f"the environment variables RANK, WORLD_SIZE and MASTER_PORT must hold a number below that of workers, this, and a port; "
+            f"got {rank}, {size} and {port}; correct or unset them"
+        )
+    return Rendezvous(rank, size, environment["MASTER_ADDR"].strip(), port)
+
+
 def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether environment variables say that several workers were started: by ``mpiexec``, or by ``srun``."""
+    """Whether environment variables say that several workers were started: by ``mpiexec``, by ``srun``, or as :data:`RENDEZVOUS` say."""
+    return _is_launched_by_mpi(environment) or rendezvous_in(environment) is not None
+
+
+def _is_launched_by_mpi(environment: Mapping[str, str]) -> bool:
     sizes = _found(SIZES, environment)
     if sizes:
         return any(size != 1 for size in sizes)
@@ -25,6 +65,9 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
 
 def launched_rank(environment: Mapping[str, str] = os.environ) -> int:
     """Number of this worker by the launcher, without MPI; 0 if there is only one."""
+    meeting = rendezvous_in(environment)
+    if meeting is not None:
+        return meeting.rank
     found = _found(RANKS, environment)
     return found[0] if found and is_launched(environment) else 0
 
@@ -33,6 +76,9 @@ def launched_size(environment: Mapping[str, str] = os.environ) -> int:
     """Number of workers by the launcher; an upper bound if it sets only their numbers, and 1 without a launcher."""
     if not is_launched(environment):
         return 1
+    meeting = rendezvous_in(environment)
+    if meeting is not None:
+        return meeting.size
     return max(_found((*SIZES, STEP_SIZE), environment), default=2**16)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +21,22 @@ Memory: TypeAlias = Any
 
 DType: TypeAlias = type[np.generic] | None
 """An element type: NumPy's, whatever the backend.  It may be None, not known yet, where graphs are built, but never in a program."""
+
+
+class Need(NamedTuple):
+    """A piece that a backend computes with, or would: what ``cntk doctor`` shows of it.
+
+    Attributes:
+        name: what it is, such as ``'cuDNN'``.
+        found: its version, or where it is; empty where it is missing.
+        purpose: what it is for, or what is done without it.
+        remedy: how to get it, or a version that will do: a sentence, which may name a command.
+    """
+
+    name: str
+    found: str
+    purpose: str
+    remedy: str
 
 
 class Backend(Protocol):
@@ -43,7 +59,8 @@ class Backend(Protocol):
             do not.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
-    others; and ``for_tests``, which is True if it is used only when it is asked for by name.
+    others; ``for_tests``, which is True if it is used only when it is asked for by name; and ``needs()``, which returns the pieces that it
+    computes with, each a :class:`Need`, whether it can be used or not.
     """
 
     name: str

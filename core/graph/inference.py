@@ -415,14 +415,19 @@ def warn_of_repetition(node: Primitive) -> None:
 
 def explained(error: Exception, node: Primitive) -> Exception:
     """The same kind of error, saying which op failed, on which operands, and where the user built it."""
-    operands = ", ".join(map(repr, node.inputs))
-    named = f"{node.op_name} '{node.name}'" if node.name else node.op_name
+    text = named(node)
     hint = _hint_of_none(error, node)
     made = _places_of(node.inputs) if isinstance(error, DynamicAxesError) else ""
     try:
-        return type(error)(f"{named}({operands}): {error}{hint} [built at {node.line}{made}]")
+        return type(error)(f"{text}: {error}{hint} [built at {node.line}{made}]")
     except TypeError:
-        return RuntimeError(f"{named}({operands}): {type(error).__name__}: {error}{hint} [built at {node.line}]")
+        return RuntimeError(f"{text}: {type(error).__name__}: {error}{hint} [built at {node.line}]")
+
+
+def named(node: Primitive) -> str:
+    """An operator as errors show it: with its name, if it has one, and its operands."""
+    operands = ", ".join(map(repr, node.inputs))
+    return f"{node.op_name} '{node.name}'({operands})" if node.name else f"{node.op_name}({operands})"
 
 
 def _hint_of_none(error: Exception, node: Primitive) -> str:

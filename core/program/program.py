@@ -224,10 +224,10 @@ class Program:
         return Instruction(op, node, kernel, forward, backward, inputs, outputs, bind=bind, declines=declines)
 
     def _note_written(self, inputs: Sequence[int]) -> None:
-        """Note which constants an operator with effects may write to."""
+        """Note which constants and parameters an operator with effects may write to."""
         for index in inputs:
             variable = self.slots[index].variable
-            if isinstance(variable, Constant):
+            if isinstance(variable, (Constant, Parameter)):
                 variable.is_volatile = True
 
     def _dense(self, slot: int, node: Primitive) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 from ..common.shape import Shape
 from ..common.switches import recorders
@@ -23,7 +24,7 @@ from ..program.slots import COMPUTED, FOLDED, HELD, INPUT, ROWS, UNUSED, ZERO
 from ..types.context import Context
 from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
-from . import memory, profiling
+from . import memory, out_of_memory, profiling
 from .recorded import Recording, recorded, repeatable_calls
 from .recurrence import BoundLoop, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
@@ -71,6 +72,7 @@ class Binding:
     def __init__(self, workspace: Workspace, sizes: Sizes, before: Binding | None = None) -> None:
         self.program = workspace.program
         self.backend = self.program.backend
+        self._workspace = proxy(workspace)  # the workspace holds its bindings
         self.pool = workspace.pool
         self.stage: int = 0 if before is None else before.stage + 1
         self.is_last = self.stage == self.program.stages - 1
@@ -148,7 +150,10 @@ class Binding:
             shapes.update((i, (rows, *shapes[i][1:])) for i in chain.local)
             lives.update((i, (min(lives[i][0], chain.begin), max(lives[i][1], chain.end))) for i in chain.touched if i in lives)
         nbytes = tuple([backend.nbytes(self._with_room(shapes[i], i), sizes.specs[i].dtype) for i in own])
-        self.placement = workspace.place(self.stage, nbytes, tuple([lives[i] for i in own]))
+        try:
+            self.placement = workspace.place(self.stage, nbytes, tuple([lives[i] for i in own]))
+        except MemoryError as error:
+            raise out_of_memory.too_large(self, own, nbytes, error) from None
         arena = self.placement.arena
         for index, offset in zip(own, self.placement.offsets, strict=True):
             self.arrays[index] = backend.view(arena, offset, shapes[index], sizes.specs[index].dtype)
@@ -288,12 +293,13 @@ class Binding:
         declines = None if instruction.loop is not None else instruction.declines
         return declines is not None and declines(self.contexts[instruction], self.result(instruction), *self.operands(instruction))
 
-    @staticmethod
-    def _bound(instruction: Instruction, arguments: tuple[Any, ...]) -> Callable[[], None] | None:
+    def _bound(self, instruction: Instruction, arguments: tuple[Any, ...]) -> Callable[[], None] | None:
         try:
             return instruction.bind(*arguments)  # type: ignore[misc]
         except (ValueError, RuntimeError) as error:
             raise explained(error, instruction.node) from None
+        except MemoryError as error:
+            raise out_of_memory.in_a_step(self, instruction.node, error) from None
 
     def _forward_steps(self, instructions: Iterable[Instruction], is_repeated: bool) -> Iterator[Step]:
         for instruction in instructions:
@@ -387,8 +393,22 @@ class Binding:
         try:
             for step in calls:
                 step[0](*step[1])
+            return
+        except MemoryError as error:
+            failed = out_of_memory.in_a_step(self, step[2], error)
         except Exception as error:
             raise explained(error, step[2]) from error
+        del steps, step, calls
+        self._workspace.release()
+        raise failed
+
+    def release(self) -> None:
+        """Let go of all arrays; nothing can be run any more."""
+        for held in (self.arrays, self._inputs, self.forward_steps, self.backward_steps, self.finish_steps):
+            held.clear()
+        self.contexts.clear()
+        self.bound_loops.clear()
+        del self.placement
 
 
 def _with_schedules(steps: Sequence[Step | Schedule]) -> Iterator[Step]:

@@ -52,20 +52,29 @@ class Workspace:
         self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
 
     def load(self, feeds: Iterable[Feed]) -> Binding:
-        """Bind the first stage to the sizes of *feeds*, one for each input, and load them."""
-        if type(feeds) is FastFeeds:
-            known = self._used_again(feeds.samples)
-            if known is not None:
-                known.load(feeds.data)
-                return known
-        listed = list(feeds)
-        self._check(listed)
-        key = self._key(listed)
-        binding = self._used_again(key)
-        if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
-            binding = self._bound(key, Sizes(self.program, listed), None)
-        binding.load([fed.data for fed in listed])
-        return binding
+        """Bind the first stage to the sizes of *feeds*, one for each input, and load them.
+
+        Raises:
+            MemoryError: there is too little memory; what the workspace had of it has been given back.
+        """
+        try:
+            if type(feeds) is FastFeeds:
+                known = self._used_again(feeds.samples)
+                if known is not None:
+                    known.load(feeds.data)
+                    return known
+            listed = list(feeds)
+            self._check(listed)
+            key = self._key(listed)
+            binding = self._used_again(key)
+            if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
+                binding = self._bound(key, Sizes(self.program, listed), None)
+            binding.load([fed.data for fed in listed])
+            return binding
+        except MemoryError as error:
+            failed = MemoryError(*error.args)
+        self.release()
+        raise failed
 
     def _used_again(self, key: Any) -> Binding | None:
         """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""
@@ -81,10 +90,19 @@ class Workspace:
         return tuple([(fed.shape, None if fed.layout is None else (fed.layout.samples, fed.layout.rows)) for fed in feeds])
 
     def advance(self, binding: Binding) -> Binding:
-        """Bind the next stage, whose layouts depend on the results of this one."""
-        decided = binding.resolve_layouts()
-        key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
-        return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
+        """Bind the stage that follows, now that its rows can be decided from the results of this one.
+
+        Raises:
+            MemoryError: there is too little memory; what the workspace had of it has been given back.
+        """
+        try:
+            decided = binding.resolve_layouts()
+            key = (binding, *[(layout.samples, layout.rows, layout.shapes) for layout in decided.values()])
+            return self._bound(key, binding.sizes.after(binding.stage + 1, decided), binding)
+        except MemoryError as error:
+            failed = MemoryError(*error.args)
+        self.release()
+        raise failed
 
     def _bound(self, key: Any, sizes: Sizes, before: Binding | None) -> Binding:
         """The binding for these sizes, made now or earlier; those used longest ago go first."""
@@ -109,11 +127,24 @@ class Workspace:
     def _reserve(self, stage: int, nbytes: int) -> Any:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
         if nbytes > self._arenas[stage].nbytes:
+            self._forget(stage)
+            self._arenas[stage] = self.program.backend.allocate(0)  # the old one goes before the new one comes
             self._arenas[stage] = self.program.backend.allocate(nbytes)
-            for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
-                bindings.clear()
-                placements.clear()
         return self._arenas[stage]
+
+    def release(self) -> None:
+        """Give all memory back; what comes is bound anew."""
+        self._forget(0)
+        self.pool.clear()
+        self._arenas = [self.program.backend.allocate(0) for _ in self._arenas]
+
+    def _forget(self, stage: int) -> None:
+        """Forget the bindings of a stage and of those after it, whose arrays nobody holds then."""
+        for bindings, placements in zip(self._bindings[stage:], self._placements[stage:], strict=True):
+            for binding in bindings.values():
+                binding.release()
+            bindings.clear()
+            placements.clear()
 
     def _check(self, feeds: Sequence[Feed]) -> None:
         """Refuse minibatches of different sizes on the same dynamic axes; others are refused where they meet."""
@@ -151,12 +182,17 @@ def start(program: Program, feeds: Iterable[Feed]) -> Run:
 
 
 class Run:
-    """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back."""
+    """One call of a program: data is loaded, passes are made, values are read, and the workspace goes back.
 
-    __slots__ = ("binding", "program", "workspace")
+    Attributes:
+        seed: what the gradient of each root begins with, where it is not said of each.
+    """
+
+    __slots__ = ("binding", "program", "seed", "workspace")
 
     def __init__(self, program: Program, workspace: Workspace, binding: Binding) -> None:
         self.program, self.workspace, self.binding = program, workspace, binding
+        self.seed = 1.0
 
     def guard(self) -> Any:
         """Context in which to make the passes: the backend's floating-point warnings are silent."""
@@ -173,12 +209,12 @@ class Run:
         """Compute the gradients.
 
         Args:
-            seeds: gradients of the roots, zero for those not named; None starts each root from ones.
+            seeds: gradients of the roots, zero for those not named; None starts each root from :attr:`seed`.
             on_final: called with the gradient of each variable, which it may overwrite, as soon as it is final.
         """
         binding, slot_of = self.binding, self.program.seed_slots
         for slot in slot_of.values():
-            binding.arrays[slot].fill(1 if seeds is None else 0)
+            binding.arrays[slot].fill(self.seed if seeds is None else 0)
         for root, seed in (seeds or {}).items():
             if root in slot_of:
                 binding.backend.load(binding.arrays[slot_of[root]], seed)

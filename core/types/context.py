@@ -104,7 +104,11 @@ class Context:
         nbytes = self.backend.nbytes(shape, dtype)
         held = self._pool.get(key)
         if held is None or held.nbytes < nbytes:
-            held = self._pool[key] = self.backend.allocate(nbytes)
+            self._pool.pop(key, None)
+            try:
+                held = self._pool[key] = self.backend.allocate(nbytes)
+            except MemoryError as error:
+                raise MemoryError(f"{nbytes:,} bytes of temporary memory cannot be had; {error}") from None
         return self.backend.view(held, 0, shape, dtype)
 
 

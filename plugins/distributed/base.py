@@ -23,7 +23,7 @@ class Transport:
     """Carries arrays between workers; this one knows a single worker.
 
     All workers call the same methods in the same order, with the same names, by which traces and errors show what is exchanged.  Arrays are
-    NumPy arrays, contiguous in memory.
+    NumPy arrays, contiguous in memory; those of devices are summed where :meth:`sums_on_device` says so.
 
     Attributes:
         rank, size: number of this worker, and how many there are.
@@ -53,6 +53,14 @@ class Transport:
         """Begin to :meth:`sum` an array, which must not be used until the sum is complete."""
         self.sum(array, name)
         return Pending()
+
+    def sums_on_device(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays of devices may be summed where they are, because all workers hand over such ones; all call this.
+
+        Args:
+            arrays: what this worker will have summed, arrays of backends.
+        """
+        return False
 
     def gather(self, array: Any, name: str = "gather") -> list[Any]:
         """The one-dimensional arrays that the workers hand over, of one type and any length, on every worker."""
@@ -98,7 +106,7 @@ def hand_out(transport: Transport, parameters: Iterable[Any]) -> None:
     for parameter in parameters:
         values = parameter.backend.to_numpy(parameter.array)
         transport.broadcast(values, name="initial values")
-        parameter.array[...] = parameter.backend.asarray(values, parameter.dtype)
+        parameter.value = values
 
 
 class Strategy:
@@ -108,7 +116,8 @@ class Strategy:
     worker's samples and has the strategy :meth:`update` the parameters; a worker that has no samples takes part with gradients of zero.
 
     Attributes:
-        learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples.
+        learner: the learner that updates this worker's parameters; its ``update_arrays`` takes gradients and the number of samples,
+            its ``values`` are the parameters' in the type that it computes in, and ``take_values`` sets them.
         transport: carries data between the workers.
         averages_models: whether workers learn from their own samples and have different parameters from time to time.
     """
@@ -124,7 +133,10 @@ class Strategy:
 
     def begin(self) -> None:
         """Called once, before the first minibatch that the workers learn from together: all start from the first one's parameters."""
-        hand_out(self.transport, self.learner.updated_parameters)
+        values = self.learner.values()
+        for array in values:
+            self.transport.broadcast(array, name="initial values")
+        self.learner.take_values(values)
 
     def settings(self) -> dict[str, Any]:
         """Its options, by name: numbers, strings and the like, which must be the same on every worker."""

@@ -74,7 +74,7 @@ class BlockMomentum(Strategy):
     def begin(self) -> None:
         super().begin()
         if not self._before:
-            self._before = [self._model(parameter) for parameter in self.learner.updated_parameters]
+            self._before = self.learner.values()
             self._velocity = [np.zeros_like(before) for before in self._before]
 
     def settings(self) -> dict[str, Any]:
@@ -99,15 +99,15 @@ class BlockMomentum(Strategy):
         if not self._samples:
             return
         momentum = math.exp(-self._samples / self.time_constant) if self.time_constant else 0.0
-        for parameter, before, velocity in zip(self.learner.updated_parameters, self._before, self._velocity, strict=True):
-            step = before - self._model(parameter)
+        for model, before, velocity in zip(self.learner.values(), self._before, self._velocity, strict=True):
+            step = before - model
             self.transport.sum(step, "sum of what a block has changed")
             velocity *= momentum
             velocity += (1 - momentum) * self._rate * step
             before -= velocity
             if self._nesterov:
                 before -= momentum * velocity
-            parameter.array[...] = parameter.backend.asarray(before, parameter.dtype)
+        self.learner.take_values(self._before)
         if self._resets:
             self.learner.reset_smoothed_gradients()
         self._synchronized, self._samples = self._samples, 0
@@ -133,11 +133,6 @@ class BlockMomentum(Strategy):
     def restore_from_checkpoint(self, common: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> None:
         self._samples = 0
         self._velocity = [np.array(velocity) for velocity in common["velocity"]]
-        self._before = [self._model(parameter) for parameter in self.learner.updated_parameters] if self._velocity else []
+        self._before = self.learner.values() if self._velocity else []
         if self.transport.rank < len(own) and "learner" in own[self.transport.rank]:
             self.learner.restore_from_checkpoint(own[self.transport.rank]["learner"])
-
-    def _model(self, parameter: Any) -> Any:
-        """A copy of a parameter on the host; sums of float16 are taken in float32."""
-        values = parameter.backend.to_numpy(parameter.array)
-        return values.astype(np.float32) if parameter.dtype == np.float16 else values

@@ -26,12 +26,20 @@ class Bucket:
         shapes: their shapes.
         dtype: their type; float16 travels as float32.
         name: name of its sum in traces and messages.
+        on_device: whether they are summed where they live, all on one device, and not on the host.
     """
 
     def __init__(
-        self, backends: Sequence[Any], indices: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any, name: str = "sum of a bucket"
+        self,
+        backends: Sequence[Any],
+        indices: Sequence[int],
+        shapes: Sequence[tuple[int, ...]],
+        dtype: Any,
+        name: str = "sum of a bucket",
+        on_device: bool = False,
     ) -> None:
         self.name, self.indices, self._backends = name, list(indices), list(backends)
+        self._on_device = on_device
         self._shapes = list(shapes)
         self._ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
         self._dtype = np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
@@ -58,27 +66,32 @@ class Bucket:
             start = 0
             for gradient, backend, shape, end in zip(gradients, self._backends, self._shapes, self._ends, strict=True):
                 part = self._message[start:end].reshape(shape)
-                gradient[...] = part if isinstance(gradient, np.ndarray) else backend.asarray(part, gradient.dtype)
+                gradient[...] = part if self._is_beside(gradient) else backend.asarray(part, gradient.dtype)
                 start = end
         self._message = None
 
+    def _is_beside(self, gradient: Any) -> bool:
+        """Whether a gradient lies where it is summed."""
+        return self._on_device or isinstance(gradient, np.ndarray)
+
     def _in_place(self, gradients: Sequence[Any]) -> Any:
         alone = gradients[0] if len(gradients) == 1 else None
-        fits = isinstance(alone, np.ndarray) and alone.flags.c_contiguous and alone.dtype == self._dtype
+        fits = alone is not None and self._is_beside(alone) and alone.flags.c_contiguous and alone.dtype == self._dtype
         return alone if fits else None
 
     def _gathered(self, gradients: Sequence[Any]) -> Any:
         if self._own is None:
-            self._own = np.empty(self._ends[-1], self._dtype)
+            size = self._ends[-1]
+            self._own = self._backends[0].empty((size,), self._dtype) if self._on_device else np.empty(size, self._dtype)
         start = 0
         for gradient, backend, end in zip(gradients, self._backends, self._ends, strict=True):
-            host = gradient if isinstance(gradient, np.ndarray) else backend.to_numpy(gradient)
-            self._own[start:end] = host.reshape(-1)
+            beside = gradient if self._is_beside(gradient) else backend.to_numpy(gradient)
+            self._own[start:end] = beside.reshape(-1)
             start = end
         return self._own
 
 
-def divide(parameters: Sequence[Any], order: Sequence[int], nbytes: int = BUCKET_BYTES) -> list[Bucket]:
+def divide(parameters: Sequence[Any], order: Sequence[int], nbytes: int = BUCKET_BYTES, on_device: bool = False) -> list[Bucket]:
     """Buckets of at least *nbytes* of the parameters' gradients, taken in *order*; each of one type."""
     buckets: list[Bucket] = []
     open_for: dict[Any, list[int]] = {}
@@ -87,7 +100,8 @@ def divide(parameters: Sequence[Any], order: Sequence[int], nbytes: int = BUCKET
         indices = open_for.pop(dtype)
         chosen = [parameters[index] for index in indices]
         shapes = [tuple(parameter.shape) for parameter in chosen]
-        buckets.append(Bucket([parameter.backend for parameter in chosen], indices, shapes, dtype, f"sum of bucket {len(buckets)}"))
+        backends = [parameter.backend for parameter in chosen]
+        buckets.append(Bucket(backends, indices, shapes, dtype, f"sum of bucket {len(buckets)}", on_device))
 
     for index in order:
         dtype = np.dtype(parameters[index].dtype)

@@ -75,4 +75,6 @@ class DataParallel(Strategy):
         found = dict.fromkeys(index for index in self._seen_order if index in dense)
         order = np.array([*found, *(index for index in reversed(dense) if index not in found)], np.int64)
         self.transport.broadcast(order, name=f"order of the dense gradients {dense}")
-        return divide(self._parameters, order.tolist())
+        are_together = len({id(self._parameters[index].backend) for index in dense}) == 1
+        on_device = self.transport.sums_on_device([gradients[index] for index in dense] if are_together else [])
+        return divide(self._parameters, order.tolist(), on_device=on_device)

@@ -92,9 +92,21 @@ class QuantizedDataParallel(Strategy):
 
     def update(self, gradients: Sequence[Any], minibatch: Minibatch) -> bool:
         if self._tables:
+            if not self._admits(gradients):
+                skipped: bool = self.learner.skip(minibatch.samples, minibatch.ends_sweep)
+                return skipped
             gradients = self._sum(gradients)
         updated: bool = self.learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep)
         return updated
+
+    def _admits(self, gradients: Sequence[Any]) -> bool:
+        """Whether the loss scale was not too large on any worker: what is not finite would stay in the errors that are made up for."""
+        scale = self.learner.loss_scale
+        if scale is None or not scale.is_dynamic:
+            return True
+        refused = np.array([not scale.admits(self._tables[0].backend.xp, gradients)], np.float64)
+        self.transport.sum(refused, "gradients that are not finite")
+        return not refused.any()
 
     def _sum(self, gradients: Sequence[Any]) -> list[Any]:
         transport, tables = self.transport, self._tables

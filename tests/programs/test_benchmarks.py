@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+import cntk as C
+from cntk.backends.numpy.backend import NumpyBackend
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = ROOT / "benchmarks" / "worker.py"
@@ -135,3 +143,148 @@ def test_cost_that_grows_faster_than_the_arithmetic_is_pointed_out(tmp_path: Pat
     if find_spec("matplotlib"):
         scaling.plot(tmp_path / "plot.svg", {curve.title: {"opencntk": [scaling.Point(0.1, 0.0)] * len(curve.values)} for curve in CURVES})
         assert "arithmetic" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
+
+
+# ---- on a GPU, of which there is none here ----
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_the_plan_for_a_gpu_has_every_workload_in_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gpu_plan
+    from figures import FIGURES
+
+    monkeypatch.setattr(gpu_plan.Job, "why_not", lambda job: "")
+    jobs = gpu_plan.plan()
+    assert jobs[0].ways == (gpu_plan.TESTS,)
+    rows = [(row["workload"], row["way"]) for job in jobs for row in job.rows()]
+    assert len(rows) == len(set(rows))
+    timed = [figure for figure in FIGURES if figure.measure == "step_time"]
+    assert {workload for workload, way in rows if way == gpu_plan.OURS} == {figure.workload for figure in timed}
+    compared = {figure.workload for figure in timed if "torch" in figure.modules}
+    assert {workload for workload, way in rows if way == gpu_plan.EAGER} == compared
+    assert {workload for workload, way in rows if way == gpu_plan.GRAPH} == compared
+    left, shares = 540.0, []
+    for number in range(len(jobs)):
+        shares.append(gpu_plan.share(jobs[number:], left))
+        left -= shares[-1]
+    assert left >= -1e-6
+    assert shares[0] > 90
+    with pytest.raises(SystemExit, match="no workloads \\['mpl'\\]; there are logistic_regression, mlp"):
+        gpu_plan.plan(["mpl"])
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_without_a_gpu_it_says_what_it_would_run_and_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import gpu
+
+    def missing() -> None:
+        raise ValueError("gpu(0): there is no driver")
+
+    monkeypatch.setattr(gpu, "described_gpu", missing)
+    assert gpu.main(["--out", str(tmp_path / "gpu.json")]) == 1
+    said = capsys.readouterr()
+    assert "mlp                    torch graph" in said.out
+    assert "error: nothing can be measured: gpu(0): there is no driver" in said.err
+    assert not (tmp_path / "gpu.json").exists()
+    assert gpu.main(["--plan"]) == 0
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_what_is_left_out_on_a_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that fails after its first measurement, one that takes too long, and no time for the third."""
+    import gpu
+    import gpu_plan
+
+    scripts = {
+        "one": "import sys; open(sys.argv[1], 'w').write('[{\"median_ms\": 1.5, \"kernels\": 3}]'); sys.exit('out of luck')",
+        "two": "import time; time.sleep(60)",
+    }
+    jobs = [
+        gpu_plan.Job((gpu_plan.EAGER, gpu_plan.GRAPH), (gpu_plan.Figure("the first", "step_time", "one", flop=7),)),
+        gpu_plan.Job((gpu_plan.OURS,), (gpu_plan.Figure("the second", "step_time", "two"),)),
+        gpu_plan.Job((gpu_plan.COMPILED,), (gpu_plan.Figure("the third", "step_time", "three"),)),
+    ]
+    shares = iter([20.0, -4.0, 1.0])
+    monkeypatch.setattr(gpu, "described_gpu", lambda: {"backend": "a card"})
+    monkeypatch.setattr(gpu, "plan", lambda only, with_tests: jobs)
+    monkeypatch.setattr(gpu, "share", lambda jobs, seconds: next(shares))
+    monkeypatch.setattr(gpu_plan, "LEAST", {gpu_plan.EAGER: 0.0, gpu_plan.OURS: -9.0, gpu_plan.COMPILED: 40.0})
+    command = lambda job, found, seconds: [sys.executable, "-c", scripts[job.figures[0].workload], str(found)]  # noqa: E731
+    monkeypatch.setattr(gpu_plan.Job, "command", command)
+    assert gpu.main(["--out", str(tmp_path / "gpu.json")]) == 0
+    results = json.loads((tmp_path / "gpu.json").read_text())
+    assert results["measured_on"] == {"backend": "a card"}
+    (row,) = results["rows"]
+    assert (row["workload"], row["way"], row["flop"], row["median_ms"]) == ("one", gpu_plan.EAGER, 7, 1.5)
+    why = {(row["workload"], row["way"]): row["left_out"] for row in results["left_out"]}
+    assert why["one", gpu_plan.GRAPH] == "it failed: out of luck\n"
+    assert why["two", gpu_plan.OURS].startswith("no time: it was ended")
+    assert why["three", gpu_plan.COMPILED] == "no time: 1 s are left for it, it needs 40"
+
+
+class Recording(NumpyBackend):
+    """NumPy that would record."""
+
+    name = "recording"
+
+    def record(self, steps: Any) -> None:
+        return None
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_a_step_is_timed_and_replayed_training_compared() -> None:
+    import gpu_worker
+
+    found = gpu_worker.ours("logistic_regression", time.monotonic() + 60, C.cpu())
+    assert found["steps"] == gpu_worker.MEASURED
+    assert 0 < found["fastest_tenth_ms"] <= found["median_ms"] <= found["slowest_tenth_ms"]
+    assert found["replay"] == "this backend records nothing"
+    assert gpu_worker.ours("learners:adam", time.monotonic(), C.cpu())["steps"] == 2
+    backend = Recording()
+    with gpu_worker.not_recording(backend):
+        assert "record" in vars(backend)
+    assert "record" not in vars(backend)
+    assert gpu_worker.replay_is_equal("logistic_regression", backend) == {"replay": "equal to the bit"}
+    calls = iter([[np.zeros(1)], [-np.zeros(1)]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_worker, "parameters_after", lambda workload, backend: next(calls))
+        assert gpu_worker.replay_is_equal("any", backend) == {"replay": "DIFFERENT"}
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_pytorch_is_timed_on_data_of_the_host() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    import gpu_worker
+    from gpu_plan import EAGER, GRAPH
+
+    assert gpu_worker.torch_s("logistic_regression", EAGER, time.monotonic(), "cpu")["median_ms"] > 0
+    if not torch.cuda.is_available():
+        assert "no graph can be made" in gpu_worker.torch_s("logistic_regression", GRAPH, time.monotonic(), "cpu")["left_out"]
+    assert "differ in shape" in gpu_worker.torch_s("tagger", GRAPH, time.monotonic(), "cpu")["left_out"]
+    with gpu_worker.capturable_learners():
+        weight = torch.nn.Parameter(torch.zeros(1))
+        assert torch.optim.Adam([weight]).param_groups[0]["capturable"]
+    assert not torch.optim.Adam([weight]).param_groups[0]["capturable"]
+
+
+def test_totals_of_tests_are_written_although_time_is_over(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(
+        "import time, pytest\n"
+        "def test_a(): pass\n"
+        "def test_b(): assert 1 == 2\n"
+        "def test_c(): pytest.skip('why')\n"
+        "def test_d(request): request.getfixturevalue('nothing')\n"
+        "def test_e(): time.sleep(1.5)\n"
+        "def test_f(): pass\n"
+    )
+    found = tmp_path / "totals.json"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "gpu_tests", "--gpu-totals", str(found), "--gpu-seconds", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(WORKER.parent)}
+    subprocess.run([*command, "-p", "no:cacheprovider", "test_some.py"], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    (totals,) = json.loads(found.read_text())
+    assert totals["totals"] == {"passed": 2, "failed": 2, "skipped": 1}
+    assert totals["collected"] == 6
+    assert not totals["is_complete"]
+    assert totals["failed"][0].startswith("test_some.py::test_b: ")

@@ -14,7 +14,6 @@ MODULES = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "core").rglob(
 
 # What users reach through names of the package alone, or plugins by its hooks: the module, the tests, and what these hold of it.
 ELSEWHERE = {
-    "core/extension/backend.py": ("backends/every/test_testing.py", "the protocol: the kit finds backends that break it"),
     "core/extension/kernel.py": ("backends/every/test_testing.py", "the protocols: the kit holds kernels to what operators compute"),
     "core/graph/block.py": ("unit/core/graph/test_function.py", "functions put together, and shown as one node"),
     "core/graph/call.py": ("unit/core/graph/test_function.py", "functions called with data and with functions"),

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.cli import main
 from cntk.commands.doctor import PARTS
 from cntk.core.extension import plugins
+from cntk.core.extension.backend import Need
 from cntk.core.extension.hookspecs import Register, hookimpl
 
 
@@ -77,12 +79,52 @@ def test_doctor_names_every_part_and_backend(capsys: pytest.CaptureFixture[str])
     assert "cores" in printed
 
 
+class Graphics(NumpyBackend):
+    """A backend for GPUs that this machine has not."""
+
+    name = "graphics"
+
+    def unavailable(self) -> str:
+        return "there is no driver"
+
+    def needs(self) -> list[Need]:
+        return [
+            Need("driver", "", "everything", "install one from example.com"),
+            Need("cuFast", "9.1", "convolutions", "pip install cufast"),
+        ]
+
+
+class Provider:
+    """A plugin with this backend."""
+
+    @hookimpl
+    def cntk_register_backends(self, register: Register) -> None:
+        register("graphics", Graphics)
+
+
+@pytest.mark.parametrize(("module", "status"), [("cntk.backends.graphics", 0), ("third_party", 1)])
+def test_doctor_lists_the_pieces_of_a_backend(
+    module: str, status: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes with this package is no fault where there is no GPU."""
+    monkeypatch.setattr(Graphics, "__module__", module)
+    plugins.register_plugin(Provider(), "graphics")
+    try:
+        assert main(["doctor"]) == status
+    finally:
+        plugins.unregister_plugin("graphics")
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("  graphics: there is no driver")
+    assert lines[start + 1] == "    driver: missing, for everything; install one from example.com"
+    assert lines[start + 2] == "    cuFast: 9.1, for convolutions"
+
+
 def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cntk.commands.doctor.find_spec", lambda module: None)
     main(["doctor"])
     said = capsys.readouterr().out
     assert "pip install 'opencntk[mpi]'" in said
-    assert not any(name in said for name in ("cupy", "onnx", "fastapi"))  # there is nothing here yet that would use them
+    assert not any(name in said for name in ("onnx", "fastapi"))  # there is nothing here yet that would use them
 
 
 def test_doctor_offers_the_extras_that_there_are(root: Path) -> None:

@@ -527,6 +527,50 @@ def test_float16_is_summed_in_float32() -> None:
     assert run_workers(9, work) == [(2056.0, 2056.0)] * 9
 
 
+@pytest.mark.parametrize("strategy", [DataParallel, lambda learner, transport: BlockMomentum(learner, transport, block_size=4)])
+def test_float16_parameters_have_the_same_masters_on_all_workers(strategy: Any) -> None:
+    """Updates of a tenth of what float16 tells apart add up, and training begins from all bits of the main worker's masters."""
+
+    def work(transport: Any) -> tuple[Any, Any]:
+        w = C.parameter(2, init=1 + transport.rank, dtype=np.float16)
+        learner = C.sgd([w], C.learning_parameter_schedule_per_sample(1e-5))
+        for _ in range(10):
+            learner.update_arrays([np.float16([1, 2])], 1)
+        made = strategy(learner, transport)
+        made.begin()
+        for _ in range(500):
+            minibatch = Minibatch(1, 0.0, 0.0)
+            sum_over_workers(transport, minibatch)
+            made.update([np.float16([1, 2])], minibatch)
+        made.synchronize()
+        return learner.values()[0], w.value
+
+    (first, narrow), *others = run_workers(2, work)
+    assert all(np.array_equal(first, wide) for wide, _ in others)
+    assert np.array_equal(narrow, first.astype(np.float16))
+    assert first[0] < 1 - 1e-5 * 10 - 1e-5 * 400
+
+
+def test_block_momentum_goes_on_from_the_model_of_a_checkpoint(tmp_path: Path) -> None:
+    """And not from the values that parameters had before it was read."""
+    data = np.random.default_rng(0).normal(size=(8, 3, 3)).astype(np.float32)
+
+    def work(transport: Any) -> tuple[Any, Any]:
+        trainers = [linear(transport, strategy=BlockMomentum, block_size=6) for _ in range(2)]
+        for rows in data:
+            trainers[0].train_minibatch(rows[transport.rank :])
+        trainers[0].save_checkpoint(tmp_path / "model")
+        trainers[1].restore_from_checkpoint(tmp_path / "model")
+        for trainer in trainers:
+            for rows in data:
+                trainer.train_minibatch(rows[transport.rank :])
+        first, second = (trainer.loss_function.parameters[0].value for trainer in trainers)
+        return first, second
+
+    for first, second in run_workers(2, work):
+        assert np.array_equal(first, second)
+
+
 def at(begun: list[int], *waits: list[int], computes: bool = False) -> Position:
     return Position(begun, list(waits), computes, "somewhere")
 

@@ -1,0 +1,159 @@
+"""The loss scale: a factor of the gradients on their way through float16, in which small ones would become 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..core.types.sparse import RowSparse
+
+if TYPE_CHECKING:
+    from .interface import LearnerInterface
+
+LARGEST, SMALLEST = 2.0**100, 2.0**-20
+"""A loss scale grows no larger, and one that would have to be smaller than this tells that training has diverged."""
+
+
+class LossScale:
+    """A factor that the gradient of the loss begins with, and that learners divide gradients by where these have become float32.
+
+    The reported loss stays as it is.  The factor is adapted while a model trains: where gradients are not finite, the learner leaves the
+    minibatch out and the factor becomes smaller; after so many minibatches without that it grows.  Arguments and rule are those of
+    PyTorch's ``GradScaler``.
+
+    Args:
+        init_scale: the factor at first.
+        growth_factor, backoff_factor: what it is multiplied by to make it larger or smaller.
+        growth_interval: after how many minibatches in a row with finite gradients it grows; None keeps it as it is, and then gradients are
+            not looked at.
+
+    Attributes:
+        value: the factor of the next minibatch.
+        skipped: how many minibatches have been left out.
+        overflowed: whether a learner has left out the minibatch at hand.
+
+    Raises:
+        ValueError: a number is out of range.
+
+    >>> x, w = C.input_variable(2, dtype=np.float16), C.parameter(2, dtype=np.float16)
+    >>> loss = C.cast(C.reduce_sum(w * x), np.float32)
+    >>> scale = C.train.LossScale(init_scale=2**20)
+    >>> trainer = C.Trainer(None, loss, C.sgd([w], 1), loss_scale=scale)
+    >>> for _ in range(6):
+    ...     updated = trainer.train_minibatch({x: np.float16([[1, 2]])})
+    >>> scale.value, scale.skipped, w.value.tolist()      # 2**20 and more are beyond float16
+    (16384.0, 6, [0.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int | None = 2000,
+    ) -> None:
+        if not 0 < init_scale <= LARGEST:
+            raise ValueError(f"loss scale: expected a number above 0 and at most 2**100, got {init_scale!r}")
+        if not (growth_factor > 1 and 0 < backoff_factor < 1):
+            raise ValueError(
+                f"loss scale: growth_factor is above 1 and backoff_factor between 0 and 1, got {growth_factor!r} and {backoff_factor!r}"
+            )
+        if growth_interval is not None and growth_interval < 1:
+            raise ValueError(f"loss scale: growth_interval is a number of minibatches, or None, got {growth_interval!r}")
+        self._first, self._growth, self._backoff, self._interval = float(init_scale), growth_factor, backoff_factor, growth_interval
+        self.value = self._first
+        self.skipped = self._finite = 0
+        self.overflowed = False
+
+    @classmethod
+    def of(cls, given: Any) -> LossScale | None:
+        """What ``Trainer(..., loss_scale=given)`` means: None, a number that stays, ``'dynamic'``, or a loss scale.
+
+        Raises:
+            TypeError, ValueError: it is something else.
+        """
+        if given is None or isinstance(given, LossScale):
+            return given
+        if isinstance(given, str) and given == "dynamic":
+            return cls()
+        if isinstance(given, bool) or not isinstance(given, (int, float)):
+            raise TypeError(f"loss_scale: expected a number, 'dynamic', a LossScale or None, got {type(given).__name__} {given!r:.80}")
+        return cls(given, growth_interval=None)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it is adapted."""
+        return self._interval is not None
+
+    def settings(self) -> str:
+        """How it was made: what must be the same on all workers that learn together."""
+        return (
+            f"{self._first:g}, times {self._growth:g} after {self._interval}, {self._backoff:g}" if self.is_dynamic else f"{self._first:g}"
+        )
+
+    @contextmanager
+    def at_work(self, learners: Iterable[LearnerInterface]) -> Iterator[None]:
+        """While learners get gradients that have this factor."""
+        given = list(learners)
+        for learner in given:
+            learner.loss_scale = self
+        try:
+            yield
+        finally:
+            for learner in given:
+                learner.loss_scale = None
+
+    def admits(self, xp: Any, gradients: Iterable[Any]) -> bool:
+        """Whether gradients are finite, or it does not matter; one number is read from the device."""
+        if not self.is_dynamic:
+            return True
+        arrays = (gradient.values if isinstance(gradient, RowSparse) else gradient for gradient in gradients)
+        total = xp.zeros(())
+        for array in arrays:
+            if array is not None and array.size:
+                total = total + 0.0 * array.max() + 0.0 * array.min()  # 0 times what is not finite is NaN
+        return bool(total == 0)
+
+    def finish(self) -> bool:
+        """Adapt the factor at the end of a minibatch; whether one of the learners has left it out.
+
+        Raises:
+            RuntimeError: gradients are not finite whatever the factor.
+        """
+        if not self.overflowed:
+            self._finite += 1
+            if self._finite == self._interval:
+                self.value, self._finite = min(self.value * self._growth, LARGEST), 0
+            return False
+        self.overflowed, self._finite = False, 0
+        self.skipped += 1
+        self.value *= self._backoff
+        if self.value < SMALLEST:
+            raise RuntimeError(
+                f"gradients are not finite even with a loss scale of {self.value / self._backoff:g}: training has diverged, "
+                "or data or loss are not finite; C.debugging.set_checked_mode(True) finds the first operator whose result is not a number"
+            )
+        return True
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        """Its state."""
+        return {"value": self.value, "finite": self._finite, "skipped": self.skipped}
+
+    def check_checkpoint(self, checkpoint: Any) -> None:
+        """Refuse what :meth:`create_checkpoint` has not returned.
+
+        Raises:
+            RuntimeError: it is something else.
+        """
+        numbers = [checkpoint.get(key) for key in ("value", "finite", "skipped")] if isinstance(checkpoint, Mapping) else []
+        if not numbers or any(isinstance(number, bool) or not isinstance(number, (int, float)) or number < 0 for number in numbers):
+            raise RuntimeError(f"expected the state of a loss scale, got {checkpoint!r:.80}")
+
+    def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
+        """Go on from a state; one that stays takes nothing over."""
+        if self.is_dynamic:
+            self.value, self._finite, self.skipped = float(checkpoint["value"]), int(checkpoint["finite"]), int(checkpoint["skipped"])
+
+    def __repr__(self) -> str:
+        return f"LossScale({self.settings()}; now {self.value:g})"

@@ -1,0 +1,152 @@
+"""Exchanges between workers over sockets: threads of this process, and programs of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.core.common.launch import Rendezvous, is_launched, launched_rank, launched_size, rendezvous_in
+from cntk.plugins.distributed.tcp import TcpTransport
+
+MEETING = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def on_workers(size: int, work: Callable[[TcpTransport], Any]) -> list[Any]:
+    """What *work* returns, or the exception it raises, by worker."""
+    port, found = free_port(), [None] * size
+
+    def run(rank: int) -> None:
+        transport = TcpTransport(Rendezvous(rank, size, "127.0.0.1", port))
+        try:
+            found[rank] = work(transport)
+        except RuntimeError as error:
+            found[rank] = error  # type: ignore[call-overload]
+        finally:
+            transport.finalize()
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return found
+
+
+def test_arrays_are_summed_gathered_exchanged_and_broadcast() -> None:
+    def work(transport: TcpTransport) -> list[Any]:
+        rank = transport.rank
+        total, half = np.full((2, 3), rank + 1.0), np.full(2, 2048 if rank == 0 else 1, np.float16)
+        transport.sum(total)
+        transport.sum(half)
+        gathered = transport.gather(np.arange(rank, dtype=np.int64))
+        exchanged = transport.exchange([np.array([rank, other], np.int32) for other in range(3)])
+        told = np.full(3, rank, np.float32)
+        transport.broadcast(told, root=2)
+        transport.barrier()
+        assert len(transport.hosts()) == 3
+        return [total, half, gathered, exchanged, told, transport.messages]
+
+    found = on_workers(3, work)
+    for rank, (total, half, gathered, exchanged, told, messages) in enumerate(found):
+        assert np.array_equal(total, np.full((2, 3), 6.0))
+        assert half.tolist() == [2050, 2050]
+        assert [part.tolist() for part in gathered] == [[], [0], [0, 1]]
+        assert [part.tolist() for part in exchanged] == [[other, rank] for other in range(3)]
+        assert told.tolist() == [2, 2, 2]
+        assert messages == 7
+
+
+def test_unlike_exchanges_are_an_error_on_all() -> None:
+    def work(transport: TcpTransport) -> None:
+        transport.sum(np.zeros(2 + transport.rank), "numbers")
+
+    for error in on_workers(2, work):
+        assert isinstance(error, RuntimeError)
+        assert "worker 0: numbers, sum of 2 of" in str(error)
+        assert "worker 1: numbers, sum of 3 of" in str(error)
+
+
+def test_a_worker_that_has_ended_is_told() -> None:
+    def work(transport: TcpTransport) -> None:
+        if transport.rank == 0:
+            transport.sum(np.zeros(1))
+
+    error, _ = on_workers(2, work)
+    assert "another worker has ended or cannot be reached in sum" in str(error)
+
+
+def test_a_stranger_who_connects_is_sent_away() -> None:
+    port = free_port()
+    found: list[Any] = []
+
+    def work(rank: int) -> None:
+        transport = TcpTransport(Rendezvous(rank, 2, "127.0.0.1", port))
+        found.append(transport.gather(np.array([rank])))
+        transport.finalize()
+
+    first = threading.Thread(target=work, args=(0,))
+    first.start()
+    for said in (b"", b"GET / HTTP/1.1\r\n\r\n" + b"x" * 50, b"opencntk workers 1\n" + bytes(16)):
+        while True:
+            try:
+                with socket.create_connection(("127.0.0.1", port), 10) as stranger:
+                    stranger.sendall(said)
+                break
+            except ConnectionRefusedError:
+                pass
+    work(1)
+    first.join(60)
+    assert [[part.tolist() for part in parts] for parts in found] == [[[0], [1]]] * 2
+
+
+def test_where_workers_meet_is_read_from_the_environment() -> None:
+    assert rendezvous_in(MEETING) == (1, 3, "127.0.0.1", 29500)
+    assert is_launched(MEETING)
+    assert (launched_rank(MEETING), launched_size(MEETING)) == (1, 3)
+    for missing in MEETING:
+        assert rendezvous_in({name: value for name, value in MEETING.items() if name != missing}) is None
+    assert rendezvous_in({**MEETING, "WORLD_SIZE": "1", "RANK": "0"}) is None
+    assert rendezvous_in({**MEETING, "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "2"}) is None
+    for wrong in ({"RANK": "3"}, {"MASTER_PORT": "0"}, {"MASTER_PORT": "70000"}):
+        with pytest.raises(ValueError, match="RANK, WORLD_SIZE and MASTER_PORT must hold"):
+            rendezvous_in({**MEETING, **wrong})
+
+
+PROGRAM = """
+import numpy as np, cntk as C
+x, w = C.input_variable(2), C.parameter(2, init=C.uniform(1))
+learner = C.data_parallel_distributed_learner(C.sgd([w], C.learning_parameter_schedule_per_sample(0.125)))
+trainer = C.Trainer(None, C.reduce_sum(w * x), learner)
+first = w.value
+for _ in range(2):
+    trainer.train_minibatch(np.full((1, 2), C.Communicator.rank() + 1, np.float32))
+print((first - w.value).tolist(), trainer.total_number_of_samples_seen)
+C.Communicator.finalize()
+"""
+
+
+def test_a_program_that_torchrun_starts_learns_together() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_", "PMI_"))}
+    meeting = {**MEETING, "WORLD_SIZE": "2", "MASTER_PORT": str(free_port())}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], env={**environment, **meeting, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    assert [process.communicate(timeout=60)[0] for process in started] == ["[0.75, 0.75] 4\n"] * 2
+    assert C.Communicator.num_workers() == 1
