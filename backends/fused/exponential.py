@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import helper, means
+from ...core.machine.language import helper, kind_of, means
 
 Function = Callable[[Any], Any]
 
@@ -29,8 +29,8 @@ EVEN = 3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028
 
 
 def exp(x: Any) -> Any:
-    """The exponential of a number; there in compiled code."""
-    raise NotImplementedError("exp is called from compiled code only")
+    """The exponential of a number."""
+    return _exp_of(kind_of(x))(x)
 
 
 @means(exp)

@@ -1,13 +1,14 @@
 """What compiled loops are written in: Python, and a few functions that mean more, or anything at all, in compiled code only.
 
-Nothing here imports Numba, since loops whose machine code is kept do without.  What has been noted here, the compiler looks up.
+Nothing here imports Numba, since loops whose machine code is kept do without.  What has been noted here, compilers look up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 Function = Callable[..., Any]
@@ -28,7 +29,19 @@ class Overload(NamedTuple):
 
 
 overloads: list[Overload] = []
-"""Those that the compiler has not looked up yet."""
+"""All that have been noted."""
+
+
+class Unread:
+    """What has been noted since a compiler went through it last; each compiler has one of these."""
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def __iter__(self) -> Iterator[Overload]:
+        while self._read < len(overloads):
+            self._read += 1
+            yield overloads[self._read - 1]
 
 
 def means(function: Function, **options: Any) -> Callable[[Function], Function]:
@@ -47,6 +60,16 @@ def helper(function: Function | None = None, **options: Any) -> Any:
         return lambda function: helper(function, **options)
     overloads.append(Overload(function, lambda *_: function, options))
     return function
+
+
+def kind_of(x: Any) -> Any:
+    """What a NumPy number is in place of its type in compiled code, so that Python can run what is chosen by that.
+
+    >>> from cntk.core.machine.language import kind_of
+    >>> kind_of(np.float32(1)).bitwidth
+    32
+    """
+    return SimpleNamespace(bitwidth=8 * x.itemsize)
 
 
 def lowered_in(module: str) -> Callable[[Function], Function]:
