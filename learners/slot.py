@@ -25,15 +25,17 @@ class Part:
         rows: numbers of the rows, None where it is the whole parameter.
         is_copy: whether *w* and *states* are copies, to be taken back; where there are *rows* and they are none, those rows in them change.
         coefficients, preparation: what the learner says for a kernel.
+        bound: what a kernel has bound to these arrays, for the next update of the same; the kernel's own.
     """
 
     coefficients: Sequence[float]
     preparation: Preparation
 
-    __slots__ = ("coefficients", "g", "is_copy", "preparation", "rows", "states", "w", "work", "xp")
+    __slots__ = ("bound", "coefficients", "g", "is_copy", "preparation", "rows", "states", "w", "work", "xp")
 
     def __init__(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], is_copy: bool, rows: Any = None) -> None:
         self.xp, self.w, self.g, self.states, self.work, self.is_copy, self.rows = xp, w, g, states, work, is_copy, rows
+        self.bound: Any = None
 
 
 class Slot:

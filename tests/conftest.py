@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import skips
 
-from cntk.backends import checking
-from cntk.backends.checking.backend import CheckingBackend
+from cntk.backends import checking, numba_cuda
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common import random, threads
 from cntk.core.common.thresholds import TABLE, VARIABLE, thresholds
@@ -25,11 +24,11 @@ from cntk.testing import isolated
 ROOT = Path(__file__).resolve().parent.parent
 
 
-if os.environ.get("CNTK_TEST_BACKEND") == "checking":
-    if "checking" not in plugins.backends:
-        plugins.register_plugin(checking, "checking")
-    devices.CPU_BACKEND = devices.cpu()._name = "checking"
-    CheckingBackend.for_tests, NumpyBackend.for_tests = False, True  # type: ignore[attr-defined]
+if (tested := os.environ.get("CNTK_TEST_BACKEND", "")) in (IN_PLACE_OF_THE_CPU := {"checking": checking, "numba-cuda": numba_cuda}):
+    if tested not in plugins.backends:
+        plugins.register_plugin(IN_PLACE_OF_THE_CPU[tested], tested)
+    devices.CPU_BACKEND = devices.cpu()._name = tested
+    plugins.backends.get(tested).for_tests, NumpyBackend.for_tests = False, True  # type: ignore[attr-defined]
 
 
 def pytest_configure(config: pytest.Config) -> None:
