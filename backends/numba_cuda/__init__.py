@@ -21,6 +21,8 @@ LEARNERS = (
 OPERATORS = {
     "dropout:Dropout": "dropout:DropoutKernel",
     "loss:CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
+    "product:Times": "times:TimesKernel",
+    "product:TransposeTimes": "times:TimesKernel",
     "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
     "softmax:Softmax": "softmax:SoftmaxKernel",
 }

@@ -182,8 +182,6 @@ def _look_up_meanings() -> None:
         return
     from numba.cuda.extending import overload
 
-    from . import meanings as meanings
-
     for function, choose, options in _unread:
         overload(function, inline=options.get("inline", "never"), strict=False)(choose)
 

@@ -241,7 +241,7 @@ def test_check_backend_finds_what_does_not_conform(method: str, match: str) -> N
 
 
 @pytest.fixture
-def cards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three backends of GPUs: two that anybody may use, and one for who asks for it by name."""
     kinds = {name: type(name, (Graphics,), {"name": name}) for name in ("abacus", "cupy", "slides")}
     kinds["slides"].for_tests = True  # type: ignore[attr-defined]
@@ -249,7 +249,6 @@ def cards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "backends", Registry("backend"))
     for name, backend in {**kinds, "numpy": NumpyBackend}.items():
         plugins.backends.add(name, backend, "tests")
-    yield
 
 
 @pytest.mark.parametrize(("chosen", "name"), [("", "cupy"), ("abacus", "abacus"), (" slides ", "slides")])

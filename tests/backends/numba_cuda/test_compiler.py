@@ -1,0 +1,100 @@
+"""Kernels: all become code for a GPU, which nobody runs here; under the simulator turns are shared, and numbers are given, as they should."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated import on_the_simulator
+
+from cntk.backends import numba_cuda
+from cntk.core.machine.language import prange
+from cntk.core.machine.signatures import kinds_of
+
+HOPPER = (9, 0)
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba compiles for a GPU that is not there."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" or find_spec("numba_cuda") is None:
+        pytest.skip("numba-cuda, without its simulator, is what compiles for GPUs")
+    pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+    dispatcher = pytest.importorskip("numba.cuda.dispatcher")
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=HOPPER))
+
+
+def all_kernels() -> Iterator[Any]:
+    for module in iter_modules(numba_cuda.__path__):
+        if module.name != "backend":
+            import_module(f"{numba_cuda.__name__}.{module.name}")
+    from cntk.backends.numba_cuda.compiler import Kernel
+
+    yield from {id(found): found for found in gc.get_objects() if isinstance(found, Kernel)}.values()
+
+
+def ptx_of(kernel: Any, kinds: list[str]) -> str:
+    """What the kernel becomes for arguments of some kinds."""
+    import numba
+    from numba import cuda
+
+    arrays = [kind.split(":") for kind in kinds if ":" in kind]
+    arguments = [numba.types.Array(numba.from_dtype(np.dtype(dtype)), int(axes), layout) for dtype, axes, layout in arrays]
+    if len(arrays) < len(kinds):
+        arguments.append(numba.types.Array(numba.float64, 1, "C"))
+    text: str = cuda.compile_ptx(kernel.launcher.py_func, tuple(arguments), cc=HOPPER)[0]
+    return text
+
+
+def test_every_kernel_becomes_code_for_a_gpu(no_driver: None) -> None:
+    kernels = list(all_kernels())
+    assert len(kernels) > 20
+    for kernel in kernels:
+        for is_double in (False, True):
+            text = ptx_of(kernel, kinds_of(kernel.signature, is_double))
+            assert ".visible .entry" in text
+            assert "atom" not in text, f"{kernel.body.__qualname__} depends on the order in which threads come"
+
+
+def test_random_numbers_of_half_precision_become_code_for_a_gpu(no_driver: None) -> None:
+    from cntk.backends.numba_cuda.random import HALVES_KERNEL
+
+    kinds = [kind.replace("<f4", "<f2") for kind in kinds_of(HALVES_KERNEL.signature, False)]
+    assert "cvt.rn.f16.f32" in ptx_of(HALVES_KERNEL, kinds)
+
+
+def _noted(x: Any, seen: Any, count: int, factor: Any) -> None:
+    for i in prange(count):
+        x[i] += x.dtype.type(i) * factor
+        seen[i] += 1
+
+
+@on_the_simulator
+@pytest.mark.parametrize("count", [1, 7, 8, 16, 17, 101])
+def test_each_turn_is_one_threads(count: int) -> None:
+    from cntk.backends.numba_cuda.compiler import Kernel
+
+    x, seen = np.zeros(count, np.float32), np.zeros(count, np.int64)
+    launch = Kernel(_noted, "R1 I1 q r").bound(count, x, seen)
+    launch(count, 0.1)
+    launch(count, 3)
+    np.testing.assert_array_equal(x, np.arange(count, dtype=np.float32) * np.float32(0.1) + np.arange(count, dtype=np.float32) * 3)
+    np.testing.assert_array_equal(seen, 2)
+
+
+@on_the_simulator
+def test_arrays_of_others_are_bound_anew() -> None:
+    from cntk.backends.numba_cuda.compiler import once
+
+    first, second = np.zeros(2), np.zeros(2)
+    held = once(None, (first,), lambda: "first")  # type: ignore[arg-type, return-value]
+    assert once(held, (first,), lambda: "again") is held  # type: ignore[arg-type, return-value]
+    assert once(held, (second,), lambda: "second")[1] == "second"  # type: ignore[arg-type, return-value]
