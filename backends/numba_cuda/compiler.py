@@ -101,11 +101,11 @@ class Launch:
         launch()
 
 
-def once(held: Any, given: Sequence[Any], make: Callable[[], Launch]) -> Any:
+def once(held: Any, given: Sequence[Any], make: Callable[[], Any]) -> Any:
     """What has been bound to arrays: *held*, if it is bound to those that are *given*, else what is made now.
 
     Returns:
-        the arrays and the launch, to be given as *held* next time.
+        the arrays and what is bound to them, to be given as *held* next time.
     """
     if held is not None and all(map(_is, held[0], given)):
         return held

@@ -95,6 +95,6 @@ def test_arrays_of_others_are_bound_anew() -> None:
     from cntk.backends.numba_cuda.compiler import once
 
     first, second = np.zeros(2), np.zeros(2)
-    held = once(None, (first,), lambda: "first")  # type: ignore[arg-type, return-value]
-    assert once(held, (first,), lambda: "again") is held  # type: ignore[arg-type, return-value]
-    assert once(held, (second,), lambda: "second")[1] == "second"  # type: ignore[arg-type, return-value]
+    held = once(None, (first,), lambda: "first")
+    assert once(held, (first,), lambda: "again") is held
+    assert once(held, (second,), lambda: "second")[1] == "second"
