@@ -45,10 +45,11 @@ class Kernel:
     Args:
         body: the body; its arrays come before its numbers.
         signature: its arguments, in the letters of :mod:`cntk.core.machine.signatures`.
+        by_blocks: whether a block of threads has a turn for itself, of which the body sees to it, and not a thread.
     """
 
-    def __init__(self, body: Body, signature: str) -> None:
-        self.body, self.signature = body, signature
+    def __init__(self, body: Body, signature: str, by_blocks: bool = False) -> None:
+        self.body, self.signature, self._by_blocks = body, signature, by_blocks
 
     @classmethod
     def of(cls, loop: Loop) -> Kernel:
@@ -62,7 +63,7 @@ class Kernel:
             turns: how many there are for the threads to share.
             arrays: the body's arrays, which must not be empty.
         """
-        return Launch(self.launcher, turns, arrays, len(self._numbers))
+        return Launch(self.launcher, _grid(turns, 1 if self._by_blocks else THREADS), arrays, len(self._numbers))
 
     @property
     def launcher(self) -> Any:
@@ -81,8 +82,8 @@ class Launch:
     Nothing waits for the device; the arrays must live until it has done its work, as those of a program do.
     """
 
-    def __init__(self, launcher: Any, turns: int, arrays: Sequence[Any], numbers: int) -> None:
-        self._launcher, self._grid, self._load = launcher, _grid(turns), None
+    def __init__(self, launcher: Any, grid: tuple[int, int], arrays: Sequence[Any], numbers: int) -> None:
+        self._launcher, self._grid, self._load = launcher, grid, None
         self._arguments = [_argument(array) for array in arrays]
         self._by_stream: dict[int, Callable[[], None]] = {}
         if numbers:
@@ -158,7 +159,8 @@ def _device_function(body: Any) -> Any:
     """The body with a thread's turns in the place of all."""
     names = {name: _turns if value is language.prange else value for name, value in body.__globals__.items()}
     copied = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
-    return _silenced(copied) if is_simulated() else cuda.jit(device=True)(copied)
+    compiled = cuda.jit(device=True)(copied)
+    return _silenced(compiled) if is_simulated() else compiled
 
 
 @cuda.jit(device=True)
@@ -189,12 +191,12 @@ def _look_up_meanings() -> None:
 # ---- launching ----
 
 
-def _grid(turns: int) -> tuple[int, int]:
+def _grid(turns: int, turns_of_a_block: int) -> tuple[int, int]:
     """Numbers of blocks and of their threads."""
+    blocks = -(-turns // turns_of_a_block)
     if is_simulated():
-        threads = min(max(turns, 1), SIMULATED_THREADS)
-        return min(-(-turns // threads) or 1, SIMULATED_BLOCKS), threads
-    return min(max(-(-turns // THREADS), FEWEST_BLOCKS), MOST_BLOCKS), THREADS
+        return min(max(blocks, 1), SIMULATED_BLOCKS), SIMULATED_THREADS
+    return min(max(blocks, FEWEST_BLOCKS), MOST_BLOCKS), THREADS
 
 
 def _argument(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The kernel of cross entropy with softmax, whose bodies are those of the loops for the CPU: a thread to a row."""
+"""The kernel of cross entropy with softmax.  Narrow rows have a thread each, and the bodies of the loops for the CPU."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
 from ..fused import distributions as loops
+from . import rows
 from .arrays import place, put, whole
 from .compiler import Kernel, flat, once
 
-DENSE, DENSE_GRADIENT = Kernel.of(loops.cross_entropy), Kernel.of(loops.cross_entropy_gradient)
-SPARSE, SPARSE_GRADIENT = Kernel.of(loops.sparse_cross_entropy), Kernel.of(loops.sparse_cross_entropy_gradient)
+KERNELS = {
+    (False, False): (Kernel.of(loops.cross_entropy), Kernel.of(loops.cross_entropy_gradient)),
+    (False, True): (Kernel.of(loops.sparse_cross_entropy), Kernel.of(loops.sparse_cross_entropy_gradient)),
+    (True, False): (rows.cross_entropy, rows.cross_entropy_gradient),
+    (True, True): (rows.sparse_cross_entropy, rows.sparse_cross_entropy_gradient),
+}
+"""The kernels forward and back, by whether rows are wide and whether targets are sparse."""
 
 
 class CrossEntropyKernel:
@@ -39,8 +45,7 @@ class CrossEntropyKernel:
             return
         result, held = place(ctx, "result", out), list(ctx.state or (None, None))
         logits, targets, edge, total = _rows(ctx, z, y)
-        kernel = SPARSE if isinstance(y, SparseRows) else DENSE
-        held[0] = once(held[0], (logits, *targets, result), lambda: _bound(kernel, logits, *targets, edge, total, flat(result)))
+        held[0] = once(held[0], (logits, *targets, result), lambda: _bound(0, logits, targets, edge, total, flat(result)))
         ctx.state = held
         held[0][1]()
         put(ctx, out, result)
@@ -54,9 +59,8 @@ class CrossEntropyKernel:
         if dz is not None:
             given, result, held = whole(ctx, "grad", grad), place(ctx, "result", dz), list(ctx.state)
             logits, targets, edge, total = _rows(ctx, z, y)
-            kernel = SPARSE_GRADIENT if isinstance(y, SparseRows) else DENSE_GRADIENT
             arrays = logits, *targets, given, result
-            held[1] = once(held[1], arrays, lambda: _bound(kernel, logits, *targets, edge, total, flat(given), _by_classes(result)))
+            held[1] = once(held[1], arrays, lambda: _bound(1, logits, targets, edge, total, flat(given), _by_classes(result)))
             ctx.state = held
             held[1][1]()
             put(ctx, dz, result)
@@ -68,16 +72,15 @@ class CrossEntropyKernel:
 
 def _rows(ctx: Context, z: Any, y: Any) -> tuple[Any, Sequence[Any], Any, Any]:
     """Logits, the arrays of the target, and space for the largest logit of each row and for the sum of the exponentials."""
-    rows = z.size // z.shape[-1]
+    count = z.size // z.shape[-1]
     targets = y.parts if isinstance(y, SparseRows) else (whole(ctx, "target", y),)
-    return whole(ctx, "logits", z), targets, ctx.keep("edge", (rows,), z.dtype), ctx.keep("total", (rows,), z.dtype)
+    return whole(ctx, "logits", z), targets, ctx.keep("edge", (count,), z.dtype), ctx.keep("total", (count,), z.dtype)
 
 
-def _bound(kernel: Kernel, logits: Any, *arrays: Any) -> Any:
-    rows = _by_classes(logits)
-    if kernel in (DENSE, DENSE_GRADIENT):
-        arrays = _by_classes(arrays[0]), *arrays[1:]
-    return kernel.bound(len(rows), rows, *arrays)
+def _bound(back: int, logits: Any, targets: Sequence[Any], *arrays: Any) -> Any:
+    matrix, is_sparse = _by_classes(logits), len(targets) > 1
+    kernels = KERNELS[matrix.shape[1] >= rows.WIDE, is_sparse]
+    return kernels[back].bound(len(matrix), matrix, *(targets if is_sparse else map(_by_classes, targets)), *arrays)
 
 
 def _by_classes(array: Any) -> Any:

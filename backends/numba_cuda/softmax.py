@@ -1,4 +1,4 @@
-"""The kernels of softmax and its logarithm, whose bodies are those of the loops for the CPU: a thread to a row."""
+"""The kernels of softmax and its logarithm.  Narrow rows have a thread each, and the bodies of the loops for the CPU."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from ...core.common.shape import size_of
 from ...core.types.axis import static_axis_number
 from ...core.types.context import Context
 from ..fused import distributions
+from . import rows
 from .arrays import place, put, whole
 from .compiler import Kernel, once
+from .rows import WIDE
 
 
 class SoftmaxKernel:
     """Kernels for float32 and float64 where what sums to 1 lies together.  Other axes are left to the operator."""
 
-    by_row = Kernel.of(distributions.softmax)
-    gradient_by_row = Kernel.of(distributions.softmax_gradient)
+    narrow, wide = Kernel.of(distributions.softmax), rows.softmax
+    narrow_gradient, wide_gradient = Kernel.of(distributions.softmax_gradient), rows.softmax_gradient
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
@@ -31,26 +33,27 @@ class SoftmaxKernel:
         if cls.declines(op, ctx, out):
             op.forward(ctx, out, x)
             return
-        _launch(op, ctx, cls.by_row, (x,), out, 0)
+        classes = _classes(op, ctx, out)
+        _launch(ctx, cls.narrow if classes < WIDE else cls.wide, classes, (x,), out, 0)
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
         if cls.declines(op, ctx, out):
             op.backward(ctx, grad, grads, out, x)
             return
-        _launch(op, ctx, cls.gradient_by_row, (out, grad), grads[0], 1)
+        classes = _classes(op, ctx, out)
+        _launch(ctx, cls.narrow_gradient if classes < WIDE else cls.wide_gradient, classes, (out, grad), grads[0], 1)
 
 
 class LogSoftmaxKernel(SoftmaxKernel):
     """The same for the logarithm."""
 
-    by_row = Kernel.of(distributions.log_softmax)
-    gradient_by_row = Kernel.of(distributions.log_softmax_gradient)
+    narrow, wide = Kernel.of(distributions.log_softmax), rows.log_softmax
+    narrow_gradient, wide_gradient = Kernel.of(distributions.log_softmax_gradient), rows.log_softmax_gradient
 
 
-def _launch(op: Any, ctx: Context, kernel: Kernel, operands: Sequence[Any], result: Any, at: int) -> None:
+def _launch(ctx: Context, kernel: Kernel, classes: int, operands: Sequence[Any], result: Any, at: int) -> None:
     """Run a kernel over rows of classes; what is bound is kept in the context, the way forward and the way back side by side."""
-    classes = _classes(op, ctx, result)
     arrays = [whole(ctx, f"operand {i}", x) for i, x in enumerate(operands)]
     arrays.append(place(ctx, "result", result))
     held = list(ctx.state or (None, None))

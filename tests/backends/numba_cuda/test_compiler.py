@@ -1,4 +1,4 @@
-"""Kernels: all become code for a GPU, which nobody runs here; under the simulator turns are shared, and numbers are given, as they should."""
+"""Kernels: all become code for a GPU, which nobody runs here; under the simulator turns and numbers are as they should be."""
 
 from __future__ import annotations
 
