@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
         arguments: none but ``--help``.
 
     Returns:
-        0, or 1 when a backend or plugin that is installed cannot be used.
+        0, or 1 when a plugin, or a backend of another distribution, cannot be used; ours for GPUs wait for a machine that has one.
     """
     parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.parse_args(arguments)
@@ -63,7 +63,8 @@ def run(arguments: Sequence[str]) -> int:
         "broken plugins", [f"{record.name} of {record.distribution} ({record.value}): {fault}" for record, fault in broken] or ["none"]
     )
     _section("plugins of others", _plugins() or ["none"])
-    return 1 if broken or any(why for why, _ in backends.values()) else 0
+    of_others = [why for name, (why, _) in backends.items() if not plugins.backends.owner(name).startswith(f"{plugins.DISTRIBUTION}:")]
+    return 1 if broken or any(of_others) else 0
 
 
 def _section(title: str, lines: Iterable[str]) -> None:

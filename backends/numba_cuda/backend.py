@@ -51,9 +51,11 @@ class NumbaCudaBackend(_arrays()):  # type: ignore[misc]
     def uniform(self, out: Any, seed: int, draw: int) -> None:
         from .random import uniform
 
-        uniform(self, out, seed, draw)
+        with self.guard():
+            uniform(out, seed, draw)
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
         from .random import normal
 
-        normal(self, out, seed, draw)
+        with self.guard():
+            normal(self, out, seed, draw)

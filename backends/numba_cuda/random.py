@@ -55,7 +55,7 @@ def _words(out: Any, draw: int, k0: int, k1: int, k2: int, k3: int, shift: int, 
 HALVES_KERNEL, WORDS_KERNEL = (Kernel(body, "R1 q q q q q q d") for body in (_halves, _words))
 
 
-def uniform(backend: Any, out: Any, seed: int, draw: int) -> None:
+def uniform(out: Any, seed: int, draw: int) -> None:
     """Fill a contiguous array with uniform numbers in [0, 1)."""
     if not out.size:
         return
@@ -68,7 +68,7 @@ def normal(backend: Any, out: Any, seed: int, draw: int) -> None:
     """Fill a contiguous array with standard normal numbers: the transform of Box and Muller, as the library has its functions."""
     xp, half = backend.xp, (out.size + 1) // 2
     u, numbers = backend.empty((2 * half,), np.float64), flat(out)
-    uniform(backend, u, seed, draw)
+    uniform(u, seed, draw)
     radius = xp.sqrt(-2.0 * xp.log1p(-u[:half]))
     angle = 2.0 * np.pi * u[half:]
     numbers[:half] = radius * xp.cos(angle)

@@ -98,3 +98,32 @@ def test_arrays_of_others_are_bound_anew() -> None:
     held = once(None, (first,), lambda: "first")
     assert once(held, (first,), lambda: "again") is held
     assert once(held, (second,), lambda: "second")[1] == "second"
+
+
+def test_launches_are_on_the_stream_that_is_current_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a card would be given, of which there is none."""
+    compiler = pytest.importorskip("cntk.backends.numba_cuda.compiler", reason="compiled loops are switched off", exc_type=ImportError)
+    streams, launched = iter([7, 7, 0]), []
+
+    class Dispatcher:
+        def __getitem__(self, configuration: Any) -> Any:
+            return lambda *arguments: launched.append((configuration, arguments))
+
+    cuda = SimpleNamespace(as_cuda_array=lambda array, sync: (array, sync), external_stream=lambda address: f"stream {address}")
+    monkeypatch.setattr(compiler, "is_simulated", lambda: False)
+    monkeypatch.setattr(compiler, "cuda", cuda)
+    monkeypatch.setattr(compiler, "_current_stream", lambda: next(streams))
+    monkeypatch.setattr(compiler, "_launcher", lambda *_: Dispatcher())
+    x = np.zeros(40_000)
+    launch = compiler.Kernel(_noted, "D1").bound(len(x), x)
+    for _ in range(3):
+        launch()
+    assert [configuration for configuration, _ in launched] == [(157, 256, "stream 7")] * 2 + [(157, 256, 0)]
+    assert all(argument is x and not sync for _, ((argument, sync),) in launched)
+
+
+@pytest.mark.parametrize(("turns", "of_a_block", "blocks"), [(1, 256, 128), (129 * 256, 256, 129), (150, 1, 150), (10**9, 1, 2048)])
+def test_grids_are_as_large_as_there_is_to_do(turns: int, of_a_block: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = pytest.importorskip("cntk.backends.numba_cuda.compiler", reason="compiled loops are switched off", exc_type=ImportError)
+    monkeypatch.setattr(compiler, "is_simulated", lambda: False)
+    assert compiler._grid(turns, of_a_block) == (blocks, 256)

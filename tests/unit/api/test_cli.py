@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cntk.backends.numpy.backend import NumpyBackend
 from cntk.cli import main
 from cntk.commands.doctor import PARTS
 from cntk.core.extension import plugins
@@ -75,6 +76,26 @@ def test_doctor_names_every_part_and_backend(capsys: pytest.CaptureFixture[str])
         assert f"  {part.module} " in printed
     assert "numpy: ready" in printed
     assert "cores" in printed
+
+
+def test_doctor_fails_where_a_backend_of_others_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    class Missing(NumpyBackend):
+        name = "missing"
+
+        def unavailable(self) -> str:
+            return "there is no driver"
+
+    class Provider:
+        @hookimpl
+        def cntk_register_backends(self, register: Register) -> None:
+            register("missing", Missing)
+
+    plugins.register_plugin(Provider(), "missing")
+    try:
+        assert main(["doctor"]) == 1
+    finally:
+        plugins.unregister_plugin("missing")
+    assert "missing: there is no driver" in capsys.readouterr().out
 
 
 def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
