@@ -84,13 +84,14 @@ class Launch:
 
     def __init__(self, launcher: Any, grid: tuple[int, int], arrays: Sequence[Any], numbers: int) -> None:
         self._launcher, self._grid, self._load = launcher, grid, None
-        self._arguments = [_argument(array) for array in arrays]
         self._by_stream: dict[int, Callable[[], None]] = {}
-        if numbers:
-            backend = backend_of(arrays[0])
-            held = backend.empty((numbers,), np.float64)
-            self._arguments.append(_argument(held))
-            self._load = partial(backend.load, held)
+        backend = backend_of(arrays[0])
+        with backend.guard():
+            self._arguments = [_argument(array) for array in arrays]
+            if numbers:
+                held = backend.empty((numbers,), np.float64)
+                self._arguments.append(_argument(held))
+                self._load = partial(backend.load, held)
 
     def __call__(self, *numbers: float) -> None:
         if self._load is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ...core.types.sparse import SparseRows
 from ..fused import distributions as loops
 from . import rows
 from .arrays import place, put, whole
-from .compiler import Kernel, flat, once
+from .compiler import Kernel, Launch, flat, once
 
 KERNELS = {
     (False, False): (Kernel.of(loops.cross_entropy), Kernel.of(loops.cross_entropy_gradient)),
@@ -39,6 +39,17 @@ class CrossEntropyKernel:
         return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1)
 
     @staticmethod
+    def bind(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> Callable[[], None] | None:
+        """The launch itself; None where arrays are not in one piece, or come with each minibatch, as those of sparse targets do."""
+        if isinstance(y, SparseRows) or CrossEntropyKernel.declines(op, ctx, out, z, y):
+            return None
+        if not all(array.flags.c_contiguous for array in (out, z, y)):
+            return None
+        logits, targets, edge, total = _rows(ctx, z, y)
+        launch: Launch = _bound(0, logits, targets, edge, total, flat(out))
+        return launch
+
+    @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
         if CrossEntropyKernel.declines(op, ctx, out, z, y):
             op.forward(ctx, out, z, y)
@@ -57,7 +68,7 @@ class CrossEntropyKernel:
             return
         dz, dy = grads
         if dz is not None:
-            given, result, held = whole(ctx, "grad", grad), place(ctx, "result", dz), list(ctx.state)
+            given, result, held = whole(ctx, "grad", grad), place(ctx, "result", dz), list(ctx.state or (None, None))
             logits, targets, edge, total = _rows(ctx, z, y)
             arrays = logits, *targets, given, result
             held[1] = once(held[1], arrays, lambda: _bound(1, logits, targets, edge, total, flat(given), _by_classes(result)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ...core.types.context import Context
 from ..fused import distributions
 from . import rows
 from .arrays import place, put, whole
-from .compiler import Kernel, once
+from .compiler import Kernel, Launch, once
 from .rows import WIDE
 
 
@@ -29,20 +29,26 @@ class SoftmaxKernel:
         return not out.size or not _classes(op, ctx, out)
 
     @classmethod
+    def bind(cls, op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
+        """The launch itself; None where arrays are not in one piece."""
+        if cls.declines(op, ctx, out) or not (out.flags.c_contiguous and x.flags.c_contiguous):
+            return None
+        classes = _classes(op, ctx, out)
+        return _bound(cls.narrow, cls.wide, classes, (x, out))
+
+    @classmethod
     def forward(cls, op: Any, ctx: Context, out: Any, x: Any) -> None:
         if cls.declines(op, ctx, out):
             op.forward(ctx, out, x)
             return
-        classes = _classes(op, ctx, out)
-        _launch(ctx, cls.narrow if classes < WIDE else cls.wide, classes, (x,), out, 0)
+        _launch(ctx, cls.narrow, cls.wide, _classes(op, ctx, out), (x,), out, 0)
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
         if cls.declines(op, ctx, out):
             op.backward(ctx, grad, grads, out, x)
             return
-        classes = _classes(op, ctx, out)
-        _launch(ctx, cls.narrow_gradient if classes < WIDE else cls.wide_gradient, classes, (out, grad), grads[0], 1)
+        _launch(ctx, cls.narrow_gradient, cls.wide_gradient, _classes(op, ctx, out), (out, grad), grads[0], 1)
 
 
 class LogSoftmaxKernel(SoftmaxKernel):
@@ -52,15 +58,20 @@ class LogSoftmaxKernel(SoftmaxKernel):
     narrow_gradient, wide_gradient = Kernel.of(distributions.log_softmax_gradient), rows.log_softmax_gradient
 
 
-def _launch(ctx: Context, kernel: Kernel, classes: int, operands: Sequence[Any], result: Any, at: int) -> None:
+def _launch(ctx: Context, narrow: Kernel, wide: Kernel, classes: int, operands: Sequence[Any], result: Any, at: int) -> None:
     """Run a kernel over rows of classes; what is bound is kept in the context, the way forward and the way back side by side."""
     arrays = [whole(ctx, f"operand {i}", x) for i, x in enumerate(operands)]
     arrays.append(place(ctx, "result", result))
     held = list(ctx.state or (None, None))
-    held[at] = once(held[at], arrays, lambda: kernel.bound(result.size // classes, *(x.reshape(-1, classes) for x in arrays)))
+    held[at] = once(held[at], arrays, lambda: _bound(narrow, wide, classes, arrays))
     ctx.state = held
     held[at][1]()
     put(ctx, result, arrays[-1])
+
+
+def _bound(narrow: Kernel, wide: Kernel, classes: int, arrays: Sequence[Any]) -> Launch:
+    matrices = [array.reshape(-1, classes) for array in arrays]
+    return (narrow if classes < WIDE else wide).bound(len(matrices[0]), *matrices)
 
 
 def _classes(op: Any, ctx: Context, x: Any) -> int:

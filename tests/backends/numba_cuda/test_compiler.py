@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -71,6 +72,13 @@ def test_random_numbers_of_half_precision_become_code_for_a_gpu(no_driver: None)
     assert "cvt.rn.f16.f32" in ptx_of(HALVES_KERNEL, kinds)
 
 
+def test_products_with_parts_of_matrices_become_code_for_a_gpu(no_driver: None) -> None:
+    from cntk.backends.numba_cuda.csr import MULTIPLY
+
+    kinds = [kind.replace("<i4", "<i8").replace(":2:C", ":2:A") for kind in kinds_of(MULTIPLY.signature, False)]
+    assert ".visible .entry" in ptx_of(MULTIPLY, kinds)
+
+
 def _noted(x: Any, seen: Any, count: int, factor: Any) -> None:
     for i in prange(count):
         x[i] += x.dtype.type(i) * factor
@@ -109,6 +117,7 @@ def test_launches_are_on_the_stream_that_is_current_then(monkeypatch: pytest.Mon
         def __getitem__(self, configuration: Any) -> Any:
             return lambda *arguments: launched.append((configuration, arguments))
 
+    monkeypatch.setattr(compiler, "backend_of", lambda array: SimpleNamespace(guard=nullcontext))
     cuda = SimpleNamespace(as_cuda_array=lambda array, sync: (array, sync), external_stream=lambda address: f"stream {address}")
     monkeypatch.setattr(compiler, "is_simulated", lambda: False)
     monkeypatch.setattr(compiler, "cuda", cuda)

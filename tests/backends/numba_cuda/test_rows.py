@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -83,3 +84,16 @@ def test_what_is_no_number_makes_a_row_of_none(wrong: float, classes: int) -> No
     result = softmax_of(logits, "numba-cuda")
     assert np.isnan(result[0, 2])
     np.testing.assert_allclose(result[1], 1 / classes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [C.softmax, lambda x: C.cross_entropy_with_softmax(x, x)])
+def test_what_is_done_again_and_again_is_bound_to_its_arrays(make: Any) -> None:
+    from cntk.backends.numba_cuda.compiler import Launch
+
+    x = C.input_variable(5)
+    z = make(C.sin(x))
+    with mock.patch.object(Launch, "__call__", autospec=True) as launched:
+        for rows in (2, 2, 2):
+            z.eval({x: np.ones((rows, 5), np.float32)}, device=C.device.device("numba-cuda"))
+    assert launched.call_count == 3
+    assert len({id(call.args[0]) for call in launched.call_args_list}) == 1
