@@ -109,9 +109,37 @@ def test_a_gradient_that_is_no_block_of_memory() -> None:
     w = C.parameter(init=np.zeros((6, 4), np.float32))
     with overridden(learner_compiled=1):
         learner = C.sgd([w], C.learning_parameter_schedule(1.0))
+    g, total = whole.T, np.zeros((6, 4), np.float32)
     for _ in range(2):
-        learner.update_arrays([whole.T], 1)
-    np.testing.assert_array_equal(w.value, -2 * whole.T)
+        whole += 1
+        learner.update_arrays([g], 1)
+        total += g
+    np.testing.assert_array_equal(w.value, -total)
+
+
+@all_rules
+def test_gradients_that_overflow(rule: str) -> None:
+    def trained(limit: int) -> Any:
+        with overridden(learner_compiled=limit):
+            w = C.parameter(init=np.ones(5, np.float32))
+            learner = RULES[rule]([w])
+        for value in (1e25, 1, np.inf, np.nan):
+            learner.update({w: np.full(5, value, np.float32)}, 1)
+        return w.value
+
+    np.testing.assert_array_equal(trained(1), trained(NEVER))
+
+
+def test_a_step_size_that_has_overflowed_moves_nothing() -> None:
+    def trained(limit: int) -> Any:
+        with overridden(learner_compiled=limit):
+            w = C.parameter(init=np.ones(3, np.float32))
+            learner = C.rmsprop([w], 0.3, 0.9, 1e38, 0.7, 3e38, 0.01)
+        for value in (1, 1, np.inf):
+            learner.update({w: np.array([value, 1e-30, 1], np.float32)}, 1)
+        return w.value
+
+    np.testing.assert_array_equal(trained(1), trained(NEVER))
 
 
 def test_launches_are_bound_once() -> None:

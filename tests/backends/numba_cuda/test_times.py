@@ -67,3 +67,15 @@ def test_learners_update_the_rows_that_are_present() -> None:
     trainer = C.Trainer(loss, loss, [learner])
     trainer.train_minibatch({x: csr_matrix(np.eye(6, dtype=np.float32)[[1, 1, 4]])})
     np.testing.assert_array_equal(w.value[:, 0], [1, -1, 1, 1, 0, 1])
+
+
+def test_terms_of_a_column_are_added_in_the_order_of_rows() -> None:
+    from cntk.backends.numba_cuda.csr import transposed_product
+
+    random, count = np.random.default_rng(2), 400
+    data, dense = (random.normal(size=size).astype(np.float32) for size in (count, (count, 1)))
+    columns = np.where(np.arange(count) % 2, 6, 1)
+    present, sums = transposed_product(np, (data, columns, np.arange(count + 1)), dense)
+    terms = (data * dense[:, 0]).reshape(-1, 2)
+    assert present.tolist() == [1, 6]
+    np.testing.assert_array_equal(sums[:, 0], np.add.accumulate(terms, axis=0)[-1])
