@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
+from ...core.common.lock import ForkSafeLock
 from ...core.extension.compiled import compiling
 from ...core.extension.device import backend_named
 from ...core.machine import language
@@ -36,6 +37,10 @@ SIMULATED_THREADS, SIMULATED_BLOCKS = 8, 2
 NUMBERS = {"r": "{real}.dtype.type(numbers[{at}])", "d": "numbers[{at}]", "q": "np.int64(numbers[{at}])"}
 """How a body gets a number of a kind, by the letters of :mod:`cntk.core.machine.signatures`; all are float64 in memory."""
 
+SIMULATED = is_simulated()
+"""Whether Python runs kernels: Numba goes by it when it is imported."""
+
+_simulating = ForkSafeLock()
 _unread = language.Unread()
 
 
@@ -99,7 +104,7 @@ class Launch:
         stream = _current_stream()
         launch = self._by_stream.get(stream)
         if launch is None:
-            launch = self._by_stream[stream] = partial(self._launcher[*self._grid, _stream(stream)], *self._arguments)
+            launch = self._by_stream[stream] = _configured(self._launcher, self._grid, stream, self._arguments)
         launch()
 
 
@@ -121,7 +126,7 @@ def flat(array: Any) -> Any:
 
 def backend_of(array: Any) -> Any:
     """The backend that an array is on."""
-    return backend_named(BACKEND, 0 if is_simulated() else array.device.id)
+    return backend_named(BACKEND, 0 if SIMULATED else array.device.id)
 
 
 def _is(one: Any, other: Any) -> bool:
@@ -161,7 +166,7 @@ def _device_function(body: Any) -> Any:
     names = {name: _turns if value is language.prange else value for name, value in body.__globals__.items()}
     copied = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
     compiled = cuda.jit(device=True)(copied)
-    return _silenced(compiled) if is_simulated() else compiled
+    return _silenced(compiled) if SIMULATED else compiled
 
 
 @cuda.jit(device=True)
@@ -181,7 +186,7 @@ def _silenced(body: Body) -> Body:
 
 def _look_up_meanings() -> None:
     """Let kernels call what has been noted since; Python calls these functions as they are."""
-    if is_simulated():
+    if SIMULATED:
         return
     from numba.cuda.extending import overload
 
@@ -195,14 +200,14 @@ def _look_up_meanings() -> None:
 def _grid(turns: int, turns_of_a_block: int) -> tuple[int, int]:
     """Numbers of blocks and of their threads."""
     blocks = -(-turns // turns_of_a_block)
-    if is_simulated():
+    if SIMULATED:
         return min(max(blocks, 1), SIMULATED_BLOCKS), SIMULATED_THREADS
     return min(max(blocks, FEWEST_BLOCKS), MOST_BLOCKS), THREADS
 
 
 def _argument(array: Any) -> Any:
     """What Numba takes for an array, in the same memory."""
-    if is_simulated():
+    if SIMULATED:
         from numba.cuda.cudadrv.devicearray import FakeCUDAArray
 
         return FakeCUDAArray(array)
@@ -210,12 +215,21 @@ def _argument(array: Any) -> Any:
 
 
 def _current_stream() -> int:
-    if is_simulated():
+    if SIMULATED:
         return 0
     import cupy
 
     return int(cupy.cuda.get_current_stream().ptr)
 
 
-def _stream(address: int) -> Any:
-    return cuda.external_stream(address) if address else 0
+def _configured(launcher: Any, grid: tuple[int, int], stream: int, arguments: Sequence[Any]) -> Callable[[], None]:
+    """What launches a kernel on the stream at an address; 0 is that of programs that use no others."""
+    if SIMULATED:
+        return partial(_simulate, launcher, grid, arguments)
+    return partial(launcher[*grid, cuda.external_stream(stream) if stream else 0], *arguments)
+
+
+def _simulate(launcher: Any, grid: tuple[int, int], arguments: Sequence[Any]) -> None:
+    """Run a kernel; the simulator runs one at a time, and keeps one grid for each."""
+    with _simulating:
+        launcher[grid](*arguments)

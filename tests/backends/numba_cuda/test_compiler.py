@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
@@ -119,7 +120,7 @@ def test_launches_are_on_the_stream_that_is_current_then(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(compiler, "backend_of", lambda array: SimpleNamespace(guard=nullcontext))
     cuda = SimpleNamespace(as_cuda_array=lambda array, sync: (array, sync), external_stream=lambda address: f"stream {address}")
-    monkeypatch.setattr(compiler, "is_simulated", lambda: False)
+    monkeypatch.setattr(compiler, "SIMULATED", False)
     monkeypatch.setattr(compiler, "cuda", cuda)
     monkeypatch.setattr(compiler, "_current_stream", lambda: next(streams))
     monkeypatch.setattr(compiler, "_launcher", lambda *_: Dispatcher())
@@ -134,5 +135,18 @@ def test_launches_are_on_the_stream_that_is_current_then(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("turns", "of_a_block", "blocks"), [(1, 256, 128), (129 * 256, 256, 129), (150, 1, 150), (10**9, 1, 2048)])
 def test_grids_are_as_large_as_there_is_to_do(turns: int, of_a_block: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = pytest.importorskip("cntk.backends.numba_cuda.compiler", reason="compiled loops are switched off", exc_type=ImportError)
-    monkeypatch.setattr(compiler, "is_simulated", lambda: False)
+    monkeypatch.setattr(compiler, "SIMULATED", False)
     assert compiler._grid(turns, of_a_block) == (blocks, 256)
+
+
+@on_the_simulator
+def test_threads_may_launch_at_the_same_time() -> None:
+    from cntk.backends.numba_cuda.compiler import Kernel
+
+    kernel = Kernel(_noted, "R1 I1 q r")
+    arrays = [(np.zeros(count, np.float32), np.zeros(count, np.int64)) for count in (3, 40, 5, 60)]
+    launches = [kernel.bound(len(x), x, seen) for x, seen in arrays]
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(launch, len(x), 1) for launch, (x, _) in zip(launches, arrays, strict=True) for _ in range(3)]:
+            done.result()
+    assert [seen.tolist() for _, seen in arrays] == [[3] * len(x) for x, _ in arrays]
