@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-without-loops test-without-numba test-checked smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
+.PHONY: demo test test-without-loops test-without-numba test-checked test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
 	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
 	@echo "make test-checked         run the tests of operators on a backend that watches them"
+	@echo "make test-simulator       run kernels for GPUs under Numba's simulator, with tests of the operators that have some"
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
 	@echo "make lint      ruff"
 	@echo "make types     mypy, on the tree of the built wheel"
@@ -65,6 +66,12 @@ test-without-numba: build/bare.made
 
 test-checked: $(VENV)/dev.installed
 	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
+
+# Simulated threads are Python's, so that only what has kernels is run, and of that what is small.
+test-simulator: $(VENV)/dev.installed
+	NUMBA_ENABLE_CUDASIM=1 CNTK_TEST_BACKEND=numba-cuda $(PYTHON) -m pytest -n $(JOBS) tests/backends/numba_cuda \
+		tests/backends/every/test_dropout.py tests/backends/every/test_losses.py tests/backends/every/test_ops.py \
+		tests/backends/every/test_sparse_products.py -k 'numba_cuda or dropout or entropy or softmax or sparse_products'
 
 test-workers: $(VENV)/dev.installed
 	$(PYTHON) tests/distributed_faults.py

@@ -27,16 +27,18 @@ class Part:
         work: temporary arrays of the gradient's shape.
         rows: numbers of the rows, None where it is the whole parameter.
         is_copy: whether *w* and *states* are copies of the *rows*, to be taken back; if they are not, those rows of them change.
+        bound: what a kernel has bound to these arrays, for the next update of the same; the kernel's own.
         coefficients, preparation: the learner's values for a kernel.
     """
 
     coefficients: Sequence[float]
     preparation: Preparation
 
-    __slots__ = ("coefficients", "g", "is_copy", "preparation", "rows", "states", "w", "work", "xp")
+    __slots__ = ("bound", "coefficients", "g", "is_copy", "preparation", "rows", "states", "w", "work", "xp")
 
     def __init__(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], is_copy: bool, rows: Any = None) -> None:
         self.xp, self.w, self.g, self.states, self.work, self.is_copy, self.rows = xp, w, g, states, work, is_copy, rows
+        self.bound: Any = None
 
 
 class ParameterState:

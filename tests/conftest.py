@@ -13,8 +13,7 @@ import pytest
 import skips
 import standin
 
-from cntk.backends import checking
-from cntk.backends.checking.backend import CheckingBackend
+from cntk.backends import checking, numba_cuda
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common import random, threads
 from cntk.core.common import switches as process
@@ -27,11 +26,11 @@ from cntk.testing import isolated
 ROOT = Path(__file__).resolve().parent.parent
 
 
-if os.environ.get("CNTK_TEST_BACKEND") == "checking":
-    if "checking" not in plugins.backends:
-        plugins.register_plugin(checking, "checking")
-    devices.CPU_BACKEND = devices.cpu()._name = "checking"
-    CheckingBackend.for_tests, NumpyBackend.for_tests = False, True  # type: ignore[attr-defined]
+if (tested := os.environ.get("CNTK_TEST_BACKEND", "")) in (IN_PLACE_OF_THE_CPU := {"checking": checking, "numba-cuda": numba_cuda}):
+    if tested not in plugins.backends:
+        plugins.register_plugin(IN_PLACE_OF_THE_CPU[tested], tested)
+    devices.CPU_BACKEND = devices.cpu()._name = tested
+    plugins.backends.get(tested).for_tests, NumpyBackend.for_tests = False, True  # type: ignore[attr-defined]
 
 if os.environ.get("CNTK_TEST_BACKEND") == "standin":
     standin.install()

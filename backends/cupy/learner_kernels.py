@@ -22,7 +22,7 @@ CHUNK = BLOCK
 
 
 class Part(Protocol):
-    """A parameter, or some of its rows, in an update; see :mod:`~cntk.learners.slot`."""
+    """A parameter, or some of its rows, in an update; see :mod:`~cntk.learners.parameter_state`."""
 
     xp: Any
     w: Any

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import jittable, overload_for
+from ...core.machine.language import jittable, kind_of, overload_for
 
 Function = Callable[[Any], Any]
 
@@ -29,8 +29,8 @@ EVEN = 3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028
 
 
 def exp(x: Any) -> Any:
-    """The exponential of a number; callable from compiled code only."""
-    raise NotImplementedError("exp is called from compiled code only")
+    """The exponential of a number."""
+    return _exp_of(kind_of(x))(x)
 
 
 @overload_for(exp)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import jittable, overload_for
+from ...core.machine.language import jittable, kind_of, overload_for
 from .exponential import exp
 
 SUM = {"reassoc", "contract"}
@@ -21,13 +21,13 @@ BLOCK = 4096
 
 
 def ordered(x: Any) -> Any:
-    """A whole number of a number's size; they are in the same order.  Callable from compiled code only."""
-    raise NotImplementedError("ordered is called from compiled code only")
+    """A whole number of a number's size; they are in the same order."""
+    return _ordered_of(kind_of(x))(x)
 
 
 def from_ordered(x: Any) -> Any:
-    """The number that a whole number stands for; callable from compiled code only."""
-    raise NotImplementedError("from_ordered is called from compiled code only")
+    """The number that a whole number stands for."""
+    return _from_ordered_of(kind_of(x))(x)
 
 
 @overload_for(ordered)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...core.common.sums import BLOCK
 from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
@@ -33,7 +31,8 @@ def noted(
     square = x * x
     before = squares[i] if first_step == 0 else square
     step = size[i] if first_step == 0 else first_step
-    new_sign = np.sign(x) + squares.dtype.type(0)  # NumPy gives no sign to that of zero
+    zero, one = squares.dtype.type(0), squares.dtype.type(1)
+    new_sign = one if x > zero else (-one if x < zero else x + zero)  # as NumPy has it, of zero none
     step = adapted(step, sign[i] * new_sign, inc, dec, largest, smallest)
     squares[i] = before * gamma + square * fresh
     sign[i] = new_sign

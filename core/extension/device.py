@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, IntEnum
@@ -27,6 +28,12 @@ CPU_BACKEND = "numpy"
 
 MATHS = ("ieee", "tf32")
 """How products of float32 numbers may be computed."""
+
+GPU_BACKEND = "cupy"
+"""The backend of the GPUs where several can compute on them and nobody has chosen one."""
+
+GPU_CHOICE = "CNTK_GPU_BACKEND"
+"""The environment variable that chooses the backend of the GPUs."""
 
 _instances: dict[tuple[Any, int], Backend] = {}
 _lock = ForkSafeLock()
@@ -246,14 +253,30 @@ def _usable() -> list[Backend]:
 
 
 def _gpu_backend() -> Backend:
-    """The backend that computes on GPUs, the first by name that can be used here."""
-    for backend in _usable():
-        if DeviceKind(backend.kind) == DeviceKind.GPU:
-            return backend
+    """The backend that computes on GPUs: the one that the environment chooses, else one that can be used here."""
+    chosen = os.environ.get(GPU_CHOICE, "").strip()
+    if chosen:
+        return _chosen_gpu_backend(chosen)
+    usable = [backend for backend in _usable() if DeviceKind(backend.kind) == DeviceKind.GPU and not getattr(backend, "for_tests", False)]
+    for backend in sorted(usable, key=lambda backend: backend.name != GPU_BACKEND):
+        return backend
     whys = []
     for name in plugins.backends:
         try:
             backend_named(name)
         except (ValueError, ImportError) as error:
-            whys.append(str(error))
+            if isinstance(error, ImportError) or not getattr(plugins.backends.get(name), "for_tests", False):
+                whys.append(str(error))
     raise ValueError("; ".join(whys) or "no GPU backend is installed; `cntk doctor` shows what there is")
+
+
+def _chosen_gpu_backend(name: str) -> Backend:
+    try:
+        backend = backend_named(name)
+    except (ValueError, ImportError) as error:
+        raise ValueError(f"the environment variable {GPU_CHOICE} is '{name}': {error}; correct or unset it") from None
+    if DeviceKind(backend.kind) != DeviceKind.GPU:
+        raise ValueError(
+            f"the environment variable {GPU_CHOICE} is '{name}', which computes on the CPU; name a backend of GPUs or unset it"
+        )
+    return backend

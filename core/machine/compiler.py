@@ -29,6 +29,8 @@ from .array_layout import DATA, SHAPE, STRIDES
 ENTRY = "cntk_loop"
 """The name of a loop's entry function."""
 
+_unread = language.Unread()
+
 _word, _byte, _int = ir.IntType(64), ir.IntType(8), ir.IntType(32)
 
 
@@ -75,10 +77,9 @@ def _type(kind: str) -> Any:
 
 
 def _register_overloads() -> None:
-    while language.overloads:
-        function, choose, options = language.overloads.pop()
-        inline = options.pop("inline", "never")
+    for function, choose, options in _unread:
         chosen: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
+        inline = chosen.pop("inline", "never")
         overload(function, jit_options=chosen, inline=inline, strict=False)(choose)
 
 

@@ -1,13 +1,15 @@
 """The language of compiled loops: Python, and a few functions that differ from Python's, or exist at all, in compiled code only.
 
-Nothing here imports Numba, which loops with cached machine code do not need.  The compiler reads :data:`overloads` before it compiles.
+Nothing here imports Numba, which loops with cached machine code do not need.  Each compiler
+reads :data:`overloads` before it compiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 Function = Callable[..., Any]
@@ -28,7 +30,19 @@ class Overload(NamedTuple):
 
 
 overloads: list[Overload] = []
-"""Overloads that the compiler has not registered yet."""
+"""All overloads."""
+
+
+class Unread:
+    """The overloads that a compiler has not registered yet; each compiler has one of these."""
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def __iter__(self) -> Iterator[Overload]:
+        while self._read < len(overloads):
+            self._read += 1
+            yield overloads[self._read - 1]
 
 
 def overload_for(function: Function, **options: Any) -> Callable[[Function], Function]:
@@ -47,6 +61,16 @@ def jittable(function: Function | None = None, **options: Any) -> Any:
         return lambda function: jittable(function, **options)
     overloads.append(Overload(function, lambda *_: function, options))
     return function
+
+
+def kind_of(x: Any) -> Any:
+    """What a NumPy number is in place of its type in compiled code, so that Python can run what is chosen by that.
+
+    >>> from cntk.core.machine.language import kind_of
+    >>> kind_of(np.float32(1)).bitwidth
+    32
+    """
+    return SimpleNamespace(bitwidth=8 * x.itemsize)
 
 
 def lowered_in(module: str) -> Callable[[Function], Function]:

@@ -16,6 +16,7 @@ from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, DeviceKind, default_device
 from cntk.core.extension.hookspecs import Register, hookimpl
+from cntk.core.extension.registry import Registry
 from cntk.core.run.evaluate import program_for
 from cntk.testing import check_backend, isolated
 
@@ -250,3 +251,41 @@ def test_set_math_keeps_programs_apart_and_refuses_other_modes() -> None:
         assert compiled[0] is compiled[2] is not compiled[1]
         with pytest.raises(ValueError, match="set_math: expected one of 'ieee', 'tf32', got 'fast'"):
             C.device.set_math("fast")
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three backends of GPUs: two that anybody may use, and one for who asks for it by name."""
+    kinds = {name: type(name, (Graphics,), {"name": name}) for name in ("abacus", "cupy", "slides")}
+    kinds["slides"].for_tests = True  # type: ignore[attr-defined]
+    monkeypatch.delenv(devices.GPU_CHOICE, raising=False)
+    monkeypatch.setattr(plugins, "backends", Registry("backend"))
+    for name, backend in {**kinds, "numpy": NumpyBackend}.items():
+        plugins.backends.add(name, backend, "tests")
+
+
+@pytest.mark.parametrize(("chosen", "name"), [("", "cupy"), ("abacus", "abacus"), (" slides ", "slides")])
+def test_the_environment_chooses_the_backend_of_gpus(chosen: str, name: str, cards: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CNTK_GPU_BACKEND", chosen)
+    assert C.device.gpu(1).backend.name == name
+    assert (C.device.gpu(1).id(), C.device.gpu(1).type()) == (1, DeviceKind.GPU)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "match"),
+    [
+        ("cuda", "CNTK_GPU_BACKEND is 'cuda': no backend is called 'cuda'; there are .*'abacus'.*; correct or unset it"),
+        ("numpy", "CNTK_GPU_BACKEND is 'numpy', which computes on the CPU; name a backend of GPUs or unset it"),
+    ],
+)
+def test_a_wrong_choice_is_explained(chosen: str, match: str, cards: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CNTK_GPU_BACKEND", chosen)
+    with pytest.raises(ValueError, match=match):
+        C.device.gpu(0)
+
+
+def test_a_backend_for_who_names_it_is_not_chosen_by_itself(cards: None) -> None:
+    for name in ("abacus", "cupy"):
+        plugins.backends.remove(name, "tests")
+    with pytest.raises(ValueError, match="no GPU backend is installed"):
+        C.device.gpu(0)

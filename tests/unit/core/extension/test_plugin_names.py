@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -291,7 +292,7 @@ def test_kernels_for_backends_of_nobody_are_left_out(installed: Installed) -> No
     done = installed.run(program)
     assert done.stdout == "[('k:Swish', 'mine'), ('k:Swish', 'numpy')]\n"
     (told,) = done.stderr.splitlines()
-    assert "kernel k:Swish is left out: no backend is called 'cuda'; there are checking, mine, numpy" in told
+    assert re.search("kernel k:Swish is left out: no backend is called 'cuda'; there are checking, .*mine, .*numpy", told)
 
 
 def test_no_built_in_name_is_taken_twice() -> None:

@@ -1,0 +1,44 @@
+"""GPUs of NVIDIA's through Numba: the bodies of the compiled loops of ``fused``, as CUDA kernels on the arrays of another backend."""
+
+from ...core.extension import compiled
+from ...core.extension.hookspecs import Register, RegisterKernel, hookimpl
+
+BACKEND = "numba-cuda"
+
+LEARNERS = (
+    "sgd_learner:SGD",
+    "momentum_sgd_learner:MomentumSGD",
+    "nesterov_learner:Nesterov",
+    "adagrad_learner:AdaGrad",
+    "adadelta_learner:AdaDelta",
+    "rmsprop_learner:RMSProp",
+    "fsadagrad_learner:FSAdaGrad",
+    "adam_learner:Adam",
+    "adam_learner:Adamax",
+)
+"""Learners that have a kernel, which is called like them."""
+
+OPERATORS = {
+    "dropout:Dropout": "dropout:DropoutKernel",
+    "loss:CrossEntropyWithSoftmax": "cross_entropy:CrossEntropyKernel",
+    "product:Times": "times:TimesKernel",
+    "product:TransposeTimes": "times:TimesKernel",
+    "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
+    "softmax:Softmax": "softmax:SoftmaxKernel",
+}
+"""The kernel of each operator."""
+
+
+@hookimpl
+def cntk_register_backends(register: Register) -> None:
+    register(BACKEND, "cntk.backends.numba_cuda.backend:NumbaCudaBackend")
+
+
+@hookimpl
+def cntk_register_kernels(register: RegisterKernel) -> None:
+    if not compiled.is_wanted():
+        return
+    for learner in LEARNERS:
+        register(f"cntk.learners.{learner}", BACKEND, f"cntk.backends.numba_cuda.learners:{learner.partition(':')[2]}")
+    for operator, kernel in OPERATORS.items():
+        register(f"cntk.plugins.ops.{operator}", BACKEND, f"cntk.backends.numba_cuda.{kernel}")

@@ -1,0 +1,61 @@
+"""The backend: its memory and arrays are those of the backend ``cupy`` or, under Numba's simulator, NumPy's."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...core.extension import plugins
+from ...core.extension.device import GPU_CHOICE, DeviceKind
+from ..numpy.backend import NumpyBackend
+from . import BACKEND
+from .availability import is_simulated, why_not
+
+ARRAYS = "cupy"
+"""The backend whose memory and arrays serve where there is a card."""
+
+
+def _arrays() -> Any:
+    """The class of the backend that has memory and arrays; NumPy's where there is none other, of which ``unavailable`` tells."""
+    return NumpyBackend if is_simulated() or ARRAYS not in plugins.backends else plugins.backends.get(ARRAYS)
+
+
+class NumbaCudaBackend(_arrays()):  # type: ignore[misc]
+    """One GPU, whose kernels Numba compiles; ``CNTK_GPU_BACKEND=numba-cuda`` has programs use it, and nobody does who does not ask.
+
+    Random numbers come from kernels; what no kernel computes is computed on the arrays, as on the backend that these are of.
+
+    Args:
+        device_id: number of the GPU.
+    """
+
+    name = BACKEND
+    kind: int = DeviceKind.GPU
+    for_tests = os.environ.get(GPU_CHOICE, "").strip() != BACKEND
+
+    def unavailable(self) -> str:
+        why: str = why_not()
+        if not why and not is_simulated() and ARRAYS not in plugins.backends:
+            why = f"its arrays are those of the backend '{ARRAYS}', which is not registered; `cntk doctor` shows what there is"
+        return why or super().unavailable()
+
+    def describe(self) -> str:
+        where = "Numba's simulator, in place of a GPU" if is_simulated() else super().describe()
+        return f"kernels of Numba; {where}"
+
+    def properties(self) -> Any:
+        if is_simulated():
+            raise ValueError(f"backend '{BACKEND}': Numba's simulator is no GPU and has no GPU properties")
+        return super().properties()
+
+    def uniform(self, out: Any, seed: int, draw: int) -> None:
+        from .random import uniform
+
+        with self.guard():
+            uniform(out, seed, draw)
+
+    def normal(self, out: Any, seed: int, draw: int) -> None:
+        from .random import normal
+
+        with self.guard():
+            normal(self, out, seed, draw)
