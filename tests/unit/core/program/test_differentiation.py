@@ -100,7 +100,7 @@ class Half(View):
     """Half of a row, from a place on; rows and elements are counted from the front."""
 
     op_name = "Half"
-    selects = True
+    is_slice = True
     begin: int
 
     def infer(self, x: Spec) -> Spec:
@@ -180,10 +180,10 @@ def test_one_result_of_several_is_enough_for_a_gradient() -> None:
     assert f.grad({x: [[1, 4, 2, 3]]}).tolist() == [[0, 8, 0, 6]]
 
 
-class Scaled(Op):
+class ScaleAndShift(Op):
     """Rows times a vector, and plus it."""
 
-    op_name = "Scaled"
+    op_name = "ScaleAndShift"
     outputs = 2
     keep_inputs = (0, 1)
     by_rows = False
@@ -204,7 +204,7 @@ class Scaled(Op):
 @pytest.mark.parametrize(("used", "wanted"), [(0, 2 + 2 * 3), (1, 1 + 2 + 3)], ids=["product", "sum"])
 def test_steps_of_a_recurrence_that_uses_one_result_of_several_add_up_for_what_comes_from_outside(used: int, wanted: float) -> None:
     x, w, state = C.sequence.input_variable(1), C.parameter(1, init=3), C.placeholder()
-    step = x + Scaled()(C.sequence.past_value(state), w).outputs[used]
+    step = x + ScaleAndShift()(C.sequence.past_value(state), w).outputs[used]
     step = step.replace_placeholders({state: step.output})
     assert step.grad({x: [np.ones((3, 1), np.float32)]}, wrt=[w]).tolist() == [wanted]
 
