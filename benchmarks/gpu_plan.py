@@ -16,6 +16,9 @@ FOLDER = Path(__file__).resolve().parent
 TESTS, OURS, EAGER, GRAPH, COMPILED = "tests", "opencntk", "torch", "torch graph", "torch compiled"
 """Ways: the tests of backends; a workload here; and in PyTorch as it is, as a CUDA graph made by hand, and compiled."""
 
+TESTED = ("tests/backends/every", "tests/backends/cupy")
+"""Folders of the tests that are run; the rest is about kernels for the CPU."""
+
 LEAST = {TESTS: 30.0, OURS: 10.0, EAGER: 10.0, COMPILED: 40.0}
 """Seconds without which a process of a way need not be begun: imports, the GPU's context, compilation."""
 
@@ -60,8 +63,8 @@ class Job(NamedTuple):
         """What to start, which leaves its results in the file *found* within some seconds."""
         if TESTS in self.ways:
             return [
-                *(sys.executable, "-m", "pytest", "tests/backends", "-q", "-p", "gpu_tests", "-p", "no:cacheprovider"),
-                *("-o", f"pythonpath=tests {FOLDER.name}", "--gpu-totals", str(found), "--gpu-seconds", str(seconds)),
+                *(sys.executable, "-m", "pytest", *TESTED, "-q", "-p", "gpu_tests", "-p", "no:cacheprovider"),
+                *("-o", f"pythonpath=tests {FOLDER.name}", "--gpu-totals", str(found), "--gpu-seconds", str(max(5.0, seconds - 15.0))),
             ]
         workloads = ",".join(figure.workload for figure in self.figures)
         return [sys.executable, str(FOLDER / "gpu_worker.py"), workloads, ",".join(self.ways), str(found), str(seconds)]

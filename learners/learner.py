@@ -107,6 +107,7 @@ class Learner(LearnerInterface):
         work = steps if self._kernel is None else max(self._kernel.work_arrays, options.needs_work_array)
         fused, takes_rows = self._kernel is not None, getattr(self._kernel, "takes_rows", False)
         self._parameter_states = [ParameterState(p, len(self.state_names), work, steps, fused, takes_rows) for p in self._parameters]
+        self._has_masters = any(entry.has_master for entry in self._parameter_states)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but kernel and memory, with the smoothed gradients and masters as in a checkpoint."""
@@ -321,9 +322,10 @@ class Learner(LearnerInterface):
             self._step_by_kernel(for_kernel, count)
         if self._changes_parameters:
             self._finish(count)
-        for entry, part in zip(self._parameter_states, parts, strict=True):
-            if entry.master is not None:
+        if self._has_masters:
+            for entry, part in zip(self._parameter_states, parts, strict=True):
                 entry.publish(None if self._changes_parameters else part.rows)
+        for part in parts:
             part.g = None  # it is the program's, which may need the memory for a larger minibatch
         self._count(count, is_sweep_end)
         return True

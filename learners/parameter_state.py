@@ -52,6 +52,7 @@ class ParameterState:
         dtype: the type to compute in: the parameter's, but float32 for float16, in which squares of gradients vanish.
         states: the smoothed gradients, in the order of the learner's ``state_names``.
         work: temporary arrays of the parameter's shape.
+        has_master: whether it has one.
         master: the master; None where there is none, or none yet: it is made for the first update.
 
     Args:
@@ -62,13 +63,13 @@ class ParameterState:
     """
 
     __slots__ = (
-        *("_dense", "_filled", "_has_master", "_keeps_gradients", "_row_work", "_takes_rows", "_version", "_whole", "_wide_gradient"),
-        *("dtype", "master", "parameter", "states", "work"),
+        *("_dense", "_filled", "_keeps_gradients", "_row_work", "_takes_rows", "_version", "_whole", "_wide_gradient"),
+        *("dtype", "has_master", "master", "parameter", "states", "work"),
     )
 
     def __init__(self, parameter: Parameter, states: int, work: int, row_work: int, keeps_gradients: bool, takes_rows: bool) -> None:
-        self._has_master = parameter.dtype == np.float16
-        self.dtype = np.float32 if self._has_master else parameter.dtype
+        self.has_master = parameter.dtype == np.float16
+        self.dtype = np.float32 if self.has_master else parameter.dtype
         self.parameter, self._row_work, self._keeps_gradients = parameter, row_work, keeps_gradients
         self._takes_rows = takes_rows
         self.states, self.work = self._arrays(states), self._arrays(work)
@@ -99,7 +100,7 @@ class ParameterState:
     def follow(self) -> None:
         """Have the master take those elements of the parameter that are not its rounding any more, because others have changed them."""
         parameter = self.parameter
-        if not self._has_master or (self._version == parameter.version and not parameter.is_volatile):
+        if not self.has_master or (self._version == parameter.version and not parameter.is_volatile):
             return
         if self.master is None:
             (self.master,) = self._arrays(1)
@@ -127,7 +128,7 @@ class ParameterState:
     def restore_master(self, master: Any) -> None:
         """Go on with a master, an array of the host's; None for one that is made of the parameter."""
         self._version = FOLLOWED_NONE
-        if master is None or not self._has_master:
+        if master is None or not self.has_master:
             self.master = None
             return
         if self.master is None:
@@ -138,13 +139,14 @@ class ParameterState:
 
     def part(self, gradient: Any, lazily: bool) -> Part:
         """The part that an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""
-        self.follow()
+        if self.has_master:
+            self.follow()
         if type(gradient) is RowSparse:
             if lazily:
                 return self._rows(gradient)
             gradient = self._densified(gradient)
         whole = self._whole
-        if self.master is not None:
+        if self.has_master:
             if self._wide_gradient is None:
                 (self._wide_gradient,) = self._arrays(1)
             self._wide_gradient[...] = gradient

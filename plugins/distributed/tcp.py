@@ -27,6 +27,9 @@ GREETING = b"opencntk workers 1\n"
 CONNECT_SECONDS = 300.0
 """So long does a worker wait for the others to be started."""
 
+GREETING_SECONDS = 10.0
+"""So long may a connection take to say whose it is."""
+
 _SIZE = struct.Struct("<q")
 _PLACE = struct.Struct("<qq")
 
@@ -150,7 +153,7 @@ class TcpTransport(Transport):
 def _gathered(rendezvous: Rendezvous) -> list[socket.socket]:
     """The first worker's connections to the others, in the order of their numbers."""
     found: dict[int, socket.socket] = {}
-    with socket.create_server((rendezvous.address, rendezvous.port), backlog=rendezvous.size) as server:
+    with _listening(rendezvous) as server:
         server.settimeout(CONNECT_SECONDS)
         while len(found) < rendezvous.size - 1:
             try:
@@ -166,9 +169,25 @@ def _gathered(rendezvous: Rendezvous) -> list[socket.socket]:
     return [found[rank] for rank in sorted(found)]
 
 
+def _listening(rendezvous: Rendezvous) -> socket.socket:
+    """What the first worker listens with, on the address that the others know and no other.
+
+    Raises:
+        RuntimeError: it is not one of this machine, or the port is taken.
+    """
+    try:
+        family, *_ = socket.getaddrinfo(rendezvous.address, rendezvous.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server((rendezvous.address, rendezvous.port), family=family, backlog=rendezvous.size)
+    except OSError as error:
+        raise RuntimeError(
+            f"the first worker cannot listen at {rendezvous}: {error}; "
+            "MASTER_ADDR must be an address of its machine, MASTER_PORT a free port"
+        ) from None
+
+
 def _greeted(connection: socket.socket, rendezvous: Rendezvous) -> int | None:
     """The number of the worker that has connected; None where it is none of this job."""
-    connection.settimeout(CONNECT_SECONDS)
+    connection.settimeout(GREETING_SECONDS)
     try:
         greeting = _exactly(connection, len(GREETING))
         rank, size = _PLACE.unpack(_exactly(connection, _PLACE.size))

@@ -271,20 +271,39 @@ def test_pytorch_is_timed_on_data_of_the_host() -> None:
 
 def test_totals_of_tests_are_written_although_time_is_over(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(
-        "import time, pytest\n"
+        "import time, pytest, cntk as C\n"
         "def test_a(): pass\n"
         "def test_b(): assert 1 == 2\n"
         "def test_c(): pytest.skip('why')\n"
         "def test_d(request): request.getfixturevalue('nothing')\n"
-        "def test_e(): time.sleep(1.5)\n"
-        "def test_f(): pass\n"
+        "@pytest.mark.parametrize('device', [C.cpu(), C.DeviceDescriptor(C.device.DeviceKind.GPU, 0, 'some')])\n"
+        "def test_e(device): assert device != C.cpu()\n"
     )
     found = tmp_path / "totals.json"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "gpu_tests", "--gpu-totals", str(found), "--gpu-seconds", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "gpu_tests",
+        "-p",
+        "no:cacheprovider",
+        "--gpu-totals",
+        str(found),
+        "test_some.py",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(WORKER.parent)}
-    subprocess.run([*command, "-p", "no:cacheprovider", "test_some.py"], cwd=tmp_path, env=environment, capture_output=True, check=False)
-    (totals,) = json.loads(found.read_text())
-    assert totals["totals"] == {"passed": 2, "failed": 2, "skipped": 1}
-    assert totals["collected"] == 6
-    assert not totals["is_complete"]
-    assert totals["failed"][0].startswith("test_some.py::test_b: ")
+
+    def totals(seconds: str) -> dict[str, Any]:
+        subprocess.run([*command, "--gpu-seconds", seconds], cwd=tmp_path, env=environment, capture_output=True, check=False)
+        (content,) = json.loads(found.read_text())
+        return dict(content)
+
+    whole = totals("60")
+    assert whole["totals"] == {"passed": 2, "failed": 2, "skipped": 1}
+    assert (whole["collected"], whole["is_complete"]) == (5, True)
+    assert any(line.startswith("test_some.py::test_b: ") for line in whole["failed"])
+    cut = totals("0.000001")
+    assert sum(cut["totals"].values()) == 1
+    assert not cut["is_complete"]

@@ -162,3 +162,20 @@ def test_one_sample_that_does_not_fit_says_what_else_to_do(small: type[Small]) -
     gc.collect()
     small.limit = 10**6
     assert f.eval(np.zeros((1, 1000), np.float32)).shape == (1, 1000)
+
+
+def test_a_later_stage_that_does_not_fit_gives_all_back(small: type[Small]) -> None:
+    """Rows that data decide are bound when the first stage has run."""
+    keep = C.sequence.input_variable((), name="keep")
+    f = C.tanh(C.sequence.gather(2 * keep, C.greater(keep, 0)))
+    short, long = ([np.ones(n, np.float32)] for n in (10, 1000))
+    f.eval({keep: short})
+    short_needs = small.used
+    f.eval({keep: long})
+    small.limit = small.used - 1
+    f = C.tanh(C.sequence.gather(2 * keep, C.greater(keep, 0)))
+    with pytest.raises(MemoryError, match=r"values and gradients of a minibatch of 1 samples with 1,000 steps do not fit.*Gather"):
+        f.eval({keep: long})
+    assert small.used < 10
+    small.limit = 2 * short_needs
+    assert f.eval({keep: short})[0].shape == (10,)

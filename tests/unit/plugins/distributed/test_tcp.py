@@ -113,6 +113,13 @@ def test_a_stranger_who_connects_is_sent_away() -> None:
     assert [[part.tolist() for part in parts] for parts in found] == [[[0], [1]]] * 2
 
 
+def test_an_address_that_cannot_be_listened_at_is_explained() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        meeting = Rendezvous(0, 2, "127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(RuntimeError, match=r"the first worker cannot listen at 127\.0\.0\.1, port .*a free port"):
+            TcpTransport(meeting)
+
+
 def test_where_workers_meet_is_read_from_the_environment() -> None:
     assert rendezvous_in(MEETING) == (1, 3, "127.0.0.1", 29500)
     assert is_launched(MEETING)

@@ -1,0 +1,146 @@
+"""The pieces that computing on NVIDIA GPUs takes: what there is of each, and how to get it.
+
+Nothing is imported to find out, and no GPU is touched but to be counted: `cntk doctor` asks on machines without any of this, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from ...core.extension.backend import Need
+
+EXTRA = "pip install 'opencntk[gpu]'"
+
+DRIVER = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
+"""Names of the driver's library."""
+
+FIRST_CUDA = 12000
+"""The first version of CUDA that will do, as drivers tell it."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of NVIDIA's.
+
+    Attributes:
+        name: what people call it.
+        packages: the pip packages that bring it, for CUDA 13 and 12.
+        files: names under which the system's loader may find it.
+        first: the first version that will do.
+        purpose: what it is for.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    files: tuple[str, ...]
+    first: tuple[int, ...]
+    purpose: str
+
+
+LIBRARIES = (
+    Library("cuBLASLt", ("nvidia-cublas", "nvidia-cublas-cu12"), ("libcublasLt.so.13", "libcublasLt.so.12"), (12,), "products of matrices"),
+    Library(
+        "cuDNN",
+        ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
+        ("libcudnn.so.9",),
+        (9,),
+        "convolutions, pooling, normalisation, recurrent layers",
+    ),
+    Library("NVRTC", ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("libnvrtc.so.13", "libnvrtc.so.12"), (12,), "compiling kernels"),
+    Library("NCCL", ("nvidia-nccl-cu13", "nvidia-nccl-cu12"), ("libnccl.so.2",), (2, 18), "sums over several GPUs"),
+)
+
+
+def needs() -> list[Need]:
+    """All pieces, those without which nothing goes first."""
+    return [_cupy(), *_driver_and_card(), *map(_library, LIBRARIES), _numba()]
+
+
+def _cupy() -> Need:
+    packages = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+    found = _installed(packages) if find_spec("cupy") is not None else ""
+    many = [package for package in packages if _version_of(package)]
+    if len(many) > 1:
+        return Need("CuPy", "", "arrays on GPUs", f"{' and '.join(many)} are installed, and disturb one another: pip uninstall all but one")
+    return Need("CuPy", found, "arrays on GPUs", f"{EXTRA} for drivers of CUDA 13, pip install 'cupy-cuda12x[ctk]' for those of CUDA 12")
+
+
+def _driver_and_card() -> tuple[Need, Need]:
+    install = "install it from https://www.nvidia.com/drivers; nvidia-smi then lists the GPUs"
+    no_card = Need("card", "", "computing", "there must be a driver first")
+    driver = _loaded(DRIVER)
+    if driver is None:
+        return Need("driver", "", "the card", install), no_card
+    number = ctypes.c_int()
+    if driver.cuDriverGetVersion(ctypes.byref(number)) != 0:
+        return Need("driver", "", "the card", f"it does not say its version: {install}"), no_card
+    told = f"for CUDA {number.value // 1000}.{number.value % 1000 // 10}"
+    if number.value < FIRST_CUDA:
+        return Need("driver", "", "the card", f"the one that is there is {told}, 12 or later is needed: {install}"), no_card
+    return Need("driver", told, "the card", install), _card(driver)
+
+
+def _card(driver: ctypes.CDLL) -> Need:
+    count, device = ctypes.c_int(), ctypes.c_int()
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    remedy = "this machine has none" if hidden is None else f"CUDA_VISIBLE_DEVICES={hidden} hides it: unset it or name others"
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status or not count.value:
+        said = f"the driver finds none (status {status})" if status else "the driver finds none"
+        return Need("card", "", "computing", f"{said}; {remedy}")
+    name = ctypes.create_string_buffer(256)
+    driver.cuDeviceGet(ctypes.byref(device), 0)
+    driver.cuDeviceGetName(name, len(name), device)
+    more = f" and {count.value - 1} more" if count.value > 1 else ""
+    return Need("card", name.value.decode(errors="replace") + more, "computing", remedy)
+
+
+def _library(library: Library) -> Need:
+    package = next((package for package in library.packages if _version_of(package)), "")
+    found = _version_of(package) if package else ""
+    if found and _numbers(found) < library.first:
+        least = ".".join(map(str, library.first))
+        remedy = f"{package} {found} is too old, {least} or later is needed: pip install --upgrade {package}"
+        return Need(library.name, "", library.purpose, remedy)
+    found = next((file for file in library.files if _loaded((file,)) is not None), "") if not found else f"{found} of {package}"
+    return Need(library.name, found, library.purpose, f"{EXTRA}, or pip install {library.packages[0]}")
+
+
+def _numba() -> Need:
+    return Need("numba-cuda", _version_of("numba-cuda"), "the backend numba-cuda, and kernels written in Python", f"{EXTRA} brings it")
+
+
+def _installed(packages: Sequence[str]) -> str:
+    """Version and name of the first of some packages that is installed; ``there`` where none is, as in a build of one's own."""
+    return next((f"{found} of {package}" for package in packages if (found := _version_of(package))), "there")
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except (PackageNotFoundError, KeyError, ValueError):  # damaged metadata
+        return ""
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def _load(file: str) -> ctypes.CDLL:
+    return ctypes.CDLL(file)
+
+
+def _loaded(files: Sequence[str]) -> ctypes.CDLL | None:
+    """The first of some libraries that the system's loader finds."""
+    for file in files:
+        try:
+            return _load(file)
+        except OSError:
+            continue
+    return None
