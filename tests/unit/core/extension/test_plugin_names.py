@@ -291,7 +291,7 @@ def test_kernels_for_backends_of_nobody_are_left_out(installed: Installed) -> No
     done = installed.run(program)
     assert done.stdout == "[('k:Swish', 'mine'), ('k:Swish', 'numpy')]\n"
     (told,) = done.stderr.splitlines()
-    assert "kernel k:Swish is left out: no backend is called 'cuda'; there are checking, mine, numpy" in told
+    assert "kernel k:Swish is left out: no backend is called 'cuda'; there are checking, cupy, mine, numpy" in told
 
 
 def test_no_built_in_name_is_taken_twice() -> None:
