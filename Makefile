@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-without-loops test-without-numba test-checked test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
+.PHONY: demo test test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
 	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
 	@echo "make test-checked         run the tests of operators on a backend that watches them"
+	@echo "make test-standin         run the tests of operators on the backend of GPUs, on a stand-in for CuPy of three strictnesses"
 	@echo "make test-simulator       run kernels for GPUs under Numba's simulator, with tests of the operators that have some"
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
 	@echo "make lint      ruff"
@@ -66,6 +67,12 @@ test-without-numba: build/bare.made
 
 test-checked: $(VENV)/dev.installed
 	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
+
+# Strictness 1 has CuPy's rules; 2 and 3 refuse more, of what tests/standin lists for each.
+test-standin: $(VENV)/dev.installed
+	CNTK_TEST_BACKEND=standin $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/backends/every
+	CNTK_TEST_BACKEND=standin CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
+	CNTK_TEST_BACKEND=standin CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
 
 # Simulated threads are Python's, so that only what has kernels is run, and of that what is small.
 test-simulator: $(VENV)/dev.installed

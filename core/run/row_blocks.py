@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .binding import Binding, Step
     from .sizes import Sizes
 
+
 def rows_of_block(chain: Chain, sizes: Sizes, backend: Backend) -> int | None:
     """How many rows of a chain to do at a time; None where the arrays are small."""
     if not chain.has_blocks or backend.block_bytes is None:

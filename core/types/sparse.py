@@ -148,7 +148,7 @@ class SparseStep(SparseRows):
         super().__init__((last - first, *whole.shape[1:]), whole.dtype, whole._xp)
         self.whole, self.first, self.last = whole, first, last
 
-    def set(self, data: Any, indices: Any, indptr: Any) -> None:
+    def set(self, data: Any, indices: Any, indptr: Any, host: Parts | None = None) -> None:
         self.whole.set_step(self.first, self.last, (data, indices, indptr))
 
     @property

@@ -51,7 +51,7 @@ class CrossEntropyWithSoftmax(Op):
         if rows.look():
             picked, places = rows.picked, rows.places
             xp.add(rows.starts, y.indices, out=places)
-            xp.take(z, places, out=picked, mode="clip")  # other modes copy
+            xp.take(z, places, None, picked, "clip")  # other modes copy
             if not y.is_of_ones:
                 xp.multiply(picked, y.data, out=picked)
         else:
@@ -114,7 +114,7 @@ class _SoftmaxRows(Rows):
         if self.axis == -1:
             self.z.argmax(axis=-1, out=self.largest)
             xp.add(self.largest, self._starts, out=self.largest)
-            xp.take(self.z, self.largest, out=self._edges, mode="clip")
+            xp.take(self.z, self.largest, None, self._edges, "clip")
         else:
             xp.maximum.reduce(self.z, self.axis, None, self.edge, True)
 

@@ -199,7 +199,7 @@ def test_a_state_serves_one_backward_pass() -> None:
 
 @pytest.mark.skipif(len(C.device.all_devices()) > 1, reason="there is a GPU")
 def test_a_missing_gpu_says_why() -> None:
-    answered(lambda: C.device.gpu(0), ValueError, "gpu(0)", "no GPU backend is installed", "`cntk doctor`")
+    answered(lambda: C.device.gpu(0), ValueError, "gpu(0)", "backend 'cupy' cannot be used here", "install")
 
 
 # ---- training ----

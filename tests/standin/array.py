@@ -247,8 +247,9 @@ class ndarray:
         return self._reduced(np.prod, axis, out, keepdims, dtype)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        total = _sum(self.host, axis, dtype, keepdims)
-        return written(out, (total / (self.size / max(total.size, 1))).astype(dtype or self.dtype))
+        wanted = dtype or (self.dtype if self.dtype.kind == "f" else np.float64)
+        total = _sum(self.host, axis, wanted, keepdims)
+        return written(out, (total / (self.size / max(total.size, 1))).astype(wanted))
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
         return self._reduced(np.max, axis, out, keepdims)

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "core/program/passes/base.py": ("unit/core/program/passes/test_passes.py", "the protocol: passes of plugins"),
     "core/program/passes/dead.py": ("unit/core/program/passes/test_common.py", "instructions that nobody reads go"),
     "core/run/binding.py": ("backends/every/test_random_graphs.py", "steps on arrays: values and gradients, however memory is shared"),
+    "core/run/row_blocks.py": ("unit/core/program/passes/test_row_blocking.py", "chains worked off in blocks of rows"),
     "core/storage/model_format.py": ("unit/plugins/formats/test_wire.py", "formats by their names"),
     "core/types/arrow.py": ("unit/core/graph/test_foreign.py", "Arrow's data, and what is refused of it"),
     "core/values/as_methods.py": ("backends/every/test_user_function.py", "values as user functions see them"),

@@ -50,7 +50,10 @@ def test_without_cupy_it_says_what_to_install(error: Exception, message: str, mo
         ({"driverGetVersion": 0}, "there is no NVIDIA driver: install one from"),
         ({"driverGetVersion": 12020}, "the NVIDIA driver is too old: it runs CUDA 12.2, and CuPy 14.2.0 needs 13.0; update the driver"),
         ({"getDeviceCount": 0}, "there is no GPU that CUDA can use; CUDA_VISIBLE_DEVICES is '7', which hides those"),
-        ({"getDeviceCount": RuntimeError("cudaErrorNoDevice")}, "there is no GPU that CUDA can use: cudaErrorNoDevice; CUDA_VISIBLE_DEVICES"),
+        (
+            {"getDeviceCount": RuntimeError("cudaErrorNoDevice")},
+            "there is no GPU that CUDA can use: cudaErrorNoDevice; CUDA_VISIBLE",
+        ),
     ],
 )
 def test_without_a_device_it_says_what_is_missing(

@@ -117,7 +117,7 @@ def test_a_backend_that_is_taken_back_leaves_no_device(twins: Twins) -> None:
 
 
 def test_gpus_are_the_devices_of_a_backend_for_gpus() -> None:
-    with pytest.raises(ValueError, match=r"gpu\(0\): no GPU backend is installed; `cntk doctor` shows what there is"):
+    with pytest.raises(ValueError, match=r"gpu\(0\): backend 'cupy' cannot be used here"):
         C.gpu(0)
     plugins.register_plugin(Provider(graphics=Graphics, missing=Missing), "graphics")
     try:
@@ -137,7 +137,7 @@ def test_a_gpu_that_cannot_be_used_says_why() -> None:
     plugins.register_plugin(Provider(missing=Missing), "missing")
     try:
         assert C.device.all_devices() == (C.cpu(),)
-        with pytest.raises(ValueError, match=r"gpu\(0\): backend 'missing' cannot be used here: there is no driver"):
+        with pytest.raises(ValueError, match=r"gpu\(0\): .*backend 'missing' cannot be used here: there is no driver"):
             C.gpu(0)
     finally:
         plugins.unregister_plugin("missing")

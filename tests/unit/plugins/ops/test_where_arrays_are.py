@@ -1,4 +1,4 @@
-"""Operators compute on arrays of the backend's device: what has a context calls none of NumPy's functions, and picks rows by no host's index.
+"""Operators compute on the device's arrays: what has a context calls none of NumPy's functions, and picks rows by no index of the host.
 
 Methods and functions with a context are read, not run.  ``infer`` and others without one are the host's.
 """
@@ -71,7 +71,7 @@ def _of_layout(node: ast.AST) -> bool:
         isinstance(node, ast.Attribute)
         and node.attr in INDICES
         and any(
-            isinstance(part, ast.Name) and part.id in LAYOUTS or isinstance(part, ast.Attribute) and part.attr in ("layout", "layouts")
+            (isinstance(part, ast.Name) and part.id in LAYOUTS) or (isinstance(part, ast.Attribute) and part.attr in ("layout", "layouts"))
             for part in ast.walk(node.value)
         )
     )
