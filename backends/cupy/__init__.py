@@ -17,8 +17,14 @@ LEARNERS = (
 
 OPERATORS = {
     "dropout:Dropout": "dropout:DropoutKernel",
+    "extremum:ArgMax": "reduction:ReductionKernel",
+    "extremum:ReduceMax": "reduction:ReductionKernel",
+    "extremum:ReduceMin": "reduction:ReductionKernel",
     "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
     "metric:ClassificationError": "rows:ErrorKernel",
+    "reduction:ReduceLogSum": "reduction:ReductionKernel",
+    "reduction:ReduceMean": "reduction:ReductionKernel",
+    "reduction:ReduceSum": "reduction:ReductionKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
 }

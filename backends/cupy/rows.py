@@ -15,7 +15,7 @@ from ...core.common.shape import size_of
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
-from .compiler import INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_type
+from .compiler import BLOCKS, INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_type
 from .prelude import COMPUTED, prelude
 
 MOST_OF_A_WARP = 1024
@@ -194,7 +194,7 @@ typedef {places[1]} start;
 #define INNER {inner}
 #define TEAM {team}
 {TEAM}
-extern "C" __global__ void __launch_bounds__({THREADS}) {name}({arrays}, size rows) {{
+extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS}) {name}({arrays}, size rows) {{
     for (size row = blockIdx.x * ({THREADS} / TEAM) + threadIdx.x / TEAM; row < rows; row += gridDim.x * ({THREADS} / TEAM)) {{
         const size base = row / INNER * (CLASSES * (size)INNER) + row % INNER;
         {body}
