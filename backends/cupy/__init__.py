@@ -32,8 +32,9 @@ OPERATORS = {
 
 ENGINES = {
     "Chain": "chains:ChainKernel",
+    "Csr": "csr:Csr",
 }
-"""What serves several operators: chains of element-wise ones."""
+"""What serves several operators: chains of element-wise ones, and products of CSR rows with dense matrices."""
 
 
 @hookimpl

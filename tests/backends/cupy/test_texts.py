@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
-from cntk.backends.cupy import dropout, elements, folds, learner_kernels, philox, rows
+from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, rows, segments
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
 from cntk.core.extension import plugins
@@ -91,12 +91,22 @@ def of_rows(dtype: Any) -> Iterator[str]:
             yield rows.text(name, dtype, classes, inner, INDICES[dtype], places)
 
 
+def of_sparse_rows(dtype: Any) -> Iterator[str]:
+    """Products of CSR rows, and sums of runs of narrow and wide rows."""
+    for place in ("int", "long long"):
+        yield csr.text(dtype, (place, place))
+        for result in {dtype, np.float32, np.float64}:
+            for columns in (1, 4, 32):
+                yield segments.text(dtype, result, place, columns)
+
+
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elements": of_elements,
     "folds": of_folds,
     "learners": of_learners,
     "random numbers": of_random_numbers,
     "rows": of_rows,
+    "sparse rows": of_sparse_rows,
 }
 
 
