@@ -64,7 +64,7 @@ typedef {places[1]} start;
 extern "C" __global__ void __launch_bounds__({THREADS})
 multiply(const stored *data, const place *indices, const start *starts, const stored *dense, stored *out, size rows, size width) {{
     const size tiles = (width + 31) / 32;
-    for (size warp = (blockIdx.x * (size)blockDim.x + threadIdx.x) / 32; warp < rows * tiles; warp += gridDim.x * (size)(blockDim.x / 32)) {{
+    for (size warp = (blockIdx.x * (size)blockDim.x + threadIdx.x) / 32; warp < rows * tiles; warp += gridDim.x * (size){THREADS // 32}) {{
         const size row = warp / tiles, column = warp % tiles * 32 + threadIdx.x % 32;
         if (column >= width)
             continue;

@@ -53,7 +53,7 @@ typedef {start} start;
 extern "C" __global__ void __launch_bounds__({THREADS})
 add_up(const stored *values, const start *starts, {made} *out, size runs, size width) {{
     const size tiles = (width + COLUMNS - 1) / COLUMNS;
-    for (size warp = (blockIdx.x * (size)blockDim.x + threadIdx.x) / 32; warp < runs * tiles; warp += gridDim.x * (size)(blockDim.x / 32)) {{
+    for (size warp = (blockIdx.x * (size)blockDim.x + threadIdx.x) / 32; warp < runs * tiles; warp += gridDim.x * (size){THREADS // 32}) {{
         const size run = warp / tiles, column = warp % tiles * COLUMNS + threadIdx.x % COLUMNS;
         double sum = 0;
         if (column < width)

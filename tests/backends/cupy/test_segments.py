@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def test_sums_of_runs(shape: Any, dtype: Any) -> None:
     for places, result in ((np.int32, dtype), (np.int64, np.float64)):
         out = HostBackend().empty((5, *shape), result)
         segments.bound(array(values), array(starts, places), out)()
-        expected = np.array([values[a:b].sum(axis=0, dtype=np.float64) for a, b in zip(starts, starts[1:], strict=False)])
+        expected = np.array([values[a:b].sum(axis=0, dtype=np.float64) for a, b in pairwise(starts)])
         np.testing.assert_allclose(out, expected.astype(result), rtol=2 * np.finfo(result).eps, atol=1e-12)
 
 
