@@ -38,7 +38,8 @@ class Backend(Protocol):
         sparse: whether it takes CSR operands; if not, they arrive made dense.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
-    others; and ``for_tests``, which is True where nobody is to compute on it but who asks for it by name.
+    others; ``for_tests``, which is True where nobody is to compute on it but who asks for it by name; and ``fewest_for_learners``, from how
+    many elements of parameters on a learner's kernel gains, if that is other than in the host's memory.
     """
 
     name: str

@@ -70,6 +70,7 @@ class HostBackend(NumpyBackend):
 
     name = "host-cuda"
     kind = DeviceKind.GPU
+    fewest_for_learners = 0
     xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:

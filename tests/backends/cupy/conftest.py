@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from standin import host_arrays, host_cuda
 
-from cntk.core.common.thresholds import thresholds
 from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, default_device
@@ -23,9 +22,8 @@ def on_host() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def gpu(on_host: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceDescriptor]:
+def gpu(on_host: list[str]) -> Iterator[DeviceDescriptor]:
     """A device whose kernels run on the host, as the default device."""
-    monkeypatch.setattr(thresholds, "learner_compiled", 0)
     plugins.register_plugin(host_arrays.HostPlugin(), "host-cuda")
     try:
         with default_device(devices.device("host-cuda")) as device:
