@@ -61,7 +61,7 @@ def axes_of(array: Any, shape: Sequence[int], has_rows: bool) -> tuple[Along, ..
 
 def parts_of(rows: int, places: int) -> int:
     """How many parts rows are divided into where sums are wanted of each place."""
-    return max(1, min(rows, max(AT_WORK // places, -(-rows // LONGEST))))
+    return max(1, min(rows, max(AT_WORK // max(places, 1), -(-rows // LONGEST))))
 
 
 def bound(

@@ -272,6 +272,9 @@ class CrossEntropyKernel:
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
+        if CrossEntropyKernel.declines(op, ctx, out, z, y):
+            op.forward(ctx, out, z, y)
+            return
         run = CrossEntropyKernel.bind(op, ctx, out, z, y)
         if run is None:
             run = bound("sparse_cross_entropy", *_last(z), z, *y.parts, *_kept(ctx, z), out, places=_places(y))
@@ -279,6 +282,9 @@ class CrossEntropyKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
+        if CrossEntropyKernel.declines(op, ctx, out, z, y):
+            op.backward(ctx, grad, grads, out, z, y)
+            return
         dz, dy = grads
         if dz is not None and isinstance(y, SparseRows):
             bound("sparse_cross_entropy_gradient", *_last(z), z, *y.parts, *_kept(ctx, z), grad, dz, places=_places(y))()
@@ -303,6 +309,9 @@ class ErrorKernel:
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
+        if ErrorKernel.declines(op, ctx, out, z, y):
+            op.forward(ctx, out, z, y)
+            return
         run = ErrorKernel.bind(op, ctx, out, z, y)
         if run is None:
             run = bound("sparse_error", *_last(z), z, *y.parts, out, places=_places(y))
@@ -310,6 +319,9 @@ class ErrorKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
+        if ctx.state is not None:  # forward was the operator's
+            op.backward(ctx, grad, grads, out, z, y)
+            return
         dy = grads[1]
         bound("error_gradient", *_last(dy), grad, _guesses(ctx, dy), dy)()
 
