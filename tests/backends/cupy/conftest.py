@@ -22,7 +22,7 @@ def on_host() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def gpu(on_host: list[str]) -> Iterator[DeviceDescriptor]:
+def host_gpu(on_host: list[str]) -> Iterator[DeviceDescriptor]:
     """A device whose kernels run on the host, as the default device."""
     plugins.register_plugin(host_arrays.HostPlugin(), "host-cuda")
     try:

@@ -21,7 +21,7 @@ from cntk.testing.tolerances import VALUES
 
 Model = Callable[[Any], Any]
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("host_gpu")
 
 
 @pytest.fixture

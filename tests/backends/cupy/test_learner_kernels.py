@@ -15,7 +15,7 @@ from cntk.core.extension.identity import identity_of
 from cntk.core.types.sparse import RowSparse
 from cntk.learners import IGNORE
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("host_gpu")
 
 RULES: dict[str, Callable[..., Any]] = {
     "sgd": lambda p, **k: C.sgd(p, 0.3, **k),

@@ -15,7 +15,7 @@ from cntk.testing.ops import samples_of
 from cntk.testing.samples import describe
 from cntk.testing.tolerances import VALUES
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("host_gpu")
 
 NAMES = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_log_sum_exp", "argmax")
 SAMPLES = [(name, sample) for name in NAMES for sample in samples_of(plugins.ops.get(name))[1:4]]
