@@ -19,7 +19,8 @@ def kernel_of(learner: type, parameters: Sequence[Parameter]) -> Any:
     """The kernel for a learner's steps on its parameters' backend; None if they are small, or there is no kernel."""
     backends = {parameter.backend.name for parameter in parameters}
     place = plugins.kernel_place(learner, *backends) if len(backends) == 1 else None
-    if place is None or sum(size_of(parameter.shape) for parameter in parameters) < thresholds.learner_compiled:
+    fewest = getattr(parameters[0].backend, "fewest_for_learners", thresholds.learner_compiled)
+    if place is None or sum(size_of(parameter.shape) for parameter in parameters) < fewest:
         return None
     try:
         return plugins.kernels.get(place)

@@ -19,8 +19,14 @@ OPERATORS = {
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
+    "extremum:ArgMax": "reduction:ReductionKernel",
+    "extremum:ReduceMax": "reduction:ReductionKernel",
+    "extremum:ReduceMin": "reduction:ReductionKernel",
     "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
     "metric:ClassificationError": "rows:ErrorKernel",
+    "reduction:ReduceLogSum": "reduction:ReductionKernel",
+    "reduction:ReduceMean": "reduction:ReductionKernel",
+    "reduction:ReduceSum": "reduction:ReductionKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
     "product:Times": "products:TimesKernel",
@@ -30,9 +36,10 @@ OPERATORS = {
 
 ENGINES = {
     "Chain": "chains:ChainKernel",
+    "Csr": "csr:Csr",
     "Products": "products:Products",
 }
-"""What serves several operators: chains of element-wise ones, and products."""
+"""What serves several operators: chains of element-wise ones, and products of CSR rows and of dense matrices."""
 
 
 @hookimpl

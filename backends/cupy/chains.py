@@ -167,7 +167,7 @@ class _Writer:
             raise RuntimeError(f"{of.op_name}: a chain that goes back has a member without a gradient")
         symbols = operands(2 + len(instruction.inputs))
         dy, y, *inputs = symbols
-        values = [self._value(grad), self._value(instruction.outputs[0]) if of.keep_output else y]
+        values: list[Term] = [self._value(grad), self._value(instruction.outputs[0]) if of.keep_output else y]
         values += [self._value(x) if includes(of.keep_inputs, i) else inputs[i] for i, x in enumerate(instruction.inputs)]
         for i, target in enumerate(instruction.grads):
             if target is None:
@@ -180,8 +180,8 @@ class _Writer:
         for _, target in instruction.passed:
             self._current[target] = values[0]
         for total, term_slot in instruction.sums:
-            (a, b), (x, y) = operands(2), (self._value(total), self._value(term_slot))
-            self._write(total, substituted(a + b, (a, b), (x, y)))
+            a, b = operands(2)
+            self._write(total, substituted(a + b, (a, b), (self._value(total), self._value(term_slot))))
 
 
 class Fused:
@@ -222,7 +222,8 @@ class Fused:
 
     def _adding_up(self, parts: Any, target: Any, space: Shape) -> list[Callable[[], None]]:
         """What adds up the sums of parts, and of the places that have one element of the target."""
-        outputs, terms = [], [Along(len(parts), size_of(space))]
+        outputs: list[Along] = []
+        terms = [Along(len(parts), size_of(space))]
         aligned, stride = (1,) * (len(space) - target.ndim) + target.shape, size_of(space)
         for length, own in zip(space, aligned, strict=True):
             stride //= max(length, 1)

@@ -17,6 +17,10 @@ OPTIONS = ("-std=c++17", "--fmad=false")
 THREADS = 256
 """Threads of a block."""
 
+BLOCKS = 4
+"""Blocks that a multiprocessor is to have at least, where texts say so: the compiler may otherwise save registers for more, and keep
+some in memory."""
+
 MOST_BLOCKS = 2048
 """Blocks of kernels whose threads go on to further elements: some for each of a large GPU's multiprocessors."""
 

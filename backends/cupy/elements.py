@@ -61,7 +61,7 @@ def axes_of(array: Any, shape: Sequence[int], has_rows: bool) -> tuple[Along, ..
 
 def parts_of(rows: int, places: int) -> int:
     """How many parts rows are divided into where sums are wanted of each place."""
-    return max(1, min(rows, max(AT_WORK // places, -(-rows // LONGEST))))
+    return max(1, min(rows, max(AT_WORK // max(places, 1), -(-rows // LONGEST))))
 
 
 def bound(
@@ -78,11 +78,12 @@ def bound(
     """
     rows, places = shape[0], size_of(shape[1:])
     parts = len(sums[0][1]) if sums else rows
-    size = index_type(max([rows * places] + [_reach(one.axes) for one in (*operands, *stores)]))
+    touched: list[Operand | Store] = [*operands, *stores]
+    size = index_type(max([rows * places] + [_reach(one.axes) for one in touched]))
     used = {id(symbol) for term in (*(store.term for store in stores), *(term for term, _ in sums)) for symbol in symbols_in(term)}
     read = [operand for operand in operands if id(operand.symbol) in used]
     made = text(dtype, INDEX_NAMES[size], shape[1:], read, stores, [term for term, _ in sums])
-    arrays = [one.array for one in (*read, *stores)] + [array for _, array in sums]
+    arrays = [*(one.array for one in read), *(one.array for one in stores), *(array for _, array in sums)]
     count = parts * places if rows else 0
     return compile(made, "elements").bound(blocks_for(count), THREADS, *arrays, size(rows), size(parts))
 

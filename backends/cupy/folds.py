@@ -58,14 +58,14 @@ LOG_TOTAL = Rule(
     """if (x > state.edge) {
         state.total = state.total * power_of_e(state.edge - x) + 1;
         state.edge = x;
-    } else if (x != -INFINITY) {
-        state.total += power_of_e(x - state.edge);
+    } else {
+        state.total += x == state.edge ? 1 : power_of_e(x - state.edge);
     }""",
     """if (other.edge > state.edge) {
         state.total = state.total * power_of_e(state.edge - other.edge) + other.total;
         state.edge = other.edge;
     } else {
-        state.total += other.edge == -INFINITY ? other.total : other.total * power_of_e(other.edge - state.edge);
+        state.total += other.edge == state.edge ? other.total : other.total * power_of_e(other.edge - state.edge);
     }""",
     "state.edge + logarithm((real)state.total)",
     16,

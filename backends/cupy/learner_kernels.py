@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.common.sums import BLOCK, LANES, ROWS
-from .compiler import THREADS, compile
+from .compiler import BLOCKS, THREADS, compile
 from .prelude import prelude
 
 CHUNK = BLOCK
@@ -118,9 +118,6 @@ RMSPROP = Rule(
     True,
     "rate != 0",  # a step size that has overflowed makes the mean infinite: nothing moves
 )
-
-BLOCKS = 4
-"""Blocks of a multiprocessor: said, so that the compiler does not save registers for more and keep some in memory."""
 
 FIXED = ("w", "g", "rows", "multipliers", "sums", "width", "elements", "first_chunk")
 """What a table has of each part, beside the places of its states."""

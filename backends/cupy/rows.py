@@ -15,7 +15,7 @@ from ...core.common.shape import size_of
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
-from .compiler import INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_type
+from .compiler import BLOCKS, INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_type
 from .prelude import COMPUTED, prelude
 
 MOST_OF_A_WARP = 1024
@@ -194,7 +194,7 @@ typedef {places[1]} start;
 #define INNER {inner}
 #define TEAM {team}
 {TEAM}
-extern "C" __global__ void __launch_bounds__({THREADS}) {name}({arrays}, size rows) {{
+extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS}) {name}({arrays}, size rows) {{
     for (size row = blockIdx.x * ({THREADS} / TEAM) + threadIdx.x / TEAM; row < rows; row += gridDim.x * ({THREADS} / TEAM)) {{
         const size base = row / INNER * (CLASSES * (size)INNER) + row % INNER;
         {body}
@@ -272,6 +272,9 @@ class CrossEntropyKernel:
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
+        if CrossEntropyKernel.declines(op, ctx, out, z, y):
+            op.forward(ctx, out, z, y)
+            return
         run = CrossEntropyKernel.bind(op, ctx, out, z, y)
         if run is None:
             run = bound("sparse_cross_entropy", *_last(z), z, *y.parts, *_kept(ctx, z), out, places=_places(y))
@@ -279,6 +282,9 @@ class CrossEntropyKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
+        if CrossEntropyKernel.declines(op, ctx, out, z, y):
+            op.backward(ctx, grad, grads, out, z, y)
+            return
         dz, dy = grads
         if dz is not None and isinstance(y, SparseRows):
             bound("sparse_cross_entropy_gradient", *_last(z), z, *y.parts, *_kept(ctx, z), grad, dz, places=_places(y))()
@@ -303,6 +309,9 @@ class ErrorKernel:
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
+        if ErrorKernel.declines(op, ctx, out, z, y):
+            op.forward(ctx, out, z, y)
+            return
         run = ErrorKernel.bind(op, ctx, out, z, y)
         if run is None:
             run = bound("sparse_error", *_last(z), z, *y.parts, out, places=_places(y))
@@ -310,6 +319,9 @@ class ErrorKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
+        if ctx.state is not None:  # forward was the operator's
+            op.backward(ctx, grad, grads, out, z, y)
+            return
         dy = grads[1]
         bound("error_gradient", *_last(dy), grad, _guesses(ctx, dy), dy)()
 

@@ -59,8 +59,9 @@ class Backend(Protocol):
             do not.
 
     It may also have ``passes``, a sequence of :class:`~cntk.core.program.passes.Pass` that all programs on it go through, after those of
-    others; ``for_tests``, which is True if it is used only when it is asked for by name; and ``needs()``, which returns the pieces that it
-    computes with, each a :class:`Need`, whether it can be used or not.
+    others; ``for_tests``, which is True if it is used only when it is asked for by name; ``needs()``, which returns the pieces that it
+    computes with, each a :class:`Need`, whether it can be used or not; and ``fewest_for_learners``, the number of elements of parameters
+    from which on a learner's kernel is used, if it is not that of the host.
     """
 
     name: str

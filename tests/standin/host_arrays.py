@@ -50,7 +50,15 @@ class Namespace(ModuleType):
     """NumPy's names; what makes arrays makes those of the device."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        found = getattr(np, name)
+        if isinstance(found, (type, np.ufunc)) or not callable(found):
+            return found
+
+        def called(*arguments: Any, **options: Any) -> Any:
+            result = found(*arguments, **options)
+            return result.view(HostArray) if type(result) is np.ndarray else result
+
+        return called
 
     @staticmethod
     def empty(shape: Any, dtype: Any = float) -> Any:
@@ -62,6 +70,7 @@ class HostBackend(NumpyBackend):
 
     name = "host-cuda"
     kind = DeviceKind.GPU
+    fewest_for_learners = 0
     xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:
@@ -111,7 +120,7 @@ def host_kernels() -> Iterator[list[str]]:
             texts.append(code)
             super().__init__(code=code, **options)
 
-    standin = ModuleType("cupy")
+    standin = Namespace("cupy")
     standin.RawModule = RawModule  # type: ignore[attr-defined]
     before = sys.modules.get("cupy")
     compiler.compile.cache_clear()

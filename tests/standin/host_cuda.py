@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 HEADER = Path(__file__).with_suffix(".h")
+ROOT = HEADER.parents[2]
 CHECKS = ("-fsanitize=bounds", "-fsanitize-recover=bounds")
 COMPILE = ("-std=c++17", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", *CHECKS)
 GLOBAL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
@@ -93,25 +94,36 @@ class Function:
 
 @cache
 def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="host_cuda_"))
+    """Where compiled texts are kept, for the next run of tests too: one folder for each state of the header."""
+    state = hashlib.sha256(HEADER.read_bytes() + repr(COMPILE).encode()).hexdigest()[:16]
+    folder = ROOT / "build" / "host_cuda" / state
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @cache
 def _header() -> Path:
     """The header, which g++ has read already: most of what compiling takes."""
-    header = Path(shutil.copy(HEADER, _folder()))
-    _call("g++", *COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    header = _folder() / HEADER.name
+    compiled = header.with_name(f"{HEADER.name}.gch")
+    if not compiled.exists():
+        header.write_bytes(HEADER.read_bytes())
+        _make(compiled, "-x", "c++-header", str(header))
     return header
 
 
 @cache
 def _library(code: str) -> ctypes.CDLL:
-    """The compiled text; texts are compiled once a process."""
+    """The compiled text."""
     place = _folder() / hashlib.sha256(code.encode()).hexdigest()
-    source, compiled, library = (place.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
-    source.write_text(_source(code))
-    _call("g++", *COMPILE, "-include", str(_header()), "-c", str(source), "-o", str(compiled))
-    _call("g++", "-shared", "-Wl,-Bsymbolic", str(compiled), "-o", str(library))
+    library = place.with_suffix(".so")
+    if not library.exists():
+        source, compiled = (place.with_suffix(f".{os.getpid()}{suffix}") for suffix in (".cpp", ".o"))
+        source.write_text(_source(code))
+        _make(compiled, "-include", str(_header()), "-c", str(source))
+        _make(library, "-shared", "-Wl,-Bsymbolic", str(compiled), flags=())
+        source.unlink()
+        compiled.unlink()
     return ctypes.CDLL(str(library))
 
 
@@ -128,7 +140,10 @@ def _source(code: str) -> str:
     return "\n".join(made)
 
 
-def _call(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+def _make(target: Path, *command: str, flags: Sequence[str] = COMPILE) -> None:
+    """Have g++ make a file, which is there as a whole or not at all: other processes may be at the same."""
+    made = target.with_name(f"{target.name}.{os.getpid()}")
+    done = subprocess.run(("g++", *flags, *command, "-o", str(made)), capture_output=True, text=True)
     if done.returncode:
         raise ValueError(f"g++ cannot compile the text:\n{done.stderr}")
+    os.replace(made, target)

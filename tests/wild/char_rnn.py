@@ -19,14 +19,16 @@ hidden_dim = 24
 num_layers = 2
 minibatch_size = 12
 
-text = """the quick brown fox jumps over the lazy dog. a lazy dog sleeps; the brown fox does not. """ \
-       """over and over jumps the fox, and over and over sleeps the dog. """
+text = (
+    """the quick brown fox jumps over the lazy dog. a lazy dog sleeps; the brown fox does not. """
+    """over and over jumps the fox, and over and over sleeps the dog. """
+)
 
 
 def get_data(p, minibatch_size, data, char_to_ix, vocab_dim):
     """The next piece of text, and itself one character later."""
-    xi = [char_to_ix[ch] for ch in data[p:p + minibatch_size]]
-    yi = [char_to_ix[ch] for ch in data[p + 1:p + minibatch_size + 1]]
+    xi = [char_to_ix[ch] for ch in data[p : p + minibatch_size]]
+    yi = [char_to_ix[ch] for ch in data[p + 1 : p + minibatch_size + 1]]
 
     X = np.eye(vocab_dim, dtype=np.float32)[xi]
     Y = np.eye(vocab_dim, dtype=np.float32)[yi]
@@ -88,11 +90,15 @@ def load_data_and_vocab():
 
 
 def create_model(output_dim):
-    return Sequential([
-        For(range(num_layers), lambda:
-            Sequential([Stabilizer(), Recurrence(LSTM(hidden_dim, init=C.glorot_uniform()), go_backwards=False)])),
-        Dense(output_dim)
-    ])
+    return Sequential(
+        [
+            For(
+                range(num_layers),
+                lambda: Sequential([Stabilizer(), Recurrence(LSTM(hidden_dim, init=C.glorot_uniform()), go_backwards=False)]),
+            ),
+            Dense(output_dim),
+        ]
+    )
 
 
 def create_inputs(vocab_dim):
@@ -117,15 +123,21 @@ def train_lm(training, char_to_ix, ix_to_char, vocab_dim, epochs, max_num_miniba
     momentum_schedule = momentum_as_time_constant_schedule(40)
     clipping_threshold_per_sample = 5.0
     gradient_clipping_with_truncation = True
-    learner = momentum_sgd(z.parameters, lr_per_sample, momentum_schedule,
-                           gradient_clipping_threshold_per_sample=clipping_threshold_per_sample,
-                           gradient_clipping_with_truncation=gradient_clipping_with_truncation)
+    learner = momentum_sgd(
+        z.parameters,
+        lr_per_sample,
+        momentum_schedule,
+        gradient_clipping_threshold_per_sample=clipping_threshold_per_sample,
+        gradient_clipping_with_truncation=gradient_clipping_with_truncation,
+    )
     progress_printer = ProgressPrinter(freq=6, tag="Training")
     trainer = Trainer(z, (ce, errs), learner, progress_printer)
 
     minibatches_per_epoch = min(len(training) // minibatch_size, max_num_minibatches // epochs)
-    print("parameters: %d, characters: %d, minibatches per epoch: %d" % (
-        sum(p.value.size for p in z.parameters), vocab_dim, minibatches_per_epoch))
+    print(
+        "parameters: %d, characters: %d, minibatches per epoch: %d"
+        % (sum(p.value.size for p in z.parameters), vocab_dim, minibatches_per_epoch)
+    )
     for e in range(0, epochs):
         # flags of two minibatches in one epoch say that a sequence begins: the first of the text
         mask = [True]

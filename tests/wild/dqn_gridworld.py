@@ -1,4 +1,5 @@
 """Deep Q-learning with a target network and replay memory, on a small grid world written in NumPy."""
+
 from __future__ import print_function
 from __future__ import division
 import random
@@ -82,7 +83,7 @@ def huber_loss(y, y_hat, delta):
     less_than = 0.5 * C.square(error)
     more_than = (delta * abs_error) - half_delta_squared
     loss_per_sample = C.element_select(C.less(abs_error, delta), less_than, more_than)
-    return C.reduce_sum(loss_per_sample, name='loss')
+    return C.reduce_sum(loss_per_sample, name="loss")
 
 
 class DeepQAgent(object):
@@ -97,11 +98,13 @@ class DeepQAgent(object):
         self.epsilon = 1.0
 
         with default_options(activation=C.relu, init=he_uniform(seed=3)):
-            self.action_value_net = Sequential([
-                Convolution2D((2, 2), 8, strides=1, pad=False, name='conv1'),
-                Dense(24, name='hidden'),
-                Dense(nb_actions, activation=None, name='q')
-            ])
+            self.action_value_net = Sequential(
+                [
+                    Convolution2D((2, 2), 8, strides=1, pad=False, name="conv1"),
+                    Dense(24, name="hidden"),
+                    Dense(nb_actions, activation=None, name="q"),
+                ]
+            )
         self.action_value_net.update_signature(Tensor[input_shape])
         self.target_net = self.action_value_net.clone(C.CloneMethod.freeze)
 
@@ -115,8 +118,13 @@ class DeepQAgent(object):
             )
 
         @C.Function
-        @Signature(pre_states=Tensor[input_shape], actions=Tensor[nb_actions],
-                   post_states=Tensor[input_shape], rewards=Tensor[()], terminals=Tensor[()])
+        @Signature(
+            pre_states=Tensor[input_shape],
+            actions=Tensor[nb_actions],
+            post_states=Tensor[input_shape],
+            rewards=Tensor[()],
+            terminals=Tensor[()],
+        )
         def criterion(pre_states, actions, post_states, rewards, terminals):
             q_targets = compute_q_targets(post_states, rewards, terminals)
             q_acted = C.reduce_sum(self.action_value_net(pre_states) * actions, axis=0)
@@ -150,7 +158,8 @@ class DeepQAgent(object):
                 post_states=after,
                 rewards=rewards,
                 terminals=done.astype(np.float32),
-            ))
+            )
+        )
         self.trained += 1
         if self.trained % self.target_update_interval == 0:
             self.target_net = self.action_value_net.clone(C.CloneMethod.freeze)
@@ -160,14 +169,14 @@ class DeepQAgent(object):
 
 env = GridWorld()
 agent = DeepQAgent(env.observe().shape, 4)
-print('parameters', [(p.name, p.shape) for p in agent.action_value_net.parameters])
-print('frozen parameters', len(agent.target_net.parameters), 'constants', len(agent.target_net.constants))
-print('arguments', sorted(a.name for a in agent.criterion.arguments))
+print("parameters", [(p.name, p.shape) for p in agent.action_value_net.parameters])
+print("frozen parameters", len(agent.target_net.parameters), "constants", len(agent.target_net.constants))
+print("arguments", sorted(a.name for a in agent.criterion.arguments))
 
 updates = 0
 for episode in range(8):
     state = env.reset()
-    total, losses, done = 0., [], False
+    total, losses, done = 0.0, [], False
     while not done:
         action = agent.act(state)
         after, reward, done = env.step(action)
@@ -177,14 +186,16 @@ for episode in range(8):
             losses.append(loss)
         state = after
         total += reward
-    print('episode %d: steps %d reward %.2f epsilon %.2f loss %.3f'
-          % (episode, env.steps, total, agent.epsilon, np.mean(losses) if losses else 0))
+    print(
+        "episode %d: steps %d reward %.2f epsilon %.2f loss %.3f"
+        % (episode, env.steps, total, agent.epsilon, np.mean(losses) if losses else 0)
+    )
     updates += len(losses)
 
-print('updates', updates, 'samples seen', agent.trainer.total_number_of_samples_seen)
+print("updates", updates, "samples seen", agent.trainer.total_number_of_samples_seen)
 q = agent.action_value_net.eval([env.reset()])
-print('q shape', q.shape, 'values', ' '.join('%.2f' % v for v in q[0]))
-print('refreshed', agent.refreshed)
-agent.action_value_net.save('agent.dqn')
-restored = C.load_model('agent.dqn')
-print('restored', np.allclose(restored.eval([env.observe()]), q))
+print("q shape", q.shape, "values", " ".join("%.2f" % v for v in q[0]))
+print("refreshed", agent.refreshed)
+agent.action_value_net.save("agent.dqn")
+restored = C.load_model("agent.dqn")
+print("restored", np.allclose(restored.eval([env.observe()]), q))

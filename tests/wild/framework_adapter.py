@@ -2,6 +2,7 @@
 
 It keeps what it knows of shapes in attributes of its own, runs forward and backward by hand, and updates variables with assign.
 """
+
 from __future__ import absolute_import
 from __future__ import division
 from __future__ import print_function
@@ -13,15 +14,15 @@ import warnings
 import numpy as np
 import cntk as C
 
-C.set_global_option('align_axis', 1)
+C.set_global_option("align_axis", 1)
 
 b_any = any
 dev = C.device.cpu()
 C.device.try_set_default_device(dev)
-_FLOATX = 'float32'
+_FLOATX = "float32"
 _EPSILON = 1e-7
 _LEARNING_PHASE_VALUE = -1
-_LEARNING_PHASE = C.constant(shape=(), dtype=np.float32, value=1.0, name='_learning_phase')
+_LEARNING_PHASE = C.constant(shape=(), dtype=np.float32, value=1.0, name="_learning_phase")
 _UID_PREFIXES = defaultdict(int)
 C.cntk_py.set_fixed_random_seed(1337)
 
@@ -40,23 +41,23 @@ def clear_session():
     _LEARNING_PHASE.value = np.asarray(1.0)
 
 
-def get_uid(prefix=''):
+def get_uid(prefix=""):
     _UID_PREFIXES[prefix] += 1
     return _UID_PREFIXES[prefix]
 
 
 def _convert_string_dtype(dtype):
-    if dtype == 'float32':
+    if dtype == "float32":
         return np.float32
-    if dtype == 'float64':
+    if dtype == "float64":
         return np.float64
-    if dtype == 'float16':
+    if dtype == "float16":
         return np.float16
     return np.float32
 
 
 def _convert_dtype_string(dtype):
-    return {np.float32: 'float32', np.float64: 'float64'}.get(dtype)
+    return {np.float32: "float32", np.float64: "float64"}.get(dtype)
 
 
 def is_tensor(x):
@@ -65,14 +66,15 @@ def is_tensor(x):
 
 def is_keras_tensor(x):
     if not is_tensor(x):
-        raise ValueError('not a symbolic tensor: %s' % type(x))
-    return hasattr(x, '_keras_history')
+        raise ValueError("not a symbolic tensor: %s" % type(x))
+    return hasattr(x, "_keras_history")
 
 
 def name_scope(name):
     @contextmanager
     def scope():
         yield name
+
     return scope()
 
 
@@ -86,7 +88,7 @@ def variable(value, dtype=None, name=None, constraint=None):
         value = np.array(value)
     if value.dtype != _convert_string_dtype(dtype):
         value = value.astype(_convert_string_dtype(dtype))
-    v = C.parameter(shape=value.shape, init=value, dtype=_convert_string_dtype(dtype), name=name or '')
+    v = C.parameter(shape=value.shape, init=value, dtype=_convert_string_dtype(dtype), name=name or "")
     v._keras_shape = v.shape
     v._uses_learning_phase = False
     v.constraint = constraint
@@ -96,7 +98,7 @@ def variable(value, dtype=None, name=None, constraint=None):
 def constant(value, dtype=None, shape=None, name=None):
     shape = shape or ()
     np_value = value * np.ones(shape)
-    const = C.constant(np_value, dtype=_convert_string_dtype(dtype or _FLOATX), name=name or 'const%d' % get_uid('const'))
+    const = C.constant(np_value, dtype=_convert_string_dtype(dtype or _FLOATX), name=name or "const%d" % get_uid("const"))
     const._keras_shape = const.shape
     const._uses_learning_phase = False
     return const
@@ -109,9 +111,9 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, dyna
     cntk_shape = [dynamic_dimension if s is None else s for s in shape]
     cntk_shape = tuple(cntk_shape)
     if dynamic_axis_num > len(cntk_shape):
-        raise ValueError('too many dynamic axes for %s' % str(shape))
+        raise ValueError("too many dynamic axes for %s" % str(shape))
     if name is None:
-        name = ''
+        name = ""
     cntk_shape = cntk_shape[dynamic_axis_num:]
     x = C.input(shape=cntk_shape, dtype=_convert_string_dtype(dtype or _FLOATX), is_sparse=sparse, name=name)
     x._keras_shape = shape
@@ -121,7 +123,7 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, dyna
 
 
 def is_placeholder(x):
-    return hasattr(x, '_cntk_placeholder') and x._cntk_placeholder
+    return hasattr(x, "_cntk_placeholder") and x._cntk_placeholder
 
 
 def shape(x):
@@ -137,17 +139,17 @@ def shape(x):
 
 
 def int_shape(x):
-    if hasattr(x, '_keras_shape'):
+    if hasattr(x, "_keras_shape"):
         return x._keras_shape
     shape = x.shape
-    if hasattr(x, 'dynamic_axes'):
+    if hasattr(x, "dynamic_axes"):
         dynamic_shape = [None for _ in x.dynamic_axes]
         shape = tuple(dynamic_shape) + shape
     return shape
 
 
 def _get_dynamic_axis_num(x):
-    if hasattr(x, 'dynamic_axes'):
+    if hasattr(x, "dynamic_axes"):
         return len(x.dynamic_axes)
     return 0
 
@@ -165,7 +167,7 @@ def eval(x):
         return x.eval()
     elif isinstance(x, (C.variables.Constant, C.variables.Parameter)):
         return x.value
-    raise ValueError('eval of %s' % type(x))
+    raise ValueError("eval of %s" % type(x))
 
 
 def get_value(x):
@@ -207,7 +209,7 @@ def _normalize_axis(axis, x):
     ndim = len(shape)
     nones = _get_dynamic_axis_num(x)
     if nones > ndim:
-        raise ValueError('%s axes of which %s are dynamic' % (ndim, nones))
+        raise ValueError("%s axes of which %s are dynamic" % (ndim, nones))
     if isinstance(axis, tuple):
         _axis = list(axis)
     elif isinstance(axis, int):
@@ -309,7 +311,7 @@ def permute_dimensions(x, pattern):
     num_dynamic_axis = _get_dynamic_axis_num(x)
     current_layout = tuple([i for i in range(dims)])
     if num_dynamic_axis > 0 and pattern[:num_dynamic_axis] != current_layout[:num_dynamic_axis]:
-        raise ValueError('dynamic axes stay where they are: %s' % str(pattern))
+        raise ValueError("dynamic axes stay where they are: %s" % str(pattern))
     axis = list(pattern)
     axis = axis[num_dynamic_axis:]
     axis = [i - num_dynamic_axis for i in axis]
@@ -385,19 +387,19 @@ def stack(x, axis=0):
 
 def sum(x, axis=None, keepdims=False):
     axis = _normalize_axis(axis, x)
-    output = _reduce_on_axis(x, axis, 'reduce_sum')
+    output = _reduce_on_axis(x, axis, "reduce_sum")
     return _remove_dims(output, axis, keepdims)
 
 
 def mean(x, axis=None, keepdims=False):
     axis = _normalize_axis(axis, x)
-    output = _reduce_on_axis(x, axis, 'reduce_mean')
+    output = _reduce_on_axis(x, axis, "reduce_mean")
     return _remove_dims(output, axis, keepdims)
 
 
 def max(x, axis=None, keepdims=False):
     axis = _normalize_axis(axis, x)
-    output = _reduce_on_axis(x, axis, 'reduce_max')
+    output = _reduce_on_axis(x, axis, "reduce_max")
     return _remove_dims(output, axis, keepdims)
 
 
@@ -429,13 +431,13 @@ def clip(x, min_value, max_value):
     return C.clip(x, min_value, max_value)
 
 
-def relu(x, alpha=0., max_value=None):
-    if alpha != 0.:
+def relu(x, alpha=0.0, max_value=None):
+    if alpha != 0.0:
         negative_part = C.relu(-x)
     x = C.relu(x)
     if max_value is not None:
         x = C.clip(x, 0.0, max_value)
-    if alpha != 0.:
+    if alpha != 0.0:
         x -= alpha * negative_part
     return x
 
@@ -465,7 +467,7 @@ def switch(condition, then_expression, else_expression):
     ndim_cond = ndim(condition)
     ndim_expr = ndim(then_expression)
     if ndim_cond > ndim_expr:
-        raise ValueError('the condition has more axes')
+        raise ValueError("the condition has more axes")
     elif ndim_cond < ndim_expr:
         shape_expr = int_shape(then_expression)
         for i in range(ndim_expr - ndim_cond):
@@ -512,16 +514,16 @@ def binary_crossentropy(target, output):
     return -target * C.log(output) - (1.0 - target) * C.log(1.0 - output)
 
 
-def conv2d(x, kernel, strides=(1, 1), padding='valid'):
+def conv2d(x, kernel, strides=(1, 1), padding="valid"):
     x = C.transpose(x, (2, 0, 1))
     kernel = C.transpose(kernel, (3, 2, 0, 1))
-    x = C.convolution(kernel, x, strides, auto_padding=[False, padding == 'same', padding == 'same'])
+    x = C.convolution(kernel, x, strides, auto_padding=[False, padding == "same", padding == "same"])
     return C.transpose(x, (1, 2, 0))
 
 
-def pool2d(x, pool_size, strides=(1, 1), padding='valid', pool_mode='max'):
+def pool2d(x, pool_size, strides=(1, 1), padding="valid", pool_mode="max"):
     x = C.transpose(x, (2, 0, 1))
-    x = C.pooling(x, C.MAX_POOLING if pool_mode == 'max' else C.AVG_POOLING, pool_size, strides, auto_padding=[padding == 'same'])
+    x = C.pooling(x, C.MAX_POOLING if pool_mode == "max" else C.AVG_POOLING, pool_size, strides, auto_padding=[padding == "same"])
     return C.transpose(x, (1, 2, 0))
 
 
@@ -538,7 +540,7 @@ def rnn(step_function, inputs, initial_states):
         current = C.ops.slice(inputs, 0, i, i + 1)
         current = squeeze(current, 1)
         output, new_states = step_function(current, tuple(states))
-        if getattr(output, '_uses_learning_phase', False):
+        if getattr(output, "_uses_learning_phase", False):
             raise ValueError
         outputs.append(output)
         states = new_states
@@ -562,7 +564,7 @@ def update_add(x, increment):
 
 
 def moving_average_update(variable, value, momentum):
-    return C.assign(variable, variable * momentum + value * (1. - momentum))
+    return C.assign(variable, variable * momentum + value * (1.0 - momentum))
 
 
 grad_parameter_dict = {}
@@ -574,14 +576,13 @@ def gradients(loss, variables):
         variables = [variables]
     grads = []
     for v in variables:
-        g = C.constant(0, shape=v.shape, name='keras_grad_placeholder')
+        g = C.constant(0, shape=v.shape, name="keras_grad_placeholder")
         grads.append(g)
         grad_parameter_dict[g] = v
     return grads
 
 
 class Function(object):
-
     def __init__(self, inputs, outputs, updates=[], **kwargs):
         self.placeholders = inputs
         self.trainer = None
@@ -604,14 +605,14 @@ class Function(object):
                 else:
                     unrelated_updates.append(u)
             update_func = C.combine([u.output for u in u_ops]) if u_ops else None
-            grads = update_func.find_all_with_name('keras_grad_placeholder') if update_func is not None else []
+            grads = update_func.find_all_with_name("keras_grad_placeholder") if update_func is not None else []
             u_list, p_list = [], []
             for g in grads:
                 if g in grad_parameter_dict:
                     p_list.append(grad_parameter_dict[g])
                     u_list.append(g)
                 else:
-                    raise ValueError('no gradient of %s' % g)
+                    raise ValueError("no gradient of %s" % g)
             if len(u_list) > 0:
                 learner = C.cntk_py.universal_learner(p_list, u_list, update_func)
                 criterion = (outputs[0], outputs[1]) if len(outputs) > 1 else (outputs[0],)
@@ -631,7 +632,7 @@ class Function(object):
 
     @staticmethod
     def _is_input_shape_compatible(input, placeholder):
-        if hasattr(input, 'shape') and hasattr(placeholder, 'shape'):
+        if hasattr(input, "shape") and hasattr(placeholder, "shape"):
             num_dynamic = _get_dynamic_axis_num(placeholder)
             input_shape = input.shape[num_dynamic:]
             placeholder_shape = placeholder.shape
@@ -645,14 +646,14 @@ class Function(object):
         assert isinstance(inputs, (list, tuple))
         feed_dict = {}
         for tensor, value in zip(self.placeholders, inputs):
-            if hasattr(value, 'dtype') and value.dtype != np.float32 and value.dtype != np.float64:
+            if hasattr(value, "dtype") and value.dtype != np.float32 and value.dtype != np.float64:
                 value = value.astype(np.float32)
             if tensor is _LEARNING_PHASE:
                 _LEARNING_PHASE_VALUE = value
                 _LEARNING_PHASE.value = np.asarray(value)
             else:
                 if not self._is_input_shape_compatible(value, tensor):
-                    raise ValueError('%s does not fit %s' % (value.shape, tensor.shape))
+                    raise ValueError("%s does not fit %s" % (value.shape, tensor.shape))
                 feed_dict[tensor] = value
 
         updated = []
@@ -662,7 +663,7 @@ class Function(object):
                 if argument in feed_dict:
                     input_dict[argument] = feed_dict[argument]
                 else:
-                    raise ValueError('no value for %s' % argument.name)
+                    raise ValueError("no value for %s" % argument.name)
             result = self.trainer.train_minibatch(input_dict, self.trainer_output)
             assert len(result) == 2
             outputs = result[1]
@@ -675,7 +676,7 @@ class Function(object):
                 if argument in feed_dict:
                     input_dict[argument] = feed_dict[argument]
                 else:
-                    raise ValueError('no value for %s' % argument.name)
+                    raise ValueError("no value for %s" % argument.name)
             output_values = self.metrics_func.eval(input_dict, as_numpy=False)
             if isinstance(output_values, dict):
                 for o in self.metrics_outputs:
@@ -693,7 +694,7 @@ class Function(object):
                 if argument in feed_dict:
                     input_dict[argument] = feed_dict[argument]
                 else:
-                    raise ValueError('no value for %s' % argument.name)
+                    raise ValueError("no value for %s" % argument.name)
             self.unrelated_updates.eval(input_dict, as_numpy=False)
         return updated
 
@@ -705,13 +706,13 @@ def function(inputs, outputs, updates=[], **kwargs):
 # -- three optimisers and a network, as the framework above would ask for them ---------------------------------------------------
 class SGD(object):
     def __init__(self, lr=0.1, momentum=0.9):
-        self.lr = variable(lr, name='lr')
-        self.iterations = variable(0., name='iterations')
+        self.lr = variable(lr, name="lr")
+        self.iterations = variable(0.0, name="iterations")
         self.momentum = variable(momentum)
 
     def get_updates(self, loss, params):
         grads = gradients(loss, params)
-        updates = [update_add(self.iterations, 1.)]
+        updates = [update_add(self.iterations, 1.0)]
         for p, g in zip(params, grads):
             m = variable(np.zeros(int_shape(p)))
             v = self.momentum * m - self.lr * g
@@ -734,65 +735,70 @@ class RMSprop(SGD):
 
 def main():
     rng = np.random.RandomState(3)
-    X = rng.rand(24, 6).astype('float32')
-    Y = np.eye(3, dtype='float32')[(X.sum(axis=1) * 2).astype(int) % 3]
+    X = rng.rand(24, 6).astype("float32")
+    Y = np.eye(3, dtype="float32")[(X.sum(axis=1) * 2).astype(int) % 3]
 
-    x = placeholder(shape=(None, 6), name='x')
-    y = placeholder(shape=(None, 3), name='y')
-    print('placeholder', int_shape(x), ndim(x), dtype(x), is_tensor(x), is_placeholder(x), x.shape, len(x.dynamic_axes))
-    W1, b1 = variable(rng.uniform(-.5, .5, (6, 8)), name='W1'), variable(np.zeros(8), name='b1')
-    W2, b2 = variable(rng.uniform(-.5, .5, (8, 3)), name='W2'), variable(np.zeros(3), name='b2')
+    x = placeholder(shape=(None, 6), name="x")
+    y = placeholder(shape=(None, 3), name="y")
+    print("placeholder", int_shape(x), ndim(x), dtype(x), is_tensor(x), is_placeholder(x), x.shape, len(x.dynamic_axes))
+    W1, b1 = variable(rng.uniform(-0.5, 0.5, (6, 8)), name="W1"), variable(np.zeros(8), name="b1")
+    W2, b2 = variable(rng.uniform(-0.5, 0.5, (8, 3)), name="W2"), variable(np.zeros(3), name="b2")
     hidden = relu(dot(x, W1) + b1, alpha=0.1)
     logits = dot(hidden, W2) + b2
     predictions = softmax(logits)
     loss = mean(categorical_crossentropy(y, predictions))
     accuracy = mean(C.equal(argmax(predictions), argmax(y)))
-    print('shapes', int_shape(hidden), int_shape(predictions), loss.shape)
+    print("shapes", int_shape(hidden), int_shape(predictions), loss.shape)
 
     for optimizer in (SGD(0.05), RMSprop(0.01)):
         updates = optimizer.get_updates(loss, [W1, b1, W2, b2])
         train = function([x, y], [loss, accuracy, predictions], updates=updates)
         for i in range(3):
             outs = train([X, Y])
-            print(type(optimizer).__name__, i, ['%.4f' % np.mean(o) for o in outs[:2]], outs[2].shape if hasattr(outs[2], 'shape') else np.shape(outs[2]))
+            print(
+                type(optimizer).__name__,
+                i,
+                ["%.4f" % np.mean(o) for o in outs[:2]],
+                outs[2].shape if hasattr(outs[2], "shape") else np.shape(outs[2]),
+            )
         if type(optimizer) is SGD:
-            print('  iterations', get_value(optimizer.iterations).tolist())
+            print("  iterations", get_value(optimizer.iterations).tolist())
 
     # prediction, and a layer with state of its own
     predict = function([x], [predictions])
-    print('predict', np.shape(predict([X[:5]])[0]), '%.4f' % np.std(predict([X])[0]))
-    moving = variable(np.zeros(6), name='moving')
+    print("predict", np.shape(predict([X[:5]])[0]), "%.4f" % np.std(predict([X])[0]))
+    moving = variable(np.zeros(6), name="moving")
     batch_mean = C.reduce_mean(x, axis=C.Axis.default_batch_axis())
     keep = function([x], [batch_mean], updates=[moving_average_update(moving, C.reshape(batch_mean, (6,)), 0.9)])
     for i in range(2):
         keep([X])
-    print('moving', np.round(get_value(moving), 4).sum().round(3))
+    print("moving", np.round(get_value(moving), 4).sum().round(3))
 
     # the learning phase as a constant whose value changes
     out = in_train_phase(x * 2, x * 3)
-    for phase in (1., 0.):
+    for phase in (1.0, 0.0):
         f = function([x, _LEARNING_PHASE], [out])
-        print('phase', phase, '%.3f' % f([X[:1], phase])[0].sum(), hasattr(out, '_uses_learning_phase'))
+        print("phase", phase, "%.3f" % f([X[:1], phase])[0].sum(), hasattr(out, "_uses_learning_phase"))
     clear_session()
 
     # forward and backward by hand
     state, values = loss.forward({x: X, y: Y}, [loss.output], set([loss.output]))
     root = {loss.output: np.ones_like(values[loss.output])}
     grads = loss.backward(state, root, set([W1, b2]))
-    print('backward', sorted((v.name, g.shape, round(float(np.abs(g).sum()), 3)) for v, g in grads.items()))
+    print("backward", sorted((v.name, g.shape, round(float(np.abs(g).sum()), 3)) for v, g in grads.items()))
 
     # images, channels last
-    image = placeholder((None, 8, 8, 3), name='image')
-    kernel = variable(rng.uniform(-.3, .3, (3, 3, 3, 4)), name='kernel')
-    conv = pool2d(relu(conv2d(image, kernel, padding='same'), max_value=6.), (2, 2), (2, 2))
+    image = placeholder((None, 8, 8, 3), name="image")
+    kernel = variable(rng.uniform(-0.3, 0.3, (3, 3, 3, 4)), name="kernel")
+    conv = pool2d(relu(conv2d(image, kernel, padding="same"), max_value=6.0), (2, 2), (2, 2))
     flat = batch_flatten(conv)
-    print('images', conv.shape, flat.shape, permute_dimensions(conv, (0, 3, 1, 2)).shape, squeeze(expand_dims(flat), -1).shape)
-    pixels = rng.rand(2, 8, 8, 3).astype('float32')
-    print('  %.3f' % function([image], [flat])([pixels])[0].sum())
+    print("images", conv.shape, flat.shape, permute_dimensions(conv, (0, 3, 1, 2)).shape, squeeze(expand_dims(flat), -1).shape)
+    pixels = rng.rand(2, 8, 8, 3).astype("float32")
+    print("  %.3f" % function([image], [flat])([pixels])[0].sum())
 
     # time as a static axis, unrolled
     series = placeholder((None, 5, 3))
-    Wx, Wh = variable(rng.uniform(-.5, .5, (3, 4))), variable(rng.uniform(-.5, .5, (4, 4)))
+    Wx, Wh = variable(rng.uniform(-0.5, 0.5, (3, 4))), variable(rng.uniform(-0.5, 0.5, (4, 4)))
 
     def step(inp, states):
         h = C.tanh(dot(inp, Wx) + dot(states[0], Wh))
@@ -801,30 +807,30 @@ def main():
     start = C.reduce_sum(series * 0, axis=(0, 1)) * 0
     start = C.reshape(start, (1,)) + C.constant(np.zeros(4, np.float32))
     last, whole, states = rnn(step, series, [start])
-    data = rng.rand(2, 5, 3).astype('float32')
+    data = rng.rand(2, 5, 3).astype("float32")
     results = function([series], [last, whole])([data])
-    print('rnn', [np.shape(r) for r in results], '%.4f' % results[0].sum(), len(states))
+    print("rnn", [np.shape(r) for r in results], "%.4f" % results[0].sum(), len(states))
 
     # the batch as an axis and back, reductions over lists of axes and from the end
     unpacked = C.unpack_batch(x)
-    print('unpacked', len(unpacked.dynamic_axes), C.to_batch(C.swapaxes(C.swapaxes(unpacked, 0, 1), 0, 1)).shape)
-    print('  ', C.to_batch(unpacked * 2).eval({x: X[:3]}).shape)
+    print("unpacked", len(unpacked.dynamic_axes), C.to_batch(C.swapaxes(C.swapaxes(unpacked, 0, 1), 0, 1)).shape)
+    print("  ", C.to_batch(unpacked * 2).eval({x: X[:3]}).shape)
     for axis in ([1, 2], -1, [-1, -2], None, (1,)):
         reduced = sum(series, axis=axis)
-        print('sum', axis, reduced.shape, '%.3f' % np.sum(reduced.eval({series: data})))
-    print('var', var(series, axis=[1]).shape, max(series, axis=1, keepdims=True).shape, any(series, axis=2).eval({series: data}).sum())
-    ids = placeholder((None, 2), name='ids')
-    table = variable(np.arange(12.).reshape(4, 3))
-    index = np.array([[0, 3], [1, 2]], dtype='float32')
-    print('gather', gather(table, ids).eval({ids: index}).sum(axis=-1).tolist(), one_hot(ids, 4).eval({ids: index}).shape)
+        print("sum", axis, reduced.shape, "%.3f" % np.sum(reduced.eval({series: data})))
+    print("var", var(series, axis=[1]).shape, max(series, axis=1, keepdims=True).shape, any(series, axis=2).eval({series: data}).sum())
+    ids = placeholder((None, 2), name="ids")
+    table = variable(np.arange(12.0).reshape(4, 3))
+    index = np.array([[0, 3], [1, 2]], dtype="float32")
+    print("gather", gather(table, ids).eval({ids: index}).sum(axis=-1).tolist(), one_hot(ids, 4).eval({ids: index}).shape)
     chosen = switch(C.greater(C.reduce_sum(x), 3), x, -x)
-    print('switch', '%.3f' % chosen.eval({x: X}).sum())
-    print('dots', batch_dot(x, x, axes=[1, 1]).shape, batch_dot(series, series, axes=[1, 1]).shape)
-    print('norm', '%.4f' % l2_normalize(x, axis=1).eval({x: X}).sum(), concatenate([x, x]).shape, stack([x, x], axis=1).shape)
-    free = placeholder((None, None, 3), name='free')
-    print('free', free.shape, int_shape(free), [f.eval({free: data}).shape for f in (free * 2, sum(free, axis=1), dot(free, Wx))])
-    print('hard', '%.3f' % hard_sigmoid(x).eval({x: X}).sum(), '%.3f' % mean(binary_crossentropy(y, predictions)).eval({x: X, y: Y}).sum())
-    print('uid', get_uid('dense'), get_uid('dense'), is_keras_tensor(x))
+    print("switch", "%.3f" % chosen.eval({x: X}).sum())
+    print("dots", batch_dot(x, x, axes=[1, 1]).shape, batch_dot(series, series, axes=[1, 1]).shape)
+    print("norm", "%.4f" % l2_normalize(x, axis=1).eval({x: X}).sum(), concatenate([x, x]).shape, stack([x, x], axis=1).shape)
+    free = placeholder((None, None, 3), name="free")
+    print("free", free.shape, int_shape(free), [f.eval({free: data}).shape for f in (free * 2, sum(free, axis=1), dot(free, Wx))])
+    print("hard", "%.3f" % hard_sigmoid(x).eval({x: X}).sum(), "%.3f" % mean(binary_crossentropy(y, predictions)).eval({x: X, y: Y}).sum())
+    print("uid", get_uid("dense"), get_uid("dense"), is_keras_tensor(x))
 
 
 main()

@@ -38,9 +38,10 @@ def create_reader(path, is_training, input_dim, label_dim):
         filename=path,
         streams=StreamDefs(
             labels_unused=StreamDef(field="labels", shape=label_dim, is_sparse=False),
-            features=StreamDef(field="features", shape=input_dim, is_sparse=False)))
-    return MinibatchSource(deserializers=deserializer, randomize=False,
-                           max_sweeps=INFINITELY_REPEAT if is_training else 1)
+            features=StreamDef(field="features", shape=input_dim, is_sparse=False),
+        ),
+    )
+    return MinibatchSource(deserializers=deserializer, randomize=False, max_sweeps=INFINITELY_REPEAT if is_training else 1)
 
 
 noise_rng = np.random.RandomState(7)
@@ -71,23 +72,16 @@ def build_graph(noise_shape, image_shape, G_progress_printer, D_progress_printer
     # the parts that generate and that judge; what judges fakes shares its parameters with what judges the real ones
     X_fake = generator(Z)
     D_real = discriminator(X_real_scaled)
-    D_fake = D_real.clone(
-        method="share",
-        substitutions={X_real_scaled.output: X_fake.output}
-    )
+    D_fake = D_real.clone(method="share", substitutions={X_real_scaled.output: X_fake.output})
 
     G_loss = 1.0 - C.log(D_fake)
     D_loss = -(C.log(D_real) + C.log(1.0 - D_fake))
 
     G_learner = fsadagrad(
-        parameters=X_fake.parameters,
-        lr=learning_rate_schedule(lr, UnitType.sample),
-        momentum=momentum_as_time_constant_schedule(700)
+        parameters=X_fake.parameters, lr=learning_rate_schedule(lr, UnitType.sample), momentum=momentum_as_time_constant_schedule(700)
     )
     D_learner = fsadagrad(
-        parameters=D_real.parameters,
-        lr=learning_rate_schedule(lr, UnitType.sample),
-        momentum=momentum_as_time_constant_schedule(700)
+        parameters=D_real.parameters, lr=learning_rate_schedule(lr, UnitType.sample), momentum=momentum_as_time_constant_schedule(700)
     )
 
     G_trainer = Trainer(X_fake, (G_loss, None), G_learner, G_progress_printer)
@@ -117,8 +111,10 @@ def train(reader_train):
         batch_inputs = {Z: Z_data}
         G_trainer.train_minibatch(batch_inputs)
         if train_step % 4 == 3:
-            print("step %d: generator %.4f, discriminator %.4f" % (
-                train_step, G_trainer.previous_minibatch_loss_average, D_trainer.previous_minibatch_loss_average))
+            print(
+                "step %d: generator %.4f, discriminator %.4f"
+                % (train_step, G_trainer.previous_minibatch_loss_average, D_trainer.previous_minibatch_loss_average)
+            )
 
     G_trainer.summarize_training_progress()
     D_trainer.summarize_training_progress()
@@ -126,6 +122,7 @@ def train(reader_train):
 
 
 # ---- the same with convolutions
+
 
 def bn_with_relu(x, activation=C.relu):
     h = BatchNormalization(map_rank=1)(x)
@@ -169,7 +166,7 @@ def train_convolutional(steps):
     for i in range(steps):
         pictures = np.zeros((16, 8, 8), np.float32)
         for p in pictures:
-            p[rng.randint(0, 5):][:3, rng.randint(0, 5):][:, :3] = 255
+            p[rng.randint(0, 5) :][:3, rng.randint(0, 5) :][:, :3] = 255
         trainers[1].train_minibatch({X: pictures.reshape(16, 64), Z: noise_sample(16)})
         trainers[0].train_minibatch({Z: noise_sample(16)})
         trainers[0].train_minibatch({Z: noise_sample(16)})
@@ -191,7 +188,10 @@ if __name__ == "__main__":
     print("judged", " ".join("%.4f" % v for v in np.ravel(D_fake.eval({Z: noise}))))
 
     # the nodes that stand before the decision, and a frozen copy that goes on from other noise
-    print(len(depth_first_search(D_fake, lambda node: isinstance(node, C.Variable) and node.is_parameter)), D_fake.find_by_name("decision").shape)
+    print(
+        len(depth_first_search(D_fake, lambda node: isinstance(node, C.Variable) and node.is_parameter)),
+        D_fake.find_by_name("decision").shape,
+    )
     fresh = C.input_variable(g_input_dim)
     frozen = G_output.clone(C.CloneMethod.freeze, {Z: fresh * 0.5})
     print(len(frozen.parameters), len(frozen.constants), "%.4f" % frozen.eval({fresh: 2 * noise}).sum())

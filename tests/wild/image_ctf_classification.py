@@ -1,4 +1,5 @@
 """Classifies small grey digits-like pictures that are read from text files; training with Function.train, testing with an evaluator."""
+
 import os
 import numpy as np
 import cntk as C
@@ -35,18 +36,19 @@ def create_reader(path, is_training, input_dim, num_label_classes):
     labelStream = StreamDef(field="labels", shape=num_label_classes, is_sparse=False)
     featureStream = StreamDef(field="features", shape=input_dim, is_sparse=False)
     deserializer = CTFDeserializer(path, StreamDefs(labels=labelStream, features=featureStream))
-    return MinibatchSource(deserializer, randomize=False,
-                           max_sweeps=INFINITELY_REPEAT if is_training else 1)
+    return MinibatchSource(deserializer, randomize=False, max_sweeps=INFINITELY_REPEAT if is_training else 1)
 
 
 def lrn(depth_radius, bias, alpha, beta):
     """Responses divided by those of neighbouring channels: a convolution over the channels, with an axis of one before them."""
+
     def apply(x):
         width = 2 * depth_radius + 1
         squares = C.reshape(C.square(x), (1, C.InferredDimension), 0, 1)
         window = C.constant(alpha / width, shape=(1, width, 1, 1), name="window")
         mean = C.reshape(C.convolution(window, squares), C.InferredDimension, 0, 2)
         return C.element_divide(x, C.exp(beta * C.log(bias + mean)))
+
     return apply
 
 
@@ -80,8 +82,9 @@ class RecordingWriter(C.cntk_py.ProgressWriter):
         self.lines.append("minibatches %d to %d: %.4f" % (updates[0] + 1, updates[1], loss))
 
     def on_write_training_summary(self, samples, updates, summaries, aggregate_loss, aggregate_metric, elapsed_milliseconds):
-        self.lines.append("sweep %d: %d samples, loss %.4f, errors %d" % (summaries, samples, aggregate_loss / samples,
-                                                                          round(aggregate_metric)))
+        self.lines.append(
+            "sweep %d: %d samples, loss %.4f, errors %d" % (summaries, samples, aggregate_loss / samples, round(aggregate_metric))
+        )
 
     def on_write_test_summary(self, samples, updates, summaries, aggregate_metric, elapsed_milliseconds):
         self.lines.append("test: %d samples in %d minibatches, errors %d" % (samples, updates, round(aggregate_metric)))
@@ -105,20 +108,14 @@ def main():
     learner = C.nesterov(z.parameters, lr, C.momentum_schedule(0.9, minibatch_size=16), unit_gain=False)
     writer = RecordingWriter()
     trainer = Trainer(z, criterion, learner, writer)
-    input_map = {
-        x: train_reader.streams.features,
-        y: train_reader.streams.labels
-    }
+    input_map = {x: train_reader.streams.features, y: train_reader.streams.labels}
     for sweep in range(2):
         for _ in range(10):
             trainer.train_minibatch(train_reader.next_minibatch(16, input_map=input_map))
         trainer.summarize_training_progress()
 
     evaluator = Evaluator(label_error, [writer])
-    input_map = {
-        x: test_reader.streams.features,
-        y: test_reader.streams.labels
-    }
+    input_map = {x: test_reader.streams.features, y: test_reader.streams.labels}
     mb = test_reader.next_minibatch(20, input_map=input_map)
     while mb:
         evaluator.test_minibatch(mb)
@@ -135,16 +132,23 @@ def main():
     source = create_reader("Train.txt", True, input_dim, num_output_classes)
     learner2 = C.adagrad(z2.parameters, C.learning_rate_schedule(0.05, C.UnitType.minibatch), need_ave_multiplier=True)
     progress = C.combine(criterion2).train(
-        source, minibatch_size=20, max_epochs=2, epoch_size=160, parameter_learners=[learner2],
+        source,
+        minibatch_size=20,
+        max_epochs=2,
+        epoch_size=160,
+        parameter_learners=[learner2],
         model_inputs_to_streams={flat: source.streams.features, labels: source.streams.labels},
-        callbacks=[ProgressPrinter(freq=4, num_epochs=2)])
+        callbacks=[ProgressPrinter(freq=4, num_epochs=2)],
+    )
     for i, summary in enumerate(progress.epoch_summaries):
         print("%d: loss %.5f metric %.4f samples %d" % (i, summary.loss, summary.metric, summary.samples))
     test_source = create_reader("Test.txt", False, input_dim, num_output_classes)
-    result = C.combine([ce, C.classification_error(z2, labels)]).test(test_source, minibatch_size=15,
-                                        model_inputs_to_streams={flat: test_source.streams.features,
-                                                                 labels: test_source.streams.labels},
-                                        callbacks=[ProgressPrinter(freq=1, tag="Evaluation")])
+    result = C.combine([ce, C.classification_error(z2, labels)]).test(
+        test_source,
+        minibatch_size=15,
+        model_inputs_to_streams={flat: test_source.streams.features, labels: test_source.streams.labels},
+        callbacks=[ProgressPrinter(freq=1, tag="Evaluation")],
+    )
     print("metric %.4f on %d samples" % (result.metric, result.samples))
 
     # the weights of another model

@@ -2,6 +2,7 @@
 
 Usage: python image_map_classification.py [-epochs N] [-datadir DIR]
 """
+
 from __future__ import print_function
 import argparse
 import math
@@ -68,14 +69,14 @@ def make_picture(rng, label):
     img = rng.randint(0, 120, (32, 32, 3))
     at = rng.randint(6, 18)
     if label == 0:
-        img[:, at:at + 6, 0] += 130
+        img[:, at : at + 6, 0] += 130
     elif label == 1:
-        img[at:at + 6, :, 1] += 130
+        img[at : at + 6, :, 1] += 130
     elif label == 2:
-        img[at:at + 8, at:at + 8, 2] += 130
+        img[at : at + 8, at : at + 8, 2] += 130
     else:
-        img[:, at:at + 4] += 60
-        img[at:at + 4] += 60
+        img[:, at : at + 4] += 60
+        img[at : at + 4] += 60
     return img.astype(np.uint8)
 
 
@@ -110,15 +111,19 @@ def create_reader(map_file, mean_file, is_training):
     transforms += [
         xforms.scale(width=image_width, height=image_height, channels=num_channels, interpolations="linear"),
         xforms.color(brightness_radius=0.0, contrast_radius=0.0, saturation_radius=0.0),
-        xforms.mean(mean_file)
+        xforms.mean(mean_file),
     ]
     return cntk.io.MinibatchSource(
-        cntk.io.ImageDeserializer(map_file, cntk.io.StreamDefs(
-            features=cntk.io.StreamDef(field="image", transforms=transforms),
-            labels=cntk.io.StreamDef(field="label", shape=num_classes))),
+        cntk.io.ImageDeserializer(
+            map_file,
+            cntk.io.StreamDefs(
+                features=cntk.io.StreamDef(field="image", transforms=transforms), labels=cntk.io.StreamDef(field="label", shape=num_classes)
+            ),
+        ),
         randomize=False,
         max_samples=cntk.io.INFINITELY_REPEAT if is_training else cntk.io.FULL_DATA_SWEEP,
-        multithreaded_deserializer=True)
+        multithreaded_deserializer=True,
+    )
 
 
 # ---------------------------------------------------------------------------
@@ -130,15 +135,20 @@ def create_network():
 
     scaled_input = element_times(input_var, constant(0.00390625))
     with default_options(activation=relu, pad=True, init=C.initializer.glorot_uniform()):
-        z = Sequential([
-            For(range(2), lambda i: [
-                Convolution2D((3, 3), 8, pad=True, name="conv%d" % i),
-                Convolution2D((3, 3), 8, strides=(1, 1)),
-                MaxPooling((3, 3), strides=(2, 2), pad=True)
-            ]),
-            For(range(1), lambda: [Dense(16)]),
-            Dense(num_classes, activation=None, name="z")
-        ])(scaled_input)
+        z = Sequential(
+            [
+                For(
+                    range(2),
+                    lambda i: [
+                        Convolution2D((3, 3), 8, pad=True, name="conv%d" % i),
+                        Convolution2D((3, 3), 8, strides=(1, 1)),
+                        MaxPooling((3, 3), strides=(2, 2), pad=True),
+                    ],
+                ),
+                For(range(1), lambda: [Dense(16)]),
+                Dense(num_classes, activation=None, name="z"),
+            ]
+        )(scaled_input)
 
     ce = cross_entropy_with_softmax(z, label_var)
     pe = classification_error(z, label_var)
@@ -153,14 +163,10 @@ def train_and_test(network, reader_train, reader_test, epoch_size, max_epochs, m
     l2_reg_weight = 0.002
 
     progress_printer = ProgressPrinter(tag="Training", num_epochs=max_epochs)
-    learner = C.learners.momentum_sgd(network["output"].parameters, lr_schedule, mm_schedule,
-                                      l2_regularization_weight=l2_reg_weight)
+    learner = C.learners.momentum_sgd(network["output"].parameters, lr_schedule, mm_schedule, l2_regularization_weight=l2_reg_weight)
     trainer = C.Trainer(network["output"], (network["ce"], network["pe"]), [learner], [progress_printer])
 
-    input_map = {
-        network["feature"]: reader_train.streams.features,
-        network["label"]: reader_train.streams.labels
-    }
+    input_map = {network["feature"]: reader_train.streams.features, network["label"]: reader_train.streams.labels}
     log_number_of_parameters(network["output"])
     print()
 
@@ -177,10 +183,7 @@ def train_and_test(network, reader_train, reader_test, epoch_size, max_epochs, m
     metric_numer = 0
     metric_denom = 0
     minibatch_index = 0
-    test_map = {
-        network["feature"]: reader_test.streams.features,
-        network["label"]: reader_test.streams.labels
-    }
+    test_map = {network["feature"]: reader_test.streams.features, network["label"]: reader_test.streams.labels}
     while True:
         data = reader_test.next_minibatch(10, input_map=test_map)
         if not data:
@@ -189,8 +192,9 @@ def train_and_test(network, reader_train, reader_test, epoch_size, max_epochs, m
         metric_numer += trainer.test_minibatch(data) * local
         metric_denom += local
         minibatch_index += 1
-    print("Final Results: Minibatch[1-{}]: errs = {:0.1f}% * {}".format(
-        minibatch_index, (metric_numer * 100.0) / metric_denom, metric_denom))
+    print(
+        "Final Results: Minibatch[1-{}]: errs = {:0.1f}% * {}".format(minibatch_index, (metric_numer * 100.0) / metric_denom, metric_denom)
+    )
 
 
 def evaluate_one(model_file, reader, index):
@@ -224,9 +228,12 @@ if __name__ == "__main__":
     train_map = os.path.join(args["datadir"], "train_map.txt")
     test_map = os.path.join(args["datadir"], "test_map.txt")
     network = create_network()
-    train_and_test(network,
-                   create_reader(train_map, mean_file, True),
-                   create_reader(test_map, mean_file, False),
-                   epoch_size=48, max_epochs=args["epochs"], minibatch_size=16)
-    evaluate_one(os.path.join(model_path, "ConvNet_%d.dnn" % (args["epochs"] - 1)),
-                 create_reader(test_map, mean_file, False), 3)
+    train_and_test(
+        network,
+        create_reader(train_map, mean_file, True),
+        create_reader(test_map, mean_file, False),
+        epoch_size=48,
+        max_epochs=args["epochs"],
+        minibatch_size=16,
+    )
+    evaluate_one(os.path.join(model_path, "ConvNet_%d.dnn" % (args["epochs"] - 1)), create_reader(test_map, mean_file, False), 3)

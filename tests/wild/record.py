@@ -1,6 +1,6 @@
 """Run the programs of this folder on CNTK 2.7 and keep what they print, which the tests expect of ours.
 
-    CNTK27=path/of/a/program/that/runs/a/script/on/CNTK/2.7 python tests/wild/record.py [NAME ...]
+CNTK27=path/of/a/program/that/runs/a/script/on/CNTK/2.7 python tests/wild/record.py [NAME ...]
 """
 
 from __future__ import annotations

@@ -26,10 +26,12 @@ model_path = os.path.join(here, "Models")
 
 # ---- blocks
 
+
 def conv_bn(input, filter_size, num_filters, strides=(1, 1), init=he_normal(), bn_init_scale=1):
     c = Convolution2D(filter_size, num_filters, activation=None, init=init, pad=True, strides=strides, bias=False)(input)
-    r = BatchNormalization(map_rank=1, normalization_time_constant=32, use_cntk_engine=True, init_scale=bn_init_scale,
-                           disable_regularization=True)(c)
+    r = BatchNormalization(
+        map_rank=1, normalization_time_constant=32, use_cntk_engine=True, init_scale=bn_init_scale, disable_regularization=True
+    )(c)
     return r
 
 
@@ -71,6 +73,7 @@ def create_resnet_model(input, num_stack_layers, num_classes):
 
 # ---- data
 
+
 def make_data(seed, count, dtype):
     rng = np.random.RandomState(seed)
     labels = rng.randint(0, num_classes, count)
@@ -102,35 +105,35 @@ def create_trainer(network, minibatch_size, epoch_size, num_quantization_bits, p
     l2_reg_weight = 0.0005
     lr_schedule = cntk.learning_parameter_schedule(lr_per_mb, minibatch_size=minibatch_size, epoch_size=epoch_size)
     mm_schedule = cntk.learners.momentum_schedule(0.9, minibatch_size=minibatch_size)
-    local_learner = momentum_sgd(network["output"].parameters, lr_schedule, mm_schedule,
-                                 l2_regularization_weight=l2_reg_weight)
+    local_learner = momentum_sgd(network["output"].parameters, lr_schedule, mm_schedule, l2_regularization_weight=l2_reg_weight)
     return Trainer(network["output"], (network["ce"], network["pe"]), local_learner, progress_writers)
 
 
 def train_and_test(network, trainer, train_source, cv_source, test_source, minibatch_size, epoch_size, epochs, restore):
-    input_map = {
-        network["feature"]: train_source.streams.features,
-        network["label"]: train_source.streams.labels
-    }
+    input_map = {network["feature"]: train_source.streams.features, network["label"]: train_source.streams.labels}
     input_map_cv = {network["feature"]: cv_source.streams.features, network["label"]: cv_source.streams.labels}
     input_map_test = {network["feature"]: test_source.streams.features, network["label"]: test_source.streams.labels}
 
     def cv_callback(index, average_error, cv_num_samples, cv_num_minibatches):
-        print("cross validation %d: error %.4f on %d samples in %d minibatches" % (index, average_error, cv_num_samples,
-                                                                                  cv_num_minibatches))
+        print(
+            "cross validation %d: error %.4f on %d samples in %d minibatches" % (index, average_error, cv_num_samples, cv_num_minibatches)
+        )
         return True
 
     training_session(
-        trainer=trainer, mb_source=train_source,
+        trainer=trainer,
+        mb_source=train_source,
         model_inputs_to_streams=input_map,
         mb_size=cntk.minibatch_size_schedule([minibatch_size, 2 * minibatch_size], epoch_size=2 * epoch_size),
         progress_frequency=epoch_size,
         max_samples=epochs * epoch_size,
-        checkpoint_config=CheckpointConfig(filename=os.path.join(model_path, network["name"]), frequency=epoch_size,
-                                           restore=restore, preserve_all=True),
-        cv_config=CrossValidationConfig(cv_source, frequency=epoch_size, minibatch_size=12, model_inputs_to_streams=input_map_cv,
-                                        callback=cv_callback),
-        test_config=TestConfig(test_source, minibatch_size=20, model_inputs_to_streams=input_map_test)
+        checkpoint_config=CheckpointConfig(
+            filename=os.path.join(model_path, network["name"]), frequency=epoch_size, restore=restore, preserve_all=True
+        ),
+        cv_config=CrossValidationConfig(
+            cv_source, frequency=epoch_size, minibatch_size=12, model_inputs_to_streams=input_map_cv, callback=cv_callback
+        ),
+        test_config=TestConfig(test_source, minibatch_size=20, model_inputs_to_streams=input_map_test),
     ).train()
 
 
@@ -142,15 +145,26 @@ def resnet(epochs, restore=False, dtype=np.float32):
         progress_writers.append(ProgressPrinter(freq=2, tag="Training", rank=Communicator.rank(), num_epochs=epochs))
     trainer = create_trainer(network, minibatch_size, epoch_size, 32, progress_writers)
     log_number_of_parameters(network["output"])
-    train_and_test(network, trainer, create_source(1, 64, 0, dtype), create_source(2, 36, 1, dtype), create_source(3, 50, 1, dtype),
-                   minibatch_size, epoch_size, epochs, restore)
+    train_and_test(
+        network,
+        trainer,
+        create_source(1, 64, 0, dtype),
+        create_source(2, 36, 1, dtype),
+        create_source(3, 50, 1, dtype),
+        minibatch_size,
+        epoch_size,
+        epochs,
+        restore,
+    )
     print("%d samples in all" % trainer.total_number_of_samples_seen)
     return network
 
 
 def show(network):
-    for p in sorted([q for q in network["output"].constants if q.name in ("aggregate_mean", "aggregate_variance")],
-                    key=lambda q: (q.name, q.shape, float(np.sum(q.value))))[:4]:
+    for p in sorted(
+        [q for q in network["output"].constants if q.name in ("aggregate_mean", "aggregate_variance")],
+        key=lambda q: (q.name, q.shape, float(np.sum(q.value))),
+    )[:4]:
         print("%s %s %.4f" % (p.name, p.shape, np.mean(p.value)))
     features, labels = make_data(4, 8, np.float32)
     scores = network["output"].eval({network["feature"]: features.astype(network["feature"].dtype)})

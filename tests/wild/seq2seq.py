@@ -7,8 +7,20 @@ import cntk as C
 from cntk import Trainer, Axis, Function
 from cntk.io import MinibatchSource, CTFDeserializer, StreamDef, StreamDefs, INFINITELY_REPEAT, FULL_DATA_SWEEP
 from cntk.learners import momentum_sgd, fsadagrad, momentum_as_time_constant_schedule, learning_rate_schedule, UnitType
-from cntk import input, cross_entropy_with_softmax, classification_error, sequence, \
-    element_select, alias, hardmax, placeholder, combine, parameter, times, plus
+from cntk import (
+    input,
+    cross_entropy_with_softmax,
+    classification_error,
+    sequence,
+    element_select,
+    alias,
+    hardmax,
+    placeholder,
+    combine,
+    parameter,
+    times,
+    plus,
+)
 from cntk.ops.functions import CloneMethod, load_model
 from cntk.initializer import glorot_uniform
 from cntk.logging import log_number_of_parameters, ProgressPrinter
@@ -65,10 +77,17 @@ def write_data(path, count, seed):
 
 
 def create_reader(path, is_training):
-    return MinibatchSource(CTFDeserializer(path, StreamDefs(
-        features=StreamDef(field="S0", shape=input_vocab_dim, is_sparse=True),
-        labels=StreamDef(field="S1", shape=label_vocab_dim, is_sparse=True)
-    )), randomize=False, max_sweeps=INFINITELY_REPEAT if is_training else 1)
+    return MinibatchSource(
+        CTFDeserializer(
+            path,
+            StreamDefs(
+                features=StreamDef(field="S0", shape=input_vocab_dim, is_sparse=True),
+                labels=StreamDef(field="S1", shape=label_vocab_dim, is_sparse=True),
+            ),
+        ),
+        randomize=False,
+        max_sweeps=INFINITELY_REPEAT if is_training else 1,
+    )
 
 
 # types of sequences on two axes
@@ -83,14 +102,15 @@ def create_model():
 
     with default_options(enable_self_stabilization=True, go_backwards=not use_attention):
         LastRecurrence = Fold if not use_attention else Recurrence
-        encode = Sequential([
-            embed,
-            Stabilizer(),
-            For(range(num_layers - 1), lambda:
-                Recurrence(LSTM(hidden_dim))),
-            LastRecurrence(LSTM(hidden_dim), return_full_state=True),
-            (Label("encoded_h"), Label("encoded_c")),
-        ])
+        encode = Sequential(
+            [
+                embed,
+                Stabilizer(),
+                For(range(num_layers - 1), lambda: Recurrence(LSTM(hidden_dim))),
+                LastRecurrence(LSTM(hidden_dim), return_full_state=True),
+                (Label("encoded_h"), Label("encoded_c")),
+            ]
+        )
 
     with default_options(enable_self_stabilization=True):
         stab_in = Stabilizer()
@@ -110,11 +130,13 @@ def create_model():
                 rec_block = rec_blocks[i]
                 if use_attention:
                     if i == 0:
+
                         @Function
                         def lstm_with_attention(dh, dc, x):
                             h_att = attention_model(encoded_input.outputs[0], dh)
                             x = splice(x, h_att)
                             return rec_block(dh, dc, x)
+
                         r = Recurrence(lstm_with_attention)(r)
                     else:
                         r = Recurrence(rec_block)(r)
@@ -137,6 +159,7 @@ def create_model_train(s2smodel):
     def model_train(input, labels):
         past_labels = Delay(initial_state=sentence_start)(labels)
         return s2smodel(past_labels, input)
+
     return model_train
 
 
@@ -145,10 +168,13 @@ def create_model_greedy(s2smodel):
     @Function
     @Signature(InputSequence[Tensor[input_vocab_dim]])
     def model_greedy(input):
-        unfold = UnfoldFrom(lambda history: s2smodel(history, input) >> hardmax,
-                            until_predicate=lambda w: w[..., sentence_end_index],
-                            length_increase=length_increase)
+        unfold = UnfoldFrom(
+            lambda history: s2smodel(history, input) >> hardmax,
+            until_predicate=lambda w: w[..., sentence_end_index],
+            length_increase=length_increase,
+        )
         return unfold(initial_state=sentence_start, dynamic_axes_like=input)
+
     return model_greedy
 
 
@@ -162,6 +188,7 @@ def create_criterion_function(model):
         ce = cross_entropy_with_softmax(z, postprocessed_labels)
         errs = classification_error(z, postprocessed_labels)
         return (ce, errs)
+
     return criterion
 
 
@@ -176,11 +203,13 @@ def train(train_reader, valid_reader, vocab, s2smodel, max_epochs, epoch_size):
 
     minibatch_size = 60
     lr = 0.02 if use_attention else 0.005
-    learner = fsadagrad(model_train.parameters,
-                        lr=C.learning_parameter_schedule_per_sample([lr] * 2 + [lr / 2] * 3 + [lr / 4], epoch_size),
-                        momentum=C.momentum_schedule(0.9366416204111472, minibatch_size=minibatch_size),
-                        gradient_clipping_threshold_per_sample=2.3,
-                        gradient_clipping_with_truncation=True)
+    learner = fsadagrad(
+        model_train.parameters,
+        lr=C.learning_parameter_schedule_per_sample([lr] * 2 + [lr / 2] * 3 + [lr / 4], epoch_size),
+        momentum=C.momentum_schedule(0.9366416204111472, minibatch_size=minibatch_size),
+        gradient_clipping_threshold_per_sample=2.3,
+        gradient_clipping_with_truncation=True,
+    )
     trainer = Trainer(None, criterion, learner)
 
     total_samples = 0
@@ -193,8 +222,12 @@ def train(train_reader, valid_reader, vocab, s2smodel, max_epochs, epoch_size):
     for epoch in range(max_epochs):
         while total_samples < (epoch + 1) * epoch_size:
             mb_train = train_reader.next_minibatch(minibatch_size)
-            trainer.train_minibatch({criterion.arguments[0]: mb_train[train_reader.streams.features],
-                                     criterion.arguments[1]: mb_train[train_reader.streams.labels]})
+            trainer.train_minibatch(
+                {
+                    criterion.arguments[0]: mb_train[train_reader.streams.features],
+                    criterion.arguments[1]: mb_train[train_reader.streams.labels],
+                }
+            )
             progress_printer.update_with_trainer(trainer, with_metric=True)
 
             if mbs % eval_freq == 0:
@@ -221,8 +254,9 @@ def evaluate_metric(reader, s2smodel, num_minibatches=None):
         if not mb:
             break
         n = mb[reader.streams.labels].num_samples - mb[reader.streams.labels].num_sequences
-        total_error += n * evaluator.test_minibatch({criterion.arguments[0]: mb[reader.streams.features],
-                                                     criterion.arguments[1]: mb[reader.streams.labels]})
+        total_error += n * evaluator.test_minibatch(
+            {criterion.arguments[0]: mb[reader.streams.features], criterion.arguments[1]: mb[reader.streams.labels]}
+        )
         total += n
     return total_error / total, total
 

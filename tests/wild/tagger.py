@@ -3,7 +3,7 @@
 import math
 import os
 import numpy as np
-from cntk.layers import *   # layers, typing, and what these bring
+from cntk.layers import *  # layers, typing, and what these bring
 from cntk.layers.typing import *
 from cntk import Trainer, Value, combine, splice, load_model
 from cntk.learners import fsadagrad, adadelta, momentum_as_time_constant_schedule, learning_parameter_schedule_per_sample, adam
@@ -45,12 +45,15 @@ def write_data(words_file, intents_file, count, seed):
 
 
 def create_reader(words_file, intents_file, is_training):
-    words = CTFDeserializer(words_file, StreamDefs(
-        query=StreamDef(field="S0", shape=vocab_size, is_sparse=True),
-        slot_labels=StreamDef(field="S2", shape=num_labels, is_sparse=True),
-        shape_features=StreamDef(field="cap", shape=2, is_sparse=False)))
-    intents = CTFDeserializer(intents_file, StreamDefs(
-        intent=StreamDef(field="S1", shape=num_intents, is_sparse=True)))
+    words = CTFDeserializer(
+        words_file,
+        StreamDefs(
+            query=StreamDef(field="S0", shape=vocab_size, is_sparse=True),
+            slot_labels=StreamDef(field="S2", shape=num_labels, is_sparse=True),
+            shape_features=StreamDef(field="cap", shape=2, is_sparse=False),
+        ),
+    )
+    intents = CTFDeserializer(intents_file, StreamDefs(intent=StreamDef(field="S1", shape=num_intents, is_sparse=True)))
     return MinibatchSource([words, intents], randomize=False, max_sweeps=INFINITELY_REPEAT if is_training else 1)
 
 
@@ -64,13 +67,15 @@ def BiRecurrence(fwd, bwd):
 
 def create_model():
     with default_options(initial_state=0.1):
-        return Sequential([
-            Embedding(emb_dim, name="embed"),
-            Label("embedded"),
-            BiRecurrence(LSTM(hidden_dim), GRU(hidden_dim, activation=C.tanh)),
-            Label("hidden"),
-            Dense(num_labels, name="classify")
-        ])
+        return Sequential(
+            [
+                Embedding(emb_dim, name="embed"),
+                Label("embedded"),
+                BiRecurrence(LSTM(hidden_dim), GRU(hidden_dim, activation=C.tanh)),
+                Label("hidden"),
+                Dense(num_labels, name="classify"),
+            ]
+        )
 
 
 def look_around_model():
@@ -85,6 +90,7 @@ def look_around_model():
         e = embed(words)
         around = splice(*[w(e) for w in window])
         return scores(hidden(splice(around, features)))
+
     return model
 
 
@@ -118,8 +124,15 @@ def train(reader, max_epochs, epoch_size):
     sparse, dense = split_parameters(z)
     learners = [
         adadelta(sparse, lr=C.learning_parameter_schedule(1.0), rho=0.9, epsilon=1e-3),
-        fsadagrad(dense, lr=lr_schedule, momentum=momentum_schedule, unit_gain=True,
-                  gradient_clipping_threshold_per_sample=15, gradient_clipping_with_truncation=True)]
+        fsadagrad(
+            dense,
+            lr=lr_schedule,
+            momentum=momentum_schedule,
+            unit_gain=True,
+            gradient_clipping_threshold_per_sample=15,
+            gradient_clipping_with_truncation=True,
+        ),
+    ]
     trainer = Trainer(z, (ce, pe), learners, [ProgressPrinter(freq=4, tag="Training")])
 
     input_map = {query: reader.streams.query, slots: reader.streams.slot_labels}
@@ -161,15 +174,17 @@ def train_intents(words_file, intents_file):
     ce = C.cross_entropy_with_softmax(z, intent)
     pe = C.classification_error(z, intent)
     sparse, dense = split_parameters(z)
-    learner = C.adam(dense, C.learning_parameter_schedule(0.05), C.momentum_schedule(0.9),
-                     variance_momentum=C.momentum_schedule(0.99), epsilon=1e-6)
+    learner = C.adam(
+        dense, C.learning_parameter_schedule(0.05), C.momentum_schedule(0.9), variance_momentum=C.momentum_schedule(0.99), epsilon=1e-6
+    )
     trainer = C.Trainer(z, (ce, pe), [learner, C.sgd(sparse, C.learning_parameter_schedule(0.5), minibatch_size=10)])
     for i in range(6):
         mb = reader.next_minibatch(60)
         trainer.train_minibatch({words: mb[reader.streams.query], intent: mb[reader.streams["intent"]]})
-        print("intents %d: %d sequences, %d words, loss %.5f" % (i, mb[reader.streams.intent].num_sequences,
-                                                                mb[reader.streams.query].num_samples,
-                                                                trainer.previous_minibatch_loss_average))
+        print(
+            "intents %d: %d sequences, %d words, loss %.5f"
+            % (i, mb[reader.streams.intent].num_sequences, mb[reader.streams.query].num_samples, trainer.previous_minibatch_loss_average)
+        )
 
 
 def train_window(words_file, intents_file):
@@ -186,10 +201,11 @@ def train_window(words_file, intents_file):
     for i in range(4):
         mb = reader.next_minibatch(50)
         dense_tags = [np.asarray(s.todense()) for s in mb[reader.streams.slot_labels].as_sequences(sparse_tags)]
-        trainer.train_minibatch({words: mb[reader.streams.query].data, features: mb[reader.streams.shape_features].data,
-                                 tags: dense_tags})
-        print("window %d: loss %.5f, errors %.4f" % (i, trainer.previous_minibatch_loss_average,
-                                                    trainer.previous_minibatch_evaluation_average))
+        trainer.train_minibatch({words: mb[reader.streams.query].data, features: mb[reader.streams.shape_features].data, tags: dense_tags})
+        print(
+            "window %d: loss %.5f, errors %.4f"
+            % (i, trainer.previous_minibatch_loss_average, trainer.previous_minibatch_evaluation_average)
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A variational autoencoder, its conditional sister and a small autoencoder with unpooling.
 
-    python vae.py [epochs]
+python vae.py [epochs]
 """
+
 import sys
 import numpy as np
 import cntk as C
@@ -66,8 +67,13 @@ def train_vae(pictures, epochs):
     loss = C.reduce_mean(kl, C.Axis.all_static_axes()) + bce
     metric = C.squared_error(decoded, x)
 
-    learner = C.learners.adam(loss.parameters, C.learning_parameter_schedule(0.01, minibatch_size=25), C.momentum_schedule(0.9),
-                              variance_momentum=C.momentum_schedule(0.999), adamax=True)
+    learner = C.learners.adam(
+        loss.parameters,
+        C.learning_parameter_schedule(0.01, minibatch_size=25),
+        C.momentum_schedule(0.9),
+        variance_momentum=C.momentum_schedule(0.999),
+        adamax=True,
+    )
 
     def report(epoch, average_loss, average_error, num_samples):
         print("epoch %d: loss %.4f error %.4f" % (epoch, average_loss, average_error))
@@ -77,14 +83,16 @@ def train_vae(pictures, epochs):
     for epoch in range(epochs):
         total, count = 0.0, 0
         for i in range(0, len(pictures), 25):
-            batch = pictures[i:i + 25]
+            batch = pictures[i : i + 25]
             updated, outputs = trainer.train_minibatch({x: batch}, outputs=[loss.output, decoded.output])
             assert updated
             total += trainer.previous_minibatch_loss_average * len(batch)
             count += trainer.previous_minibatch_sample_count
         trainer.summarize_training_progress()
-        print("loss %.4f, the last minibatch's %.4f, pixels %.4f" % (total / count, np.mean(outputs[loss.output]),
-                                                                    np.mean(outputs[decoded.output])))
+        print(
+            "loss %.4f, the last minibatch's %.4f, pixels %.4f"
+            % (total / count, np.mean(outputs[loss.output]), np.mean(outputs[decoded.output]))
+        )
     return vae, x, decoded, mean, log_var
 
 
@@ -106,8 +114,12 @@ def train_conditional(pictures, labels):
 
     x, c = C.input_variable(num_pixels), C.input_variable(num_classes)
     loss = criterion(x, c)
-    result = loss.train((pictures, labels), minibatch_size=30, max_epochs=3, parameter_learners=[
-        C.adagrad(loss.parameters, C.learning_parameter_schedule(0.1, minibatch_size=C.learners.IGNORE))])
+    result = loss.train(
+        (pictures, labels),
+        minibatch_size=30,
+        max_epochs=3,
+        parameter_learners=[C.adagrad(loss.parameters, C.learning_parameter_schedule(0.1, minibatch_size=C.learners.IGNORE))],
+    )
     print("conditional", ["%.3f %.4f" % (s.loss, s.metric) for s in result.epoch_summaries])
     z, picked = C.input_variable(latent_dim), C.input_variable(num_classes)
     generated = sigmoid(decode(splice(z, picked)))

@@ -1,4 +1,5 @@
 """Word vectors by skip-gram: sampled softmax, and noise contrastive estimation, over a text that the program makes itself."""
+
 from __future__ import print_function
 import math
 import collections
@@ -30,17 +31,17 @@ def make_text(n):
     ranks = np.arange(1, G.vocab_dim + 1)
     frequencies = 1.0 / ranks
     text = np.random.choice(G.vocab_dim, n, p=frequencies / frequencies.sum())
-    text[1::2] = (text[::2][:len(text[1::2])] + 1) % G.vocab_dim
+    text[1::2] = (text[::2][: len(text[1::2])] + 1) % G.vocab_dim
     return text
 
 
 text = make_text(1200)
 counts = collections.Counter(text.tolist())
 unigrams = np.array([counts.get(i, 0) + 1 for i in range(G.vocab_dim)])
-sampling_weights = unigrams / np.sum(unigrams)               # float64
-sampling_weights = sampling_weights ** G.unigram_power
+sampling_weights = unigrams / np.sum(unigrams)  # float64
+sampling_weights = sampling_weights**G.unigram_power
 sampling_weights = sampling_weights / sampling_weights.sum()
-print('weights', sampling_weights.dtype, '%.4f %.4f' % (sampling_weights[0], sampling_weights[-1]))
+print("weights", sampling_weights.dtype, "%.4f %.4f" % (sampling_weights[0], sampling_weights[-1]))
 
 
 def skip_grams(text, window):
@@ -59,16 +60,25 @@ def batches(text, window, size):
             words, contexts = [], []
 
 
-def cross_entropy_with_sampled_softmax(target_vector, weights, hidden_vector, vocab_dim, num_samples, sampling_weights, allow_duplicates=True):
+def cross_entropy_with_sampled_softmax(
+    target_vector, weights, hidden_vector, vocab_dim, num_samples, sampling_weights, allow_duplicates=True
+):
     bias = C.layers.Parameter(shape=(vocab_dim, 1), init=0)
     sample_selector_sparse = random_sample(sampling_weights, num_samples, allow_duplicates)
     inclusion_probs = random_sample_inclusion_frequency(sampling_weights, num_samples, allow_duplicates)
     log_prior = C.log(inclusion_probs)
-    wS = times(sample_selector_sparse, weights, name='wS')
-    zS = times_transpose(wS, hidden_vector, name='zS1') + times(sample_selector_sparse, bias, name='zS2') \
-        - times_transpose(sample_selector_sparse, log_prior, name='zS3')
-    wT = times(target_vector, weights, name='wT')
-    zT = times_transpose(wT, hidden_vector, name='zT1') + times(target_vector, bias, name='zT2') - times_transpose(target_vector, log_prior, name='zT3')
+    wS = times(sample_selector_sparse, weights, name="wS")
+    zS = (
+        times_transpose(wS, hidden_vector, name="zS1")
+        + times(sample_selector_sparse, bias, name="zS2")
+        - times_transpose(sample_selector_sparse, log_prior, name="zS3")
+    )
+    wT = times(target_vector, weights, name="wT")
+    zT = (
+        times_transpose(wT, hidden_vector, name="zT1")
+        + times(target_vector, bias, name="zT2")
+        - times_transpose(target_vector, log_prior, name="zT3")
+    )
     zSReduced = C.reduce_log_sum_exp(zS)
     cross_entropy_on_samples = C.log_add_exp(zT, zSReduced) - zT
     # for metrics: the full softmax
@@ -89,23 +99,23 @@ def average_cross_entropy(z, word, context):
 
 
 def train_sampled_softmax():
-    word = C.input_variable(G.vocab_dim, is_sparse=True, name='word')
-    context = C.input_variable(G.vocab_dim, is_sparse=True, name='context')
-    E = C.layers.Embedding(G.embedding_dimension, init=C.uniform(0.5, seed=1), name='embedding')
+    word = C.input_variable(G.vocab_dim, is_sparse=True, name="word")
+    context = C.input_variable(G.vocab_dim, is_sparse=True, name="context")
+    E = C.layers.Embedding(G.embedding_dimension, init=C.uniform(0.5, seed=1), name="embedding")
     hidden = E(word)
-    weights = C.Parameter((G.vocab_dim, G.embedding_dimension), init=C.glorot_uniform(seed=2), name='weights')
+    weights = C.Parameter((G.vocab_dim, G.embedding_dimension), init=C.glorot_uniform(seed=2), name="weights")
     z, ce, error = cross_entropy_with_sampled_softmax(context, weights, hidden, G.vocab_dim, G.softmax_sample_size, sampling_weights)
-    print('shapes', z.shape, ce.shape, error.shape, ce.dtype)
+    print("shapes", z.shape, ce.shape, error.shape, ce.dtype)
     learner = sgd(z.parameters, learning_rate_schedule(0.05, UnitType.sample))
     trainer = Trainer(z, (ce, error), learner)
-    print('before: full cross entropy %.3f' % average_cross_entropy(z, word, context))
+    print("before: full cross entropy %.3f" % average_cross_entropy(z, word, context))
     for i, (words, contexts) in enumerate(batches(text, G.skip_window, G.minibatch_size)):
         if i == G.num_minibatches:
             break
         trainer.train_minibatch({word: C.Value.one_hot(words, G.vocab_dim), context: C.Value.one_hot(contexts, G.vocab_dim)})
         if i % 4 == 3:
-            print('  minibatch %d: loss %.3f' % (i + 1, trainer.previous_minibatch_loss_average))
-    print('after: full cross entropy %.3f' % average_cross_entropy(z, word, context))
+            print("  minibatch %d: loss %.3f" % (i + 1, trainer.previous_minibatch_loss_average))
+    print("after: full cross entropy %.3f" % average_cross_entropy(z, word, context))
     return E, word
 
 
@@ -116,7 +126,7 @@ def train_nce():
     W = C.parameter((G.vocab_dim, C.InferredDimension), init=C.glorot_uniform(seed=3))
     b = C.parameter((G.vocab_dim, 1), init=-math.log(G.vocab_dim))
     loss = nce_loss(W, b, embedded, context, sampling_weights.astype(np.float32), num_samples=10, allow_duplicates=True, seed=5)
-    print('nce', loss.shape, W.shape, b.shape)
+    print("nce", loss.shape, W.shape, b.shape)
     learner = adagrad(loss.parameters, learning_parameter_schedule_per_sample(0.05))
     z = C.reshape(C.times_transpose(W, embedded) + b, (G.vocab_dim,))
     trainer = Trainer(z, (loss, C.classification_error(z, context)), [learner])
@@ -127,13 +137,13 @@ def train_nce():
                 break
             trainer.train_minibatch({word: C.Value.one_hot(words, G.vocab_dim), context: C.Value.one_hot(contexts, G.vocab_dim)})
             losses.append(trainer.previous_minibatch_loss_average)
-    print('nce losses %.2f -> %.2f' % (losses[0], losses[-1]))
-    print('nce: full cross entropy %.2f' % average_cross_entropy(z, word, context))
+    print("nce losses %.2f -> %.2f" % (losses[0], losses[-1]))
+    print("nce: full cross entropy %.2f" % average_cross_entropy(z, word, context))
 
 
 E, word = train_sampled_softmax()
 vectors = E.E.value
-print('embedding', vectors.shape, '%.3f' % np.linalg.norm(vectors, axis=1).mean())
+print("embedding", vectors.shape, "%.3f" % np.linalg.norm(vectors, axis=1).mean())
 
 
 def nearest(query, k=3):
@@ -141,15 +151,15 @@ def nearest(query, k=3):
     return np.argsort(-normed.dot(normed[query]))[:k].tolist()
 
 
-print('nearest to 0', nearest(0)[0], 'to 5', nearest(5)[0])
+print("nearest to 0", nearest(0)[0], "to 5", nearest(5)[0])
 row = E(C.Constant(np.eye(G.vocab_dim, dtype=np.float32)[3])).eval()
-print('row of the matrix', np.allclose(row, vectors[3]))
+print("row of the matrix", np.allclose(row, vectors[3]))
 train_nce()
 
 frequency = C.random_sample_inclusion_frequency(sampling_weights, G.num_of_samples, True, seed=1).eval()
-print('inclusion', frequency.shape, frequency.dtype, '%.2f' % frequency.sum())
+print("inclusion", frequency.shape, frequency.dtype, "%.2f" % frequency.sum())
 sampled = C.random_sample(sampling_weights, 8, True, seed=3).eval()
-dense = sampled.toarray() if hasattr(sampled, 'toarray') else np.asarray(sampled)
-print('sample', dense.shape, dense.sum(axis=1).tolist())
+dense = sampled.toarray() if hasattr(sampled, "toarray") else np.asarray(sampled)
+print("sample", dense.shape, dense.sum(axis=1).tolist())
 selected = C.times(C.random_sample(sampling_weights, 6, False, seed=4), E.E).eval()
-print('selected', selected.shape, selected.dtype)
+print("selected", selected.shape, selected.dtype)

@@ -47,9 +47,8 @@ def on_host() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def gpu(on_host: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceDescriptor]:
+def host_gpu(on_host: list[str]) -> Iterator[DeviceDescriptor]:
     """A device whose kernels run on the host, as the default device."""
-    monkeypatch.setattr(thresholds, "learner_compiled", 0)
     plugins.register_plugin(host_arrays.HostPlugin(), "host-cuda")
     try:
         with default_device(devices.device("host-cuda")) as device:

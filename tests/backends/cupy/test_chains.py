@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from standin.host_arrays import HostBackend, array
 
 import cntk as C
-from cntk.backends.cupy import chains, elements
-from cntk.core.common.shape import size_of
+from cntk.backends.cupy import chains, compiler, elements
 from cntk.core.extension import plugins
-from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.formulas.formula import exp, operands
 from cntk.core.operators.samples import Sample
 from cntk.testing import assert_close
@@ -22,7 +21,7 @@ from cntk.testing.tolerances import VALUES
 
 Model = Callable[[Any], Any]
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("host_gpu")
 
 
 @pytest.fixture
@@ -130,15 +129,25 @@ def test_operators_samples(name: str) -> None:
     _compare_gradients(function, sample, None, 5)
 
 
-def test_operands_that_repeat_take_no_memory_of_their_own(gpu: DeviceDescriptor) -> None:
-    """Broadcasting by strides of 0, over more elements than 32 bits count were they there."""
-    from standin.host_arrays import array
-
-    x, y = array([2.0], np.float32), array([3.0, 4.0], np.float32)
-    out = array(np.zeros((5, 2)), np.float32)
+@pytest.mark.parametrize("index", [np.uint32, np.uint64])
+def test_operands_that_repeat_and_indices_of_both_sizes(index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elements, "index_type", lambda count: index)
+    x, y = array([2.0], np.float32), array([[3.0, 4.0], [5.0, 6.0]], np.float32).T
+    out = HostBackend().empty((5, 2, 2), np.float32)
     a, b = operands(2)
-    axes = [elements.axes_of(one, (5, 2), False) for one in (x, y)]
-    stores = [elements.Store(a * b + exp(a - 2), out, elements.axes_of(out, (5, 2), True))]
-    elements.bound(np.float32, (5, 2), [elements.Operand(a, x, axes[0]), elements.Operand(b, y, axes[1])], stores)()
-    np.testing.assert_array_equal(out, [[7, 9]] * 5)
-    assert size_of(x.shape) == 1
+    read = [elements.Operand(symbol, one, elements.axes_of(one, out.shape, False)) for symbol, one in ((a, x), (b, y))]
+    elements.bound(np.float32, out.shape, read, [elements.Store(a * b + exp(a - 2), out, elements.axes_of(out, out.shape, True))])()
+    np.testing.assert_array_equal(out, [2 * y + 1] * 5)
+
+
+def test_indices_have_64_bits_where_32_do_not_reach() -> None:
+    assert compiler.index_type(2**31 - 1) is np.uint32
+    assert compiler.index_type(2**31) is np.uint64
+
+
+def test_samples_without_elements(fused: list[Any]) -> None:
+    x, w, bias = C.input_variable((0, 3), needs_gradient=True), C.parameter((0, 3)), C.parameter(3)
+    y = C.tanh(x * w + bias)
+    gradients, value = y.grad({x: np.ones((2, 0, 3), np.float32)}, wrt=[x, w, bias], outputs=[y.output])
+    assert value.shape == (2, 0, 3)
+    np.testing.assert_array_equal(gradients[bias], [0, 0, 0])

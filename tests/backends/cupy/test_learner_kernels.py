@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin.host_arrays import array
+from standin.host_arrays import HostBackend, array
 
 import cntk as C
 from cntk.backends import cupy
-from cntk.core.common.thresholds import thresholds
 from cntk.core.extension.identity import identity_of
 from cntk.core.types.sparse import RowSparse
 from cntk.learners import IGNORE
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("host_gpu")
 
 RULES: dict[str, Callable[..., Any]] = {
     "sgd": lambda p, **k: C.sgd(p, 0.3, **k),
@@ -69,7 +68,7 @@ def train(make: Callable[..., Any], dtype: Any, options: dict[str, Any], sparse:
 
 
 def own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thresholds, "learner_compiled", 2**62)
+    monkeypatch.setattr(HostBackend, "fewest_for_learners", 2**62)
 
 
 def assert_same_bits(given: list[Any], expected: list[Any]) -> None:

@@ -18,7 +18,7 @@ from cntk.testing.ops import samples_of
 from cntk.testing.samples import describe
 from cntk.testing.tolerances import VALUES
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("host_gpu")
 
 NAMES = ("softmax", "log_softmax", "cross_entropy_with_softmax", "classification_error")
 SAMPLES = [(name, sample) for name in NAMES for sample in samples_of(plugins.ops.get(name))[:3]]

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
-from cntk.backends.cupy import dropout, elements, folds, learner_kernels, philox, rows
+from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, rows, segments
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
 from cntk.core.extension import plugins
 from cntk.core.formulas.derivatives import gradient_of
 from cntk.core.formulas.formula import operands, states_formula, value_of
 from cntk.core.graph.graph import depth_first_search
-from cntk.core.graph.nodes import Primitive
 from cntk.core.operators.elementwise import Elementwise
 from cntk.core.operators.op import includes
 from cntk.testing.ops import samples_of
@@ -53,7 +52,7 @@ def operators() -> list[tuple[Elementwise, int]]:
     for name in plugins.ops:
         function = plugins.ops.get(name)
         for sample in samples_of(function):
-            for node in depth_first_search(Trial(function, sample, np.float32).result, lambda one: isinstance(one, Primitive), -1):
+            for node in depth_first_search(Trial(function, sample, np.float32).result, lambda one: hasattr(one, "op"), -1):
                 if isinstance(node.op, Elementwise) and states_formula(type(node.op)):
                     found[type(node.op)] = node.op, len(node.inputs)
     return list(found.values())
@@ -91,12 +90,22 @@ def of_rows(dtype: Any) -> Iterator[str]:
             yield rows.text(name, dtype, classes, inner, INDICES[dtype], places)
 
 
+def of_sparse_rows(dtype: Any) -> Iterator[str]:
+    """Products of CSR rows, and sums of runs of narrow and wide rows."""
+    for place in ("int", "long long"):
+        yield csr.text(dtype, (place, place))
+        for result in {dtype, np.float32, np.float64}:
+            for columns in (1, 4, 32):
+                yield segments.text(dtype, result, place, columns)
+
+
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elements": of_elements,
     "folds": of_folds,
     "learners": of_learners,
     "random numbers": of_random_numbers,
     "rows": of_rows,
+    "sparse rows": of_sparse_rows,
 }
 
 

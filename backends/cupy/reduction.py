@@ -1,0 +1,79 @@
+"""The kernel of reductions: sums, means, extremes, logarithms of sums of exponentials, and places of the greatest elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.common.shape import size_of
+from ...core.formulas.formula import operands
+from ...core.types.context import Context
+from . import elements, folds
+from .elements import Operand, Store, axes_of
+from .places import Along
+
+RULES = {
+    "Sum": folds.TOTAL,
+    "Mean": folds.TOTAL,
+    "Max": folds.GREATEST,
+    "Min": folds.LEAST,
+    "LogSum": folds.LOG_TOTAL,
+    "Argmax": folds.PLACE_OF_GREATEST,
+}
+"""What is folded for each kind of reduction."""
+
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "Sum": lambda x, y, dy, share: dy,
+    "Mean": lambda x, y, dy, share: dy * share,
+    "Max": lambda x, y, dy, share: dy * (x == y),
+    "Min": lambda x, y, dy, share: dy * (x == y),
+}
+"""Gradients of the operand *x*; others are the operator's."""
+
+
+class ReductionKernel:
+    """Any axes of contiguous arrays."""
+
+    @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
+        """Whether a call is left to the operator: there are no elements, of which some kinds have no value."""
+        return not x.size or not (out.flags.c_contiguous and x.flags.c_contiguous)
+
+    @staticmethod
+    def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None]:
+        """A function that reduces."""
+        kind, axes = op.reduction_op_name, op.array_axes(ctx, x)
+        along = [Along(length, stride // x.dtype.itemsize) for length, stride in zip(x.shape, x.strides, strict=True)]
+        outputs = [axis for number, axis in enumerate(along) if number not in axes] or [Along(1, 0)]
+        terms = [axis for number, axis in enumerate(along) if number in axes] or [Along(1, 0)]
+        scale = size_of(out.shape) / size_of(x.shape) if kind == "Mean" else 1.0
+        calls = folds.bound(ctx.backend, RULES[kind], x, out, outputs, terms, scale)
+
+        def run() -> None:
+            for call in calls:
+                call()
+
+        return calls[0] if len(calls) == 1 else run
+
+    @staticmethod
+    def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
+        if ReductionKernel.declines(op, ctx, out, x):
+            op.forward(ctx, out, x)
+        else:
+            ReductionKernel.bind(op, ctx, out, x)()
+
+    @staticmethod
+    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
+        (dx,) = grads
+        kind = op.reduction_op_name
+        if kind not in FORMULAS or not dx.size or not (dx.flags.c_contiguous and grad.flags.c_contiguous):
+            op.backward(ctx, grad, grads, out, x)
+            return
+        axes, shape = op.array_axes(ctx, dx), (1, *dx.shape)
+        kept = [1, *(1 if number in axes else length for number, length in enumerate(dx.shape))]
+        arrays = [None if x is None else x.reshape(shape), None if out is None else out.reshape(kept), grad.reshape(kept)]
+        symbols = operands(3)
+        term = FORMULAS[kind](*symbols, size_of(grad.shape) / size_of(dx.shape))
+        read = [Operand(symbol, one, axes_of(one, shape, True)) for symbol, one in zip(symbols, arrays, strict=True) if one is not None]
+        target = dx.reshape(shape)
+        elements.bound(dx.dtype, shape, read, [Store(term, target, axes_of(target, shape, True))])()
