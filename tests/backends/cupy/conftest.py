@@ -11,7 +11,6 @@ import pytest
 from standin import host_arrays, host_cuda, module
 
 from cntk.backends.cupy.backend import CupyBackend
-from cntk.core.common.thresholds import thresholds
 from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, default_device
