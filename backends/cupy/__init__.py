@@ -3,8 +3,10 @@
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 
 OPERATORS = {
+    "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
+    "pooling:Pooling": "pooling:PoolingKernel",
     "product:Times": "products:TimesKernel",
     "product:TransposeTimes": "products:TimesKernel",
 }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from ctypes import c_void_p
+from ctypes import c_int, c_void_p
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from cntk.backends.cupy.cudnn import ELEMENTS, SIGNATURES, Attribute, Kind, Note, Pointwise, Type
+from cntk.backends.cupy import batch_normalization, cudnn, pooling, tensors
+from cntk.backends.cupy.cudnn import ELEMENTS, Attribute, Kind, Note, Pointwise, Type
 
 from .library import Names, Refused, StandIn, Version, memory, numbers_at, strided
 
@@ -44,15 +45,18 @@ class Cudnn(StandIn):
     Attributes:
         executed: the engine of each plan that was executed, and the kinds of its operations.
         streams: those that were set.
+        called: which of the functions that are no graphs were called.
     """
 
     def __init__(self, refuses: Callable[[list[Kind]], bool] = lambda kinds: False) -> None:
         self.refuses = refuses
         self.executed: list[tuple[int, list[Kind]]] = []
         self.streams: list[int] = []
+        self.called: list[str] = []
         self.cudnnGetVersion = Version(VERSION)
         self.cudnnGetErrorString = Names(NAMES)
-        super().__init__(SIGNATURES)
+        modules = cudnn, tensors, pooling, batch_normalization
+        super().__init__({name: types for module in modules for name, types in module.SIGNATURES.items()})
 
     def on_cudnnCreate(self, target: Any) -> None:
         self.handle(target, "handle")
@@ -121,6 +125,125 @@ class Cudnn(StandIn):
             case _:
                 raise Refused(BAD_PARAM)
 
+    # ---- tensors and pooling ----
+
+    def on_cudnnCreateTensorDescriptor(self, target: Any) -> None:
+        self.handle(target, Placed())
+
+    def on_cudnnDestroyTensorDescriptor(self, tensor: int) -> None:
+        self.forget(tensor)
+
+    def on_cudnnSetTensorNdDescriptor(self, tensor: int, dtype: int, count: int, dims: int, strides: int) -> None:
+        made = self.objects[tensor]
+        made.dtype, made.dims, made.strides = TYPES[dtype], tuple(numbers_at(dims, c_int, count)), tuple(numbers_at(strides, c_int, count))
+        if count < 4 or min(made.dims) < 1:
+            raise Refused(BAD_PARAM)
+
+    def on_cudnnCreatePoolingDescriptor(self, target: Any) -> None:
+        self.handle(target, Pools())
+
+    def on_cudnnDestroyPoolingDescriptor(self, pools: int) -> None:
+        self.forget(pools)
+
+    def on_cudnnSetPoolingNdDescriptor(self, pools: int, mode: int, nan: int, count: int, window: int, padding: int, strides: int) -> None:
+        made = self.objects[pools]
+        made.mode, made.window, made.padding, made.strides = mode, *(numbers_at(at, c_int, count) for at in (window, padding, strides))
+        assert nan == 1
+        if any(pad >= size for pad, size in zip(made.padding, made.window, strict=True)):
+            raise Refused(BAD_PARAM)
+
+    def on_cudnnPoolingForward(self, handle: int, pools: int, one: int, x: int, x_at: int, zero: int, y: int, y_at: int) -> None:
+        assert self.objects[handle] == "handle"
+        windows, operand, result = (self.objects[of] for of in (pools, x, y))
+        _blends(one, zero, operand)
+        result.array(y_at)[...] = windows.pooled(operand.array(x_at), result.dims)
+        self.called.append("forward")
+
+    def on_cudnnPoolingBackward(
+        self, handle: int, pools: int, one: int, y: int, y_at: int, dy: int, dy_at: int, x: int, x_at: int, zero: int, dx: int, dx_at: int
+    ) -> None:
+        assert self.objects[handle] == "handle"
+        windows, grad, target = (self.objects[of] for of in (pools, dy, dx))
+        assert y == dy
+        _blends(one, zero, grad)
+        target.array(dx_at)[...] = windows.spread(grad.array(dy_at), self.objects[x].dims)
+        self.called.append("backward")
+
+    # ---- batch normalisation ----
+
+    def on_cudnnBatchNormalizationForwardTraining(
+        self,
+        handle: int,
+        mode: int,
+        one: int,
+        zero: int,
+        x: int,
+        x_at: int,
+        y: int,
+        y_at: int,
+        features: int,
+        scale: int,
+        bias: int,
+        factor: float,
+        running_mean: int | None,
+        running_variance: int | None,
+        epsilon: float,
+        mean: int,
+        inverse: int,
+    ) -> None:
+        assert running_mean is running_variance is None
+        operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
+        values = operand.array(x_at).astype(vector.dtype)
+        found = values.mean(axes, keepdims=True)
+        deviation = 1 / np.sqrt(values.var(axes, keepdims=True) + vector.dtype(epsilon))
+        self.objects[y].array(y_at)[...] = (values - found) * deviation * vector.array(scale) + vector.array(bias)
+        vector.array(mean)[...], vector.array(inverse)[...] = found, deviation
+        self.called.append("normalise")
+
+    def on_cudnnBatchNormalizationBackward(
+        self,
+        handle: int,
+        mode: int,
+        one: int,
+        zero: int,
+        one_more: int,
+        another_zero: int,
+        x: int,
+        x_at: int,
+        dy: int,
+        dy_at: int,
+        dx: int,
+        dx_at: int,
+        features: int,
+        scale: int,
+        slope: int,
+        offset: int,
+        epsilon: float,
+        mean: int,
+        inverse: int,
+    ) -> None:
+        operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
+        _blends(one_more, another_zero, operand)
+        grad = self.objects[dy].array(dy_at).astype(vector.dtype)
+        normal = (operand.array(x_at).astype(vector.dtype) - vector.array(mean)) * vector.array(inverse)
+        slopes, offsets = (grad * normal).sum(axes, keepdims=True), grad.sum(axes, keepdims=True)
+        count = grad.size // vector.dims[1]
+        result = (grad - normal * slopes / count - offsets / count) * vector.array(inverse) * vector.array(scale)
+        self.objects[dx].array(dx_at)[...] = result
+        vector.array(slope)[...], vector.array(offset)[...] = slopes, offsets
+        self.called.append("differentiate")
+
+    def _normalised(self, handle: int, mode: int, x: int, features: int, one: int, zero: int) -> tuple[Placed, Placed, tuple[int, ...]]:
+        """The operand, a vector of statistics, and the axes that these are over."""
+        assert self.objects[handle] == "handle"
+        operand, vector = self.objects[x], self.objects[features]
+        _blends(one, zero, operand)
+        assert vector.dtype is (np.float64 if operand.dtype is np.float64 else np.float32)
+        axes = {0: (0,), 1: (0, 2, 3)}[mode]
+        if vector.dims != tuple(1 if axis in axes else dim for axis, dim in enumerate(operand.dims)):
+            raise Refused(BAD_PARAM)
+        return operand, vector, axes
+
     # ---- computing ----
 
     def on_cudnnBackendExecute(self, handle: int, plan: int, pack: int) -> None:
@@ -143,6 +266,63 @@ class Cudnn(StandIn):
             else:
                 _array(target, given[number])[...] = result
         assert not any(pointer % _alignment(graph, number) for number, pointer in given.items())
+
+
+@dataclass
+class Placed:
+    """A tensor in memory."""
+
+    dtype: Any = None
+    dims: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+    def array(self, address: int) -> Any:
+        return strided(address, self.dtype, self.dims, self.strides)
+
+
+@dataclass
+class Pools:
+    """Windows of pooling; modes are 0 for maxima, 1 and 2 for averages of all places and of those inside."""
+
+    mode: int = 0
+    window: list[int] = field(default_factory=list)
+    padding: list[int] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
+
+    def places(self, dims: tuple[int, ...], out: tuple[int, ...]) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        """Each window's place in the result, and the part of the operand that it meets."""
+        axes = list(zip(dims[2:], self.window, self.padding, self.strides, strict=True))
+        if out != (*dims[:2], *((dim + 2 * pad - size) // stride + 1 for dim, size, pad, stride in axes)):
+            raise Refused(BAD_PARAM)
+        every = slice(None), slice(None)
+        for place in product(*map(range, out[2:])):
+            starts = [at * stride - pad for at, (_, _, pad, stride) in zip(place, axes, strict=True)]
+            ends = [start + size for start, (_, size, _, _) in zip(starts, axes, strict=True)]
+            yield (*every, *place), (*every, *(slice(max(start, 0), end) for start, end in zip(starts, ends, strict=True)))
+
+    def count(self, part: Any) -> int:
+        return int(np.prod(self.window if self.mode == 1 else part.shape[2:]))
+
+    def pooled(self, x: Any, out: tuple[int, ...]) -> Any:
+        x = x.astype(np.promote_types(x.dtype, np.float32))
+        result, axes = np.empty(out, x.dtype), tuple(range(2, x.ndim))
+        for place, met in self.places(x.shape, out):
+            part = x[met]
+            result[place] = part.max(axes) if self.mode == 0 else part.sum(axes) / self.count(part)
+        return result
+
+    def spread(self, dy: Any, dims: tuple[int, ...]) -> Any:
+        assert self.mode in (1, 2)
+        dx = np.zeros(dims, np.promote_types(dy.dtype, np.float32))
+        for place, met in self.places(dims, dy.shape):
+            dx[met] += (dy[place] / self.count(dx[met]))[(..., *(None,) * (dx.ndim - 2))]
+        return dx
+
+
+def _blends(one: int, zero: int, tensor: Placed) -> None:
+    """What is computed is written, and what was there forgotten."""
+    scalar = ctypes.c_double if tensor.dtype is np.float64 else ctypes.c_float
+    assert (scalar.from_address(one).value, scalar.from_address(zero).value) == (1, 0)
 
 
 def kinds_of(graph: Descriptor) -> list[Kind]:

@@ -50,7 +50,7 @@ def constants(file: str) -> dict[str, int]:
             if not re.fullmatch(r"[A-Z]\w*", name):
                 continue
             try:
-                value = eval(expression, {}, found) if expression else value + 1
+                value = eval(re.sub(r"(?<=\d)[uUlL]+", "", expression), {}, found) if expression else value + 1
             except NameError:  # of another header
                 continue
             found[name] = value

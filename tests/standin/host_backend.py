@@ -103,7 +103,7 @@ def results(build: Callable[[Any], Any], dtype: Any, data: Any) -> list[Any]:
     wanted = [*f.arguments, *f.parameters]
     given = dict(zip(f.arguments, data, strict=True))
     gradients, value = f.grad(given, wrt=wanted, outputs=[f.output])
-    return [value, *(gradients[variable] for variable in wanted)]
+    return [value, *([gradients] if len(wanted) == 1 else (gradients[variable] for variable in wanted))]
 
 
 def compare(build: Callable[[Any], Any], dtype: Any, data: Any) -> None:

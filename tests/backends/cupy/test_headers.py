@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from standin import headers
 
-from cntk.backends.cupy import cublaslt, cudnn, libraries
+from cntk.backends.cupy import batch_normalization, cublaslt, cudnn, libraries, pooling, tensors
 
 CUBLASLT = "cublasLt.h"
 
@@ -80,7 +80,7 @@ def test_what_is_known_of_an_algorithm() -> None:
     assert ctypes.sizeof(cublaslt.Algorithm) == 64 + 8 + 4 + 4 + 16
 
 
-GRAPH = "cudnn_graph.h"
+GRAPH, OPERATIONS = "cudnn_graph.h", "cudnn_ops.h"
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,30 @@ def test_other_numbers_of_cudnn() -> None:
     assert {dtype: known[f"CUDNN_DATA_{name}"] for dtype, name in names.items()} == cudnn.TYPES
 
 
-@pytest.mark.parametrize("name", sorted(cudnn.SIGNATURES))
-def test_arguments_of_cudnn(name: str) -> None:
-    assert headers.agree(cudnn.SIGNATURES[name], headers.arguments(GRAPH, name))
+@pytest.mark.parametrize(
+    ("file", "name", "types"),
+    [
+        (file, name, types)
+        for file, module in ((GRAPH, cudnn), (OPERATIONS, tensors), (OPERATIONS, pooling), (OPERATIONS, batch_normalization))
+        for name, types in module.SIGNATURES.items()
+    ],
+)
+def test_arguments_of_cudnn(file: str, name: str, types: tuple[Any, ...]) -> None:
+    assert headers.agree(types, headers.arguments(file, name))
+
+
+def test_numbers_of_pooling() -> None:
+    known = headers.constants(OPERATIONS)
+    assert known["CUDNN_POOLING_MAX"] == pooling.MAXIMA
+    assert known["CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING"] == pooling.AVERAGES_OF_ALL
+    assert known["CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING"] == pooling.AVERAGES_INSIDE
+    assert headers.constants(GRAPH)["CUDNN_PROPAGATE_NAN"] == pooling.PROPAGATE_NAN
+
+
+def test_numbers_of_batch_normalisation() -> None:
+    known = headers.constants(OPERATIONS)
+    assert known["CUDNN_BATCHNORM_PER_ACTIVATION"] == batch_normalization.BY_ELEMENT
+    assert known["CUDNN_BATCHNORM_SPATIAL"] == batch_normalization.BY_CHANNEL
 
 
 # ---- the libraries, as far as they do without a driver ----
