@@ -9,6 +9,7 @@ OPERATORS = {
     "pooling:Pooling": "pooling:PoolingKernel",
     "product:Times": "products:TimesKernel",
     "product:TransposeTimes": "products:TimesKernel",
+    "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
 }
 """The kernel of each operator."""
 

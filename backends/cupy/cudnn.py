@@ -240,15 +240,18 @@ class Cudnn:
     Args:
         library: the library.
         backend: whose arrays are computed with.
+
+    Attributes:
+        handle: the handle.
     """
 
     def __init__(self, library: libraries.Loaded, backend: Any) -> None:
         self._library, self._call = library, {name: library.function(name, types) for name, types in SIGNATURES.items()}
         self._backend, self._stream, self._workspace = backend, libraries.current_stream(), backend.allocate(0)
-        self._handle = c_void_p()
+        self.handle = c_void_p()
         with backend.guard():
-            self._call["cudnnCreate"](byref(self._handle))
-        weakref.finalize(self._handle, self._call["cudnnDestroy"], c_void_p(self._handle.value)).atexit = False
+            self._call["cudnnCreate"](byref(self.handle))
+        weakref.finalize(self.handle, self._call["cudnnDestroy"], c_void_p(self.handle.value)).atexit = False
         self._plan = lru_cache(maxsize=4096)(self._planned)
 
     def bound(self, graph: Graph, arrays: Sequence[Any]) -> Callable[[], None] | None:
@@ -277,7 +280,7 @@ class Cudnn:
 
     def launching(self, function: Callable[..., None], *arguments: Any) -> Callable[[], None]:
         """What calls a function with the handle, on the stream that is current then, and these arguments."""
-        set_stream, handle, stream = self._call["cudnnSetStream"], self._handle, self._stream
+        set_stream, handle, stream = self._call["cudnnSetStream"], self.handle, self._stream
 
         def call() -> None:
             set_stream(handle, stream())
@@ -324,7 +327,7 @@ class Cudnn:
         made = [self._operation(operation, tensors, graph.computes_in) for operation in graph.operations]
         return self._descriptor(
             Kind.OPERATIONGRAPH,
-            (Attribute.OPERATIONGRAPH_HANDLE, Type.HANDLE, [self._handle.value]),
+            (Attribute.OPERATIONGRAPH_HANDLE, Type.HANDLE, [self.handle.value]),
             (Attribute.OPERATIONGRAPH_OPS, Type.BACKEND_DESCRIPTOR, [operation.value for operation in made]),
             needs=(*tensors, *made),
         )
@@ -411,7 +414,7 @@ class Cudnn:
         try:
             made = self._descriptor(
                 Kind.EXECUTION_PLAN,
-                (Attribute.EXECUTION_PLAN_HANDLE, Type.HANDLE, [self._handle.value]),
+                (Attribute.EXECUTION_PLAN_HANDLE, Type.HANDLE, [self.handle.value]),
                 (Attribute.EXECUTION_PLAN_ENGINE_CONFIG, Type.BACKEND_DESCRIPTOR, [config.value]),
                 needs=(config, operations),
             )

@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cntk.backends.cupy import batch_normalization, cudnn, pooling, tensors
+from cntk.backends.cupy import batch_normalization, cudnn, pooling, rnnstack, tensors
 from cntk.backends.cupy.cudnn import ELEMENTS, Attribute, Kind, Note, Pointwise, Type
+from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
+from cntk.plugins.ops.rnnstack import OptimizedRNNStack
 
 from .library import Names, Refused, StandIn, Version, memory, numbers_at, strided
 
@@ -41,21 +45,24 @@ class Cudnn(StandIn):
 
     Args:
         refuses: tells of the kinds of a graph's operations whether no engine has them.
+        gap: bytes that are between matrices and biases of recurrent layers.
 
     Attributes:
         executed: the engine of each plan that was executed, and the kinds of its operations.
         streams: those that were set.
         called: which of the functions that are no graphs were called.
+        kept: what is in space that stays for gradients, by its address.
     """
 
-    def __init__(self, refuses: Callable[[list[Kind]], bool] = lambda kinds: False) -> None:
-        self.refuses = refuses
+    def __init__(self, refuses: Callable[[list[Kind]], bool] = lambda kinds: False, gap: int = 0) -> None:
+        self.refuses, self.gap = refuses, gap
         self.executed: list[tuple[int, list[Kind]]] = []
         self.streams: list[int] = []
         self.called: list[str] = []
+        self.kept: dict[int, Any] = {}
         self.cudnnGetVersion = Version(VERSION)
         self.cudnnGetErrorString = Names(NAMES)
-        modules = cudnn, tensors, pooling, batch_normalization
+        modules = cudnn, tensors, pooling, batch_normalization, rnnstack
         super().__init__({name: types for module in modules for name, types in module.SIGNATURES.items()})
 
     def on_cudnnCreate(self, target: Any) -> None:
@@ -136,7 +143,7 @@ class Cudnn(StandIn):
     def on_cudnnSetTensorNdDescriptor(self, tensor: int, dtype: int, count: int, dims: int, strides: int) -> None:
         made = self.objects[tensor]
         made.dtype, made.dims, made.strides = TYPES[dtype], tuple(numbers_at(dims, c_int, count)), tuple(numbers_at(strides, c_int, count))
-        if count < 4 or min(made.dims) < 1:
+        if count < 3 or min(made.dims) < 1:
             raise Refused(BAD_PARAM)
 
     def on_cudnnCreatePoolingDescriptor(self, target: Any) -> None:
@@ -244,6 +251,107 @@ class Cudnn(StandIn):
             raise Refused(BAD_PARAM)
         return operand, vector, axes
 
+    # ---- recurrent layers ----
+
+    def on_cudnnCreateDropoutDescriptor(self, target: Any) -> None:
+        self.handle(target, "dropout")
+
+    def on_cudnnDestroyDropoutDescriptor(self, dropout: int) -> None:
+        self.forget(dropout)
+
+    def on_cudnnSetDropoutDescriptor(self, dropout: int, handle: int, share: float, states: int | None, size: int, seed: int) -> None:
+        assert (self.objects[dropout], self.objects[handle], share, states, size) == ("dropout", "handle", 0, None, 0)
+
+    def on_cudnnCreateRNNDescriptor(self, target: Any) -> None:
+        self.handle(target, Layers())
+
+    def on_cudnnDestroyRNNDescriptor(self, layers: int) -> None:
+        self.forget(layers)
+
+    def on_cudnnSetRNNDescriptor_v8(self, layers: int, *given: Any) -> None:
+        algorithm, cell, bias, both, linear, dtype, compute, math, width, hidden, projected, count, dropout, flags = given
+        assert (algorithm, bias, linear, flags, projected, self.objects[dropout]) == (0, 2, 0, 0, hidden, "dropout")
+        assert TYPES[compute] is (np.float64 if TYPES[dtype] is np.float64 else np.float32)
+        made = self.objects[layers]
+        made.cell, made.both, made.dtype, made.math = ("rnnReLU", "rnnTanh", "lstm", "gru")[cell], bool(both), TYPES[dtype], math
+        made.width, made.hidden, made.count = width, hidden, count
+
+    def on_cudnnCreateRNNDataDescriptor(self, target: Any) -> None:
+        self.handle(target, Packed())
+
+    def on_cudnnDestroyRNNDataDescriptor(self, packed: int) -> None:
+        self.forget(packed)
+
+    def on_cudnnSetRNNDataDescriptor(
+        self, packed: int, dtype: int, layout: int, longest: int, count: int, size: int, lengths: int, padding: int | None
+    ) -> None:
+        made = self.objects[packed]
+        made.dtype, made.size, made.lengths = TYPES[dtype], size, numbers_at(lengths, c_int, count)
+        assert (layout, padding, longest) == (1, None, made.lengths[0])
+        if made.lengths != sorted(made.lengths, reverse=True) or made.lengths[-1] < 1:
+            raise Refused(BAD_PARAM)
+
+    def on_cudnnGetRNNWeightSpaceSize(self, handle: int, layers: int, size: Any) -> None:
+        assert self.objects[handle] == "handle"
+        size[0] = self.objects[layers].weights * np.dtype(self.objects[layers].dtype).itemsize + self.gap
+
+    def on_cudnnGetRNNWeightParams(
+        self, handle: int, layers: int, layer: int, size: int, first: int, gate: int, matrix: int, matrix_at: Any, bias: int, bias_at: Any
+    ) -> None:
+        matrices, biases = self.objects[layers].places()
+        itemsize = np.dtype(self.objects[layers].dtype).itemsize
+        number = layer * len(matrices) // (self.objects[layers].directions * self.objects[layers].count) + gate
+        matrix_at[0], bias_at[0] = c_void_p(first + matrices[number] * itemsize), c_void_p(first + biases[number] * itemsize)
+
+    def on_cudnnGetRNNTempSpaceSizes(self, handle: int, layers: int, mode: int, packed: int, work: Any, reserve: Any) -> None:
+        work[0], reserve[0] = WORKSPACE, 8 * self.objects[packed].rows if mode == 1 else 0
+
+    def on_cudnnRNNForward(self, handle: int, layers: int, mode: int, device_lengths: int | None, *given: Any) -> None:
+        below, x, above, y, states, hx, hy, cells, cx, cy, size, weights, work_size, work, reserve_size, reserve = given
+        assert {device_lengths, hx, hy, cx, cy} == {None}
+        made, operand = self._layers(handle, layers, below, above, states, cells), self.objects[below]
+        memory(work, work_size)[...] = 0xFF
+        rows, known = operand.array(x), made.numbers(weights, size)
+        self.objects[above].array(y)[...] = made.compute(rows, known, operand.lengths)
+        if mode == 1:
+            assert reserve_size == 8 * len(rows)
+            memory(reserve, reserve_size)[...] = 1
+            self.kept[reserve] = rows.copy(), known.copy()
+        else:
+            assert (reserve_size, reserve) == (0, None)
+        self.called.append(("predict", "learn")[mode])
+
+    def on_cudnnRNNBackwardData_v8(self, handle: int, layers: int, device_lengths: int | None, *given: Any) -> None:
+        above, y, dy, below, dx, states, hx, dhy, dhx, cells, cx, dcy, dcx, size, weights, _, _, reserve_size, reserve = given
+        assert {device_lengths, hx, dhy, dhx, cx, dcy, dcx} == {None}
+        made, operand = self._layers(handle, layers, below, above, states, cells), self.objects[below]
+        assert (memory(reserve, reserve_size) == 1).all()
+        memory(reserve, reserve_size)[...] = 2
+        rows, known = self.kept[reserve]
+        assert (known == made.numbers(weights, size)).all()
+        np.testing.assert_array_equal(self.objects[above].array(y), made.compute(rows, known, operand.lengths).astype(made.dtype))
+        found = made.gradients(rows, known, operand.lengths, self.objects[above].array(dy))
+        operand.array(dx)[...], self.kept[reserve] = found[0], (rows, found[1])
+        self.called.append("operand")
+
+    def on_cudnnRNNBackwardWeights_v8(self, handle: int, layers: int, adds: int, device_lengths: int | None, *given: Any) -> None:
+        below, x, states, hx, above, _, size, gradient, _, _, reserve_size, reserve = given
+        assert (adds, device_lengths, hx) == (0, None, None)
+        made = self._layers(handle, layers, below, above, states, states)
+        assert (memory(reserve, reserve_size) == 2).all()
+        rows, found = self.kept[reserve]
+        np.testing.assert_array_equal(rows, self.objects[below].array(x))
+        made.numbers(gradient, size)[...] += found.astype(made.dtype)
+        self.called.append("weights")
+
+    def _layers(self, handle: int, layers: int, below: int, above: int, states: int, cells: int) -> Layers:
+        assert self.objects[handle] == "handle"
+        made, operand, result = self.objects[layers], self.objects[below], self.objects[above]
+        assert (operand.size, result.size, operand.lengths) == (made.width, made.hidden * made.directions, result.lengths)
+        assert self.objects[states].dims == (made.count * made.directions, len(operand.lengths), made.hidden)
+        assert self.objects[cells].dims == self.objects[states].dims
+        return made
+
     # ---- computing ----
 
     def on_cudnnBackendExecute(self, handle: int, plan: int, pack: int) -> None:
@@ -317,6 +425,78 @@ class Pools:
         for place, met in self.places(dims, dy.shape):
             dx[met] += (dy[place] / self.count(dx[met]))[(..., *(None,) * (dx.ndim - 2))]
         return dx
+
+
+@dataclass
+class Packed:
+    """Sequences, the longest first, step by step."""
+
+    dtype: Any = None
+    size: int = 0
+    lengths: list[int] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return sum(self.lengths)
+
+    def array(self, address: int) -> Any:
+        return strided(address, self.dtype, (self.rows, self.size), (self.size, 1))
+
+
+@dataclass
+class Layers:
+    """Recurrent layers, which the operator computes."""
+
+    cell: str = ""
+    both: bool = False
+    dtype: Any = None
+    math: int = -1
+    width: int = 0
+    hidden: int = 0
+    count: int = 0
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.both else 1
+
+    def places(self) -> tuple[list[int], list[int]]:
+        """Where the matrix and the bias of each gate are, in elements."""
+        gates, matrices, end = {"lstm": 4, "gru": 3}.get(self.cell, 1), [], 0
+        for layer in range(self.count):
+            for _ in range(self.directions):
+                for columns in (self.hidden * self.directions if layer else self.width, self.hidden):
+                    for _ in range(gates):
+                        matrices.append(end)
+                        end += columns * self.hidden
+        return matrices, [end + number * self.hidden for number in range(len(matrices))]
+
+    @property
+    def weights(self) -> int:
+        return self.places()[1][-1] + self.hidden
+
+    def numbers(self, address: int, nbytes: int) -> Any:
+        """The weights at an address."""
+        assert nbytes == self.weights * np.dtype(self.dtype).itemsize
+        return strided(address, self.dtype, (self.weights,), (1,))
+
+    def compute(self, rows: Any, weights: Any, lengths: list[int]) -> Any:
+        return self._computed(rows, weights, lengths)[-1]
+
+    def gradients(self, rows: Any, weights: Any, lengths: list[int], grad: Any) -> tuple[Any, Any]:
+        """Those of the operand and of the weights."""
+        op, ctx, x, w, out = self._computed(rows, weights, lengths)
+        grads = np.empty_like(x), np.empty_like(w)
+        op.backward(ctx, grad.astype(x.dtype), grads, out, x, w)
+        return grads
+
+    def _computed(self, rows: Any, weights: Any, lengths: list[int]) -> tuple[Any, ...]:
+        op = OptimizedRNNStack(bidirectional=self.both, num_layers=self.count, hidden_size=self.hidden, recurrent_op=self.cell)
+        ctx, layout = Context(NumpyBackend(), True), Layout(len(lengths), lengths)
+        ctx.layouts, ctx.layout = (layout, None), layout
+        x, w = (of.astype(np.promote_types(of.dtype, np.float32)) for of in (rows, weights))
+        out = np.empty((len(x), self.hidden * self.directions), x.dtype)
+        op.forward(ctx, out, x, w)
+        return op, ctx, x, w, out
 
 
 def _blends(one: int, zero: int, tensor: Placed) -> None:
