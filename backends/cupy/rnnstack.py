@@ -148,9 +148,10 @@ class _Stack:
         known = self._nbytes, weights.data.ptr
         yield self._library.launching(self._functions["cudnnRNNBackwardData_v8"], *given, *states, *known, *spaces)
         if dweights is not None:
-            given = (self._description, ADD, None, sequences.below, x.data.ptr, sequences.states, None, sequences.above, out.data.ptr)
+            read = sequences.below, x.data.ptr, sequences.states, None, sequences.above, out.data.ptr
             target = self._nbytes, dweights.data.ptr
-            yield self._library.launching(self._functions["cudnnRNNBackwardWeights_v8"], *given, *target, *spaces)
+            add = self._functions["cudnnRNNBackwardWeights_v8"]
+            yield self._library.launching(add, self._description, ADD, None, *read, *target, *spaces)
 
     # ---- what cuDNN is told ----
 
@@ -268,10 +269,9 @@ def _stack_for(op: Any, ctx: Context, out: Any, x: Any, weights: Any) -> _Stack 
 
 def _lengths(layout: Layout) -> list[int]:
     """Lengths of sequences, the longest first, without empty ones; what is no sequence has one step."""
-    if not layout.is_sequence:
+    if layout.lengths is None:
         return [1] * layout.samples
-    lengths = np.sort(layout.lengths)[::-1]
-    return [int(length) for length in lengths if length]
+    return [int(length) for length in np.sort(layout.lengths)[::-1] if length]
 
 
 def _gates(op: Any) -> int:
