@@ -200,9 +200,9 @@ class Cudnn(StandIn):
     ) -> None:
         assert running_mean is running_variance is None
         operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
-        values = operand.array(x_at).astype(vector.dtype)
-        found = values.mean(axes, keepdims=True)
-        deviation = 1 / np.sqrt(values.var(axes, keepdims=True) + vector.dtype(epsilon))
+        values = operand.array(x_at).astype(np.float64)
+        found = values.mean(axes, np.longdouble, keepdims=True).astype(np.float64)
+        deviation = 1 / np.sqrt(values.var(axes, keepdims=True) + epsilon)
         self.objects[y].array(y_at)[...] = (values - found) * deviation * vector.array(scale) + vector.array(bias)
         vector.array(mean)[...], vector.array(inverse)[...] = found, deviation
         self.called.append("normalise")
@@ -231,8 +231,8 @@ class Cudnn(StandIn):
     ) -> None:
         operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
         _blends(one_more, another_zero, operand)
-        grad = self.objects[dy].array(dy_at).astype(vector.dtype)
-        normal = (operand.array(x_at).astype(vector.dtype) - vector.array(mean)) * vector.array(inverse)
+        grad = self.objects[dy].array(dy_at).astype(np.float64)
+        normal = (operand.array(x_at).astype(np.float64) - vector.array(mean)) * vector.array(inverse)
         slopes, offsets = (grad * normal).sum(axes, keepdims=True), grad.sum(axes, keepdims=True)
         count = grad.size // vector.dims[1]
         result = (grad - normal * slopes / count - offsets / count) * vector.array(inverse) * vector.array(scale)
@@ -623,12 +623,11 @@ def _array(tensor: Descriptor, address: int) -> Any:
 
 
 def _read(tensor: Descriptor, given: dict[int, int], made: dict[int, Any]) -> Any:
-    """A tensor's numbers, in float32 at least."""
+    """A tensor's numbers, in float64: how exact cuDNN is no stand-in tells."""
     number = tensor.values[Attribute.TENSOR_UNIQUE_ID][0]
     if number in made:
         return made[number]
-    array = _array(tensor, given[number])
-    return array.astype(np.promote_types(array.dtype, np.float32))
+    return _array(tensor, given[number]).astype(np.float64)
 
 
 def _alignment(graph: Descriptor, number: int) -> int:
