@@ -247,7 +247,7 @@ class Cudnn:
 
     def __init__(self, library: libraries.Loaded, backend: Any) -> None:
         self._library, self._call = library, {name: library.function(name, types) for name, types in SIGNATURES.items()}
-        self._backend, self._stream, self._workspace = backend, libraries.current_stream(), backend.allocate(0)
+        self._backend, self._stream, self._spaces = backend, libraries.current_stream(), [backend.allocate(0)]
         self.handle = c_void_p()
         with backend.guard():
             self._call["cudnnCreate"](byref(self.handle))
@@ -268,13 +268,11 @@ class Cudnn:
         if plan is None:
             return None
         numbers = [number for number, tensor in enumerate(graph.tensors) if tensor.aligned]
-        workspace = self.space(plan.workspace)
         pack = self._descriptor(
             Kind.VARIANT_PACK,
             (Attribute.VARIANT_PACK_UNIQUE_IDS, Type.INT64, numbers),
             (Attribute.VARIANT_PACK_DATA_POINTERS, Type.VOID_PTR, [array.data.ptr for array in arrays]),
-            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [workspace.data.ptr]),
-            needs=(workspace,),
+            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [self.space(plan.workspace).data.ptr]),
         )
         return self.launching(self._call["cudnnBackendExecute"], plan.descriptor, pack)
 
@@ -300,10 +298,10 @@ class Cudnn:
         return made
 
     def space(self, nbytes: int) -> Any:
-        """So many bytes at least, which all calls share: one runs after the other."""
-        if self._workspace.nbytes < nbytes:
-            self._workspace = self._backend.allocate(nbytes)
-        return self._workspace
+        """So many bytes at least, which all calls share, as one runs after the other; less that was there stays, as work may know it."""
+        if self._spaces[-1].nbytes < nbytes:
+            self._spaces.append(self._backend.allocate(nbytes))
+        return self._spaces[-1]
 
     # ---- plans ----
 
