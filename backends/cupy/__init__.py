@@ -16,6 +16,7 @@ LEARNERS = (
 """Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
+    "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
@@ -24,6 +25,7 @@ OPERATORS = {
     "extremum:ReduceMin": "reduction:ReductionKernel",
     "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
     "metric:ClassificationError": "rows:ErrorKernel",
+    "pooling:Pooling": "pooling:PoolingKernel",
     "reduction:ReduceLogSum": "reduction:ReductionKernel",
     "reduction:ReduceMean": "reduction:ReductionKernel",
     "reduction:ReduceSum": "reduction:ReductionKernel",
@@ -31,6 +33,7 @@ OPERATORS = {
     "softmax:Softmax": "rows:SoftmaxKernel",
     "product:Times": "products:TimesKernel",
     "product:TransposeTimes": "products:TimesKernel",
+    "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
 }
 """The kernel of each operator."""
 

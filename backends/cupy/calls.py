@@ -1,12 +1,14 @@
-"""Calls that are made once for arrays and then again and again."""
+"""Calls, and what else is made once for arrays and used again and again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...core.types.context import Context
+
+T = TypeVar("T")
 
 Call = Callable[[], Any]
 
@@ -27,18 +29,22 @@ class _Known(NamedTuple):
     """What was made, and for which arrays."""
 
     arrays: tuple[Any, ...]
-    calls: Sequence[Call]
+    made: Any
 
 
-def again(ctx: Context, arrays: tuple[Any, ...], make: Callable[[], Sequence[Call]]) -> Sequence[Call]:
-    """The calls for arrays: those that were made last where these are the same, as they are from step to step.
+def again(ctx: Context, what: str, arrays: tuple[Any, ...], make: Callable[[], T]) -> T:
+    """What was made for arrays: the same as last time where these are the same, as they are from step to step.
 
     Args:
         ctx: the context, whose ``state`` is the kernel's.
-        arrays: what the calls read and write.
-        make: makes them.
+        what: what is made.
+        arrays: what it reads and writes.
+        make: makes it.
     """
-    known = ctx.state
-    if type(known) is not _Known or len(known.arrays) != len(arrays) or not all(map(is_, known.arrays, arrays)):
-        known = ctx.state = _Known(arrays, make())
-    return known.calls
+    if ctx.state is None:
+        ctx.state = {}
+    known: _Known | None = ctx.state.get(what)
+    if known is None or len(known.arrays) != len(arrays) or not all(map(is_, known.arrays, arrays)):
+        known = ctx.state[what] = _Known(arrays, make())
+    made: T = known.made
+    return made

@@ -62,7 +62,9 @@ class ConvolutionKernel:
             grad = epilogue.backward(ctx, grad, out)
         if all(dx is None for dx in grads):
             return
-        for call in again(ctx, (grad, *grads, filters, operand), lambda: _backward(op, ctx, grad, grads, out, filters, operand)):
+        for call in again(
+            ctx, "backward", (grad, *grads, filters, operand), lambda: _backward(op, ctx, grad, grads, out, filters, operand)
+        ):
             call()
 
 

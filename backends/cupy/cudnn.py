@@ -1,4 +1,6 @@
-"""cuDNN's graphs: operations on tensors, for which cuDNN has engines, of which one is chosen when arrays are bound.
+"""cuDNN: a handle, what is made of and called with it, and its graphs.
+
+Graphs are operations on tensors, for which cuDNN has engines, of which one is chosen when arrays are bound.
 
 A graph says what its tensors are like and which operation makes which of which; tensors are known by their places in its list.  A plan is
 a graph with an engine; a variant pack has the addresses for one call of a plan.  All of it is made when arrays are bound: a call afterwards
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import POINTER, byref, c_bool, c_double, c_float, c_int, c_int64, c_void_p
 from enum import IntEnum
 from functools import lru_cache
@@ -238,15 +240,18 @@ class Cudnn:
     Args:
         library: the library.
         backend: whose arrays are computed with.
+
+    Attributes:
+        handle: the handle.
     """
 
     def __init__(self, library: libraries.Loaded, backend: Any) -> None:
-        self._call = {name: library.function(name, types) for name, types in SIGNATURES.items()}
-        self._backend, self._stream, self._workspace = backend, libraries.current_stream(), backend.allocate(0)
-        self._handle = c_void_p()
+        self._library, self._call = library, {name: library.function(name, types) for name, types in SIGNATURES.items()}
+        self._backend, self._stream, self._spaces = backend, libraries.current_stream(), [backend.allocate(0)]
+        self.handle = c_void_p()
         with backend.guard():
-            self._call["cudnnCreate"](byref(self._handle))
-        weakref.finalize(self._handle, self._call["cudnnDestroy"], c_void_p(self._handle.value)).atexit = False
+            self._call["cudnnCreate"](byref(self.handle))
+        weakref.finalize(self.handle, self._call["cudnnDestroy"], c_void_p(self.handle.value)).atexit = False
         self._plan = lru_cache(maxsize=4096)(self._planned)
 
     def bound(self, graph: Graph, arrays: Sequence[Any]) -> Callable[[], None] | None:
@@ -263,28 +268,40 @@ class Cudnn:
         if plan is None:
             return None
         numbers = [number for number, tensor in enumerate(graph.tensors) if tensor.aligned]
-        workspace = self._space(plan.workspace)
         pack = self._descriptor(
             Kind.VARIANT_PACK,
             (Attribute.VARIANT_PACK_UNIQUE_IDS, Type.INT64, numbers),
             (Attribute.VARIANT_PACK_DATA_POINTERS, Type.VOID_PTR, [array.data.ptr for array in arrays]),
-            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [workspace.data.ptr]),
-            needs=(workspace,),
+            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [self.space(plan.workspace).data.ptr]),
         )
-        set_stream, execute = self._call["cudnnSetStream"], self._call["cudnnBackendExecute"]
-        handle, stream, executed = self._handle, self._stream, (self._handle, plan.descriptor, pack)
+        return self.launching(self._call["cudnnBackendExecute"], plan.descriptor, pack)
+
+    def launching(self, function: Callable[..., None], *arguments: Any) -> Callable[[], None]:
+        """What calls a function with the handle, on the stream that is current then, and these arguments."""
+        set_stream, handle, stream = self._call["cudnnSetStream"], self.handle, self._stream
 
         def call() -> None:
             set_stream(handle, stream())
-            execute(*executed)
+            function(handle, *arguments)
 
         return call
 
-    def _space(self, nbytes: int) -> Any:
-        """So many bytes at least, which all plans share: one runs after the other."""
-        if self._workspace.nbytes < nbytes:
-            self._workspace = self._backend.allocate(nbytes)
-        return self._workspace
+    def functions(self, signatures: Mapping[str, tuple[Any, ...]]) -> dict[str, Callable[..., None]]:
+        """Functions of the library, by their names."""
+        return {name: self._library.function(name, types) for name, types in signatures.items()}
+
+    def made(self, create: Callable[..., None], destroy: Callable[..., None], *needs: Any) -> c_void_p:
+        """An object of the library, which goes when nobody refers to it, and then what it *needs*."""
+        made = c_void_p()
+        create(byref(made))
+        weakref.finalize(made, _destroy, destroy, c_void_p(made.value), needs).atexit = False
+        return made
+
+    def space(self, nbytes: int) -> Any:
+        """So many bytes at least, which all calls share, as one runs after the other; less that was there stays, as work may know it."""
+        if self._spaces[-1].nbytes < nbytes:
+            self._spaces.append(self._backend.allocate(nbytes))
+        return self._spaces[-1]
 
     # ---- plans ----
 
@@ -308,7 +325,7 @@ class Cudnn:
         made = [self._operation(operation, tensors, graph.computes_in) for operation in graph.operations]
         return self._descriptor(
             Kind.OPERATIONGRAPH,
-            (Attribute.OPERATIONGRAPH_HANDLE, Type.HANDLE, [self._handle.value]),
+            (Attribute.OPERATIONGRAPH_HANDLE, Type.HANDLE, [self.handle.value]),
             (Attribute.OPERATIONGRAPH_OPS, Type.BACKEND_DESCRIPTOR, [operation.value for operation in made]),
             needs=(*tensors, *made),
         )
@@ -395,7 +412,7 @@ class Cudnn:
         try:
             made = self._descriptor(
                 Kind.EXECUTION_PLAN,
-                (Attribute.EXECUTION_PLAN_HANDLE, Type.HANDLE, [self._handle.value]),
+                (Attribute.EXECUTION_PLAN_HANDLE, Type.HANDLE, [self.handle.value]),
                 (Attribute.EXECUTION_PLAN_ENGINE_CONFIG, Type.BACKEND_DESCRIPTOR, [config.value]),
                 needs=(config, operations),
             )
@@ -455,6 +472,12 @@ def tensor_of(array: Any) -> Tensor:
     address: int = array.data.ptr
     strides = tuple([stride // array.itemsize for stride in array.strides])
     return Tensor(array.shape, strides, array.dtype.name, min(address & -address, ALIGNMENT))
+
+
+def scalars(dtype: str) -> tuple[Any, Any]:
+    """One and zero, as functions take them that blend what they compute with what is there."""
+    scalar = c_double if dtype == "float64" else c_float
+    return byref(scalar(1)), byref(scalar(0))
 
 
 def between(like: Tensor, dtype: str) -> Tensor:

@@ -53,7 +53,7 @@ class TimesKernel:
         op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None = None
     ) -> None:
         arrays = (grad, *grads, out, left, right, *(() if epilogue is None else epilogue.grads))
-        for call in again(ctx, arrays, lambda: _backward(op, ctx, grad, grads, out, left, right, epilogue)):
+        for call in again(ctx, "backward", arrays, lambda: _backward(op, ctx, grad, grads, out, left, right, epilogue)):
             call()
 
 

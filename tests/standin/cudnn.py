@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from ctypes import c_void_p
+from ctypes import c_int, c_void_p
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from cntk.backends.cupy.cudnn import ELEMENTS, SIGNATURES, Attribute, Kind, Note, Pointwise, Type
+from cntk.backends.cupy import batch_normalization, cudnn, pooling, rnnstack, tensors
+from cntk.backends.cupy.cudnn import ELEMENTS, Attribute, Kind, Note, Pointwise, Type
+from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
+from cntk.plugins.ops.rnnstack import OptimizedRNNStack
 
 from .library import Names, Refused, StandIn, Version, memory, numbers_at, strided
 
@@ -40,19 +45,25 @@ class Cudnn(StandIn):
 
     Args:
         refuses: tells of the kinds of a graph's operations whether no engine has them.
+        gap: bytes that are between matrices and biases of recurrent layers.
 
     Attributes:
         executed: the engine of each plan that was executed, and the kinds of its operations.
         streams: those that were set.
+        called: which of the functions that are no graphs were called.
+        kept: what is in space that stays for gradients, by its address.
     """
 
-    def __init__(self, refuses: Callable[[list[Kind]], bool] = lambda kinds: False) -> None:
-        self.refuses = refuses
+    def __init__(self, refuses: Callable[[list[Kind]], bool] = lambda kinds: False, gap: int = 0) -> None:
+        self.refuses, self.gap = refuses, gap
         self.executed: list[tuple[int, list[Kind]]] = []
         self.streams: list[int] = []
+        self.called: list[str] = []
+        self.kept: dict[int, Any] = {}
         self.cudnnGetVersion = Version(VERSION)
         self.cudnnGetErrorString = Names(NAMES)
-        super().__init__(SIGNATURES)
+        modules = cudnn, tensors, pooling, batch_normalization, rnnstack
+        super().__init__({name: types for module in modules for name, types in module.SIGNATURES.items()})
 
     def on_cudnnCreate(self, target: Any) -> None:
         self.handle(target, "handle")
@@ -121,6 +132,226 @@ class Cudnn(StandIn):
             case _:
                 raise Refused(BAD_PARAM)
 
+    # ---- tensors and pooling ----
+
+    def on_cudnnCreateTensorDescriptor(self, target: Any) -> None:
+        self.handle(target, Placed())
+
+    def on_cudnnDestroyTensorDescriptor(self, tensor: int) -> None:
+        self.forget(tensor)
+
+    def on_cudnnSetTensorNdDescriptor(self, tensor: int, dtype: int, count: int, dims: int, strides: int) -> None:
+        made = self.objects[tensor]
+        made.dtype, made.dims, made.strides = TYPES[dtype], tuple(numbers_at(dims, c_int, count)), tuple(numbers_at(strides, c_int, count))
+        if count < 3 or min(made.dims) < 1:
+            raise Refused(BAD_PARAM)
+
+    def on_cudnnCreatePoolingDescriptor(self, target: Any) -> None:
+        self.handle(target, Pools())
+
+    def on_cudnnDestroyPoolingDescriptor(self, pools: int) -> None:
+        self.forget(pools)
+
+    def on_cudnnSetPoolingNdDescriptor(self, pools: int, mode: int, nan: int, count: int, window: int, padding: int, strides: int) -> None:
+        made = self.objects[pools]
+        made.mode, made.window, made.padding, made.strides = mode, *(numbers_at(at, c_int, count) for at in (window, padding, strides))
+        assert nan == 1
+        if any(pad >= size for pad, size in zip(made.padding, made.window, strict=True)):
+            raise Refused(BAD_PARAM)
+
+    def on_cudnnPoolingForward(self, handle: int, pools: int, one: int, x: int, x_at: int, zero: int, y: int, y_at: int) -> None:
+        assert self.objects[handle] == "handle"
+        windows, operand, result = (self.objects[of] for of in (pools, x, y))
+        _blends(one, zero, operand)
+        result.array(y_at)[...] = windows.pooled(operand.array(x_at), result.dims)
+        self.called.append("forward")
+
+    def on_cudnnPoolingBackward(
+        self, handle: int, pools: int, one: int, y: int, y_at: int, dy: int, dy_at: int, x: int, x_at: int, zero: int, dx: int, dx_at: int
+    ) -> None:
+        assert self.objects[handle] == "handle"
+        windows, grad, target = (self.objects[of] for of in (pools, dy, dx))
+        assert y == dy
+        _blends(one, zero, grad)
+        target.array(dx_at)[...] = windows.spread(grad.array(dy_at), self.objects[x].dims)
+        self.called.append("backward")
+
+    # ---- batch normalisation ----
+
+    def on_cudnnBatchNormalizationForwardTraining(
+        self,
+        handle: int,
+        mode: int,
+        one: int,
+        zero: int,
+        x: int,
+        x_at: int,
+        y: int,
+        y_at: int,
+        features: int,
+        scale: int,
+        bias: int,
+        factor: float,
+        running_mean: int | None,
+        running_variance: int | None,
+        epsilon: float,
+        mean: int,
+        inverse: int,
+    ) -> None:
+        assert running_mean is running_variance is None
+        operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
+        values = operand.array(x_at).astype(np.float64)
+        found = values.mean(axes, np.longdouble, keepdims=True).astype(np.float64)
+        deviation = 1 / np.sqrt(values.var(axes, keepdims=True) + epsilon)
+        self.objects[y].array(y_at)[...] = (values - found) * deviation * vector.array(scale) + vector.array(bias)
+        vector.array(mean)[...], vector.array(inverse)[...] = found, deviation
+        self.called.append("normalise")
+
+    def on_cudnnBatchNormalizationBackward(
+        self,
+        handle: int,
+        mode: int,
+        one: int,
+        zero: int,
+        one_more: int,
+        another_zero: int,
+        x: int,
+        x_at: int,
+        dy: int,
+        dy_at: int,
+        dx: int,
+        dx_at: int,
+        features: int,
+        scale: int,
+        slope: int,
+        offset: int,
+        epsilon: float,
+        mean: int,
+        inverse: int,
+    ) -> None:
+        operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
+        _blends(one_more, another_zero, operand)
+        grad = self.objects[dy].array(dy_at).astype(np.float64)
+        normal = (operand.array(x_at).astype(np.float64) - vector.array(mean)) * vector.array(inverse)
+        slopes, offsets = (grad * normal).sum(axes, keepdims=True), grad.sum(axes, keepdims=True)
+        count = grad.size // vector.dims[1]
+        result = (grad - normal * slopes / count - offsets / count) * vector.array(inverse) * vector.array(scale)
+        self.objects[dx].array(dx_at)[...] = result
+        vector.array(slope)[...], vector.array(offset)[...] = slopes, offsets
+        self.called.append("differentiate")
+
+    def _normalised(self, handle: int, mode: int, x: int, features: int, one: int, zero: int) -> tuple[Placed, Placed, tuple[int, ...]]:
+        """The operand, a vector of statistics, and the axes that these are over."""
+        assert self.objects[handle] == "handle"
+        operand, vector = self.objects[x], self.objects[features]
+        _blends(one, zero, operand)
+        assert vector.dtype is (np.float64 if operand.dtype is np.float64 else np.float32)
+        axes = {0: (0,), 1: (0, 2, 3)}[mode]
+        if vector.dims != tuple(1 if axis in axes else dim for axis, dim in enumerate(operand.dims)):
+            raise Refused(BAD_PARAM)
+        return operand, vector, axes
+
+    # ---- recurrent layers ----
+
+    def on_cudnnCreateDropoutDescriptor(self, target: Any) -> None:
+        self.handle(target, "dropout")
+
+    def on_cudnnDestroyDropoutDescriptor(self, dropout: int) -> None:
+        self.forget(dropout)
+
+    def on_cudnnSetDropoutDescriptor(self, dropout: int, handle: int, share: float, states: int | None, size: int, seed: int) -> None:
+        assert (self.objects[dropout], self.objects[handle], share, states, size) == ("dropout", "handle", 0, None, 0)
+
+    def on_cudnnCreateRNNDescriptor(self, target: Any) -> None:
+        self.handle(target, Layers())
+
+    def on_cudnnDestroyRNNDescriptor(self, layers: int) -> None:
+        self.forget(layers)
+
+    def on_cudnnSetRNNDescriptor_v8(self, layers: int, *given: Any) -> None:
+        algorithm, cell, bias, both, linear, dtype, compute, math, width, hidden, projected, count, dropout, flags = given
+        assert (algorithm, bias, linear, flags, projected, self.objects[dropout]) == (0, 2, 0, 0, hidden, "dropout")
+        assert TYPES[compute] is (np.float64 if TYPES[dtype] is np.float64 else np.float32)
+        made = self.objects[layers]
+        made.cell, made.both, made.dtype, made.math = ("rnnReLU", "rnnTanh", "lstm", "gru")[cell], bool(both), TYPES[dtype], math
+        made.width, made.hidden, made.count = width, hidden, count
+
+    def on_cudnnCreateRNNDataDescriptor(self, target: Any) -> None:
+        self.handle(target, Packed())
+
+    def on_cudnnDestroyRNNDataDescriptor(self, packed: int) -> None:
+        self.forget(packed)
+
+    def on_cudnnSetRNNDataDescriptor(
+        self, packed: int, dtype: int, layout: int, longest: int, count: int, size: int, lengths: int, padding: int | None
+    ) -> None:
+        made = self.objects[packed]
+        made.dtype, made.size, made.lengths = TYPES[dtype], size, numbers_at(lengths, c_int, count)
+        assert (layout, padding, longest) == (1, None, made.lengths[0])
+        if made.lengths != sorted(made.lengths, reverse=True) or made.lengths[-1] < 1:
+            raise Refused(BAD_PARAM)
+
+    def on_cudnnGetRNNWeightSpaceSize(self, handle: int, layers: int, size: Any) -> None:
+        assert self.objects[handle] == "handle"
+        size[0] = self.objects[layers].weights * np.dtype(self.objects[layers].dtype).itemsize + self.gap
+
+    def on_cudnnGetRNNWeightParams(
+        self, handle: int, layers: int, layer: int, size: int, first: int, gate: int, matrix: int, matrix_at: Any, bias: int, bias_at: Any
+    ) -> None:
+        matrices, biases = self.objects[layers].places()
+        itemsize = np.dtype(self.objects[layers].dtype).itemsize
+        number = layer * len(matrices) // (self.objects[layers].directions * self.objects[layers].count) + gate
+        matrix_at[0], bias_at[0] = c_void_p(first + matrices[number] * itemsize), c_void_p(first + biases[number] * itemsize)
+
+    def on_cudnnGetRNNTempSpaceSizes(self, handle: int, layers: int, mode: int, packed: int, work: Any, reserve: Any) -> None:
+        work[0], reserve[0] = WORKSPACE, 8 * self.objects[packed].rows if mode == 1 else 0
+
+    def on_cudnnRNNForward(self, handle: int, layers: int, mode: int, device_lengths: int | None, *given: Any) -> None:
+        below, x, above, y, states, hx, hy, cells, cx, cy, size, weights, work_size, work, reserve_size, reserve = given
+        assert {device_lengths, hx, hy, cx, cy} == {None}
+        made, operand = self._layers(handle, layers, below, above, states, cells), self.objects[below]
+        memory(work, work_size)[...] = 0xFF
+        rows, known = operand.array(x), made.numbers(weights, size)
+        self.objects[above].array(y)[...] = made.compute(rows, known, operand.lengths)
+        if mode == 1:
+            assert reserve_size == 8 * len(rows)
+            memory(reserve, reserve_size)[...] = 1
+            self.kept[reserve] = rows.copy(), known.copy()
+        else:
+            assert (reserve_size, reserve) == (0, None)
+        self.called.append(("predict", "learn")[mode])
+
+    def on_cudnnRNNBackwardData_v8(self, handle: int, layers: int, device_lengths: int | None, *given: Any) -> None:
+        above, y, dy, below, dx, states, hx, dhy, dhx, cells, cx, dcy, dcx, size, weights, _, _, reserve_size, reserve = given
+        assert {device_lengths, hx, dhy, dhx, cx, dcy, dcx} == {None}
+        made, operand = self._layers(handle, layers, below, above, states, cells), self.objects[below]
+        assert (memory(reserve, reserve_size) == 1).all()
+        memory(reserve, reserve_size)[...] = 2
+        rows, known = self.kept[reserve]
+        assert (known == made.numbers(weights, size)).all()
+        np.testing.assert_array_equal(self.objects[above].array(y), made.compute(rows, known, operand.lengths).astype(made.dtype))
+        found = made.gradients(rows, known, operand.lengths, self.objects[above].array(dy))
+        operand.array(dx)[...], self.kept[reserve] = found[0], (rows, found[1])
+        self.called.append("operand")
+
+    def on_cudnnRNNBackwardWeights_v8(self, handle: int, layers: int, adds: int, device_lengths: int | None, *given: Any) -> None:
+        below, x, states, hx, above, _, size, gradient, _, _, reserve_size, reserve = given
+        assert (adds, device_lengths, hx) == (0, None, None)
+        made = self._layers(handle, layers, below, above, states, states)
+        assert (memory(reserve, reserve_size) == 2).all()
+        rows, found = self.kept[reserve]
+        np.testing.assert_array_equal(rows, self.objects[below].array(x))
+        made.numbers(gradient, size)[...] += found.astype(made.dtype)
+        self.called.append("weights")
+
+    def _layers(self, handle: int, layers: int, below: int, above: int, states: int, cells: int) -> Layers:
+        assert self.objects[handle] == "handle"
+        made, operand, result = self.objects[layers], self.objects[below], self.objects[above]
+        assert (operand.size, result.size, operand.lengths) == (made.width, made.hidden * made.directions, result.lengths)
+        assert self.objects[states].dims == (made.count * made.directions, len(operand.lengths), made.hidden)
+        assert self.objects[cells].dims == self.objects[states].dims
+        return made
+
     # ---- computing ----
 
     def on_cudnnBackendExecute(self, handle: int, plan: int, pack: int) -> None:
@@ -143,6 +374,135 @@ class Cudnn(StandIn):
             else:
                 _array(target, given[number])[...] = result
         assert not any(pointer % _alignment(graph, number) for number, pointer in given.items())
+
+
+@dataclass
+class Placed:
+    """A tensor in memory."""
+
+    dtype: Any = None
+    dims: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+    def array(self, address: int) -> Any:
+        return strided(address, self.dtype, self.dims, self.strides)
+
+
+@dataclass
+class Pools:
+    """Windows of pooling; modes are 0 for maxima, 1 and 2 for averages of all places and of those inside."""
+
+    mode: int = 0
+    window: list[int] = field(default_factory=list)
+    padding: list[int] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
+
+    def places(self, dims: tuple[int, ...], out: tuple[int, ...]) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        """Each window's place in the result, and the part of the operand that it meets."""
+        axes = list(zip(dims[2:], self.window, self.padding, self.strides, strict=True))
+        if out != (*dims[:2], *((dim + 2 * pad - size) // stride + 1 for dim, size, pad, stride in axes)):
+            raise Refused(BAD_PARAM)
+        every = slice(None), slice(None)
+        for place in product(*map(range, out[2:])):
+            starts = [at * stride - pad for at, (_, _, pad, stride) in zip(place, axes, strict=True)]
+            ends = [start + size for start, (_, size, _, _) in zip(starts, axes, strict=True)]
+            yield (*every, *place), (*every, *(slice(max(start, 0), end) for start, end in zip(starts, ends, strict=True)))
+
+    def count(self, part: Any) -> int:
+        return int(np.prod(self.window if self.mode == 1 else part.shape[2:]))
+
+    def pooled(self, x: Any, out: tuple[int, ...]) -> Any:
+        x = x.astype(np.promote_types(x.dtype, np.float32))
+        result, axes = np.empty(out, x.dtype), tuple(range(2, x.ndim))
+        for place, met in self.places(x.shape, out):
+            part = x[met]
+            result[place] = part.max(axes) if self.mode == 0 else part.sum(axes) / self.count(part)
+        return result
+
+    def spread(self, dy: Any, dims: tuple[int, ...]) -> Any:
+        assert self.mode in (1, 2)
+        dx = np.zeros(dims, np.promote_types(dy.dtype, np.float32))
+        for place, met in self.places(dims, dy.shape):
+            dx[met] += (dy[place] / self.count(dx[met]))[(..., *(None,) * (dx.ndim - 2))]
+        return dx
+
+
+@dataclass
+class Packed:
+    """Sequences, the longest first, step by step."""
+
+    dtype: Any = None
+    size: int = 0
+    lengths: list[int] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return sum(self.lengths)
+
+    def array(self, address: int) -> Any:
+        return strided(address, self.dtype, (self.rows, self.size), (self.size, 1))
+
+
+@dataclass
+class Layers:
+    """Recurrent layers, which the operator computes."""
+
+    cell: str = ""
+    both: bool = False
+    dtype: Any = None
+    math: int = -1
+    width: int = 0
+    hidden: int = 0
+    count: int = 0
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.both else 1
+
+    def places(self) -> tuple[list[int], list[int]]:
+        """Where the matrix and the bias of each gate are, in elements."""
+        gates, matrices, end = {"lstm": 4, "gru": 3}.get(self.cell, 1), [], 0
+        for layer in range(self.count):
+            for _ in range(self.directions):
+                for columns in (self.hidden * self.directions if layer else self.width, self.hidden):
+                    for _ in range(gates):
+                        matrices.append(end)
+                        end += columns * self.hidden
+        return matrices, [end + number * self.hidden for number in range(len(matrices))]
+
+    @property
+    def weights(self) -> int:
+        return self.places()[1][-1] + self.hidden
+
+    def numbers(self, address: int, nbytes: int) -> Any:
+        """The weights at an address."""
+        assert nbytes == self.weights * np.dtype(self.dtype).itemsize
+        return strided(address, self.dtype, (self.weights,), (1,))
+
+    def compute(self, rows: Any, weights: Any, lengths: list[int]) -> Any:
+        return self._computed(rows, weights, lengths)[-1]
+
+    def gradients(self, rows: Any, weights: Any, lengths: list[int], grad: Any) -> tuple[Any, Any]:
+        """Those of the operand and of the weights."""
+        op, ctx, x, w, out = self._computed(rows, weights, lengths)
+        grads = np.empty_like(x), np.empty_like(w)
+        op.backward(ctx, grad.astype(x.dtype), grads, out, x, w)
+        return grads
+
+    def _computed(self, rows: Any, weights: Any, lengths: list[int]) -> tuple[Any, ...]:
+        op = OptimizedRNNStack(bidirectional=self.both, num_layers=self.count, hidden_size=self.hidden, recurrent_op=self.cell)
+        ctx, layout = Context(NumpyBackend(), True), Layout(len(lengths), lengths)
+        ctx.layouts, ctx.layout = (layout, None), layout
+        x, w = (of.astype(np.promote_types(of.dtype, np.float32)) for of in (rows, weights))
+        out = np.empty((len(x), self.hidden * self.directions), x.dtype)
+        op.forward(ctx, out, x, w)
+        return op, ctx, x, w, out
+
+
+def _blends(one: int, zero: int, tensor: Placed) -> None:
+    """What is computed is written, and what was there forgotten."""
+    scalar = ctypes.c_double if tensor.dtype is np.float64 else ctypes.c_float
+    assert (scalar.from_address(one).value, scalar.from_address(zero).value) == (1, 0)
 
 
 def kinds_of(graph: Descriptor) -> list[Kind]:
@@ -263,12 +623,11 @@ def _array(tensor: Descriptor, address: int) -> Any:
 
 
 def _read(tensor: Descriptor, given: dict[int, int], made: dict[int, Any]) -> Any:
-    """A tensor's numbers, in float32 at least."""
+    """A tensor's numbers, in float64: how exact cuDNN is no stand-in tells."""
     number = tensor.values[Attribute.TENSOR_UNIQUE_ID][0]
     if number in made:
         return made[number]
-    array = _array(tensor, given[number])
-    return array.astype(np.promote_types(array.dtype, np.float32))
+    return _array(tensor, given[number]).astype(np.float64)
 
 
 def _alignment(graph: Descriptor, number: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from ctypes import POINTER, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ KINDS: dict[str, Any] = {
     "float": c_float,
     "double": c_double,
     "cudaStream_t": c_void_p,
+    "uint32_t": c_uint32,
 }
 """Types of arguments; of others, those whose names end like handles' are pointers, and the rest are enumerations."""
 
@@ -50,7 +51,7 @@ def constants(file: str) -> dict[str, int]:
             if not re.fullmatch(r"[A-Z]\w*", name):
                 continue
             try:
-                value = eval(expression, {}, found) if expression else value + 1
+                value = eval(re.sub(r"(?<=\d)[uUlL]+", "", expression), {}, found) if expression else value + 1
             except NameError:  # of another header
                 continue
             found[name] = value
@@ -70,7 +71,7 @@ def _types(declared: str) -> Iterator[Any]:
         if words in ([], ["void"]):
             continue
         pointers = words.count("*") + any(word.startswith("[") for word in words)
-        kind = words[0]
+        kind = "uint64_t" if words[:3] == ["unsigned", "long", "long"] else words[0]
         if pointers:
             yield c_void_p if kind == "void" and pointers == 1 else POINTER(c_void_p) if pointers == 1 and is_handle(kind) else "pointer"
         else:
@@ -79,7 +80,7 @@ def _types(declared: str) -> Iterator[Any]:
 
 def is_handle(kind: str) -> bool:
     """Whether a type of the libraries is a pointer."""
-    ends = ("Handle_t", "Layout_t", "Desc_t", "Preference_t", "Descriptor_t", "cudnnHandle_t")
+    ends = ("Handle_t", "MatrixLayout_t", "Desc_t", "Preference_t", "Descriptor_t", "cudnnHandle_t")
     return kind.endswith(ends)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from standin import headers
 
-from cntk.backends.cupy import cublaslt, cudnn, libraries
+from cntk.backends.cupy import batch_normalization, cublaslt, cudnn, libraries, pooling, rnnstack, tensors
 
 CUBLASLT = "cublasLt.h"
 
@@ -80,7 +80,7 @@ def test_what_is_known_of_an_algorithm() -> None:
     assert ctypes.sizeof(cublaslt.Algorithm) == 64 + 8 + 4 + 4 + 16
 
 
-GRAPH = "cudnn_graph.h"
+GRAPH, OPERATIONS, RECURRENCES = "cudnn_graph.h", "cudnn_ops.h", "cudnn_adv.h"
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,62 @@ def test_other_numbers_of_cudnn() -> None:
     assert {dtype: known[f"CUDNN_DATA_{name}"] for dtype, name in names.items()} == cudnn.TYPES
 
 
-@pytest.mark.parametrize("name", sorted(cudnn.SIGNATURES))
-def test_arguments_of_cudnn(name: str) -> None:
-    assert headers.agree(cudnn.SIGNATURES[name], headers.arguments(GRAPH, name))
+@pytest.mark.parametrize(
+    ("file", "name", "types"),
+    [
+        (file, name, types)
+        for file, module in (
+            (GRAPH, cudnn),
+            (OPERATIONS, tensors),
+            (OPERATIONS, pooling),
+            (OPERATIONS, batch_normalization),
+            (RECURRENCES, rnnstack),
+        )
+        for name, types in module.SIGNATURES.items()
+    ],
+)
+def test_arguments_of_cudnn(file: str, name: str, types: tuple[Any, ...]) -> None:
+    file = OPERATIONS if "Dropout" in name else file
+    assert headers.agree(types, headers.arguments(file, name))
+
+
+def test_numbers_of_pooling() -> None:
+    known = headers.constants(OPERATIONS)
+    assert known["CUDNN_POOLING_MAX"] == pooling.MAXIMA
+    assert known["CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING"] == pooling.AVERAGES_OF_ALL
+    assert known["CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING"] == pooling.AVERAGES_INSIDE
+    assert headers.constants(GRAPH)["CUDNN_PROPAGATE_NAN"] == pooling.PROPAGATE_NAN
+
+
+def test_numbers_of_batch_normalisation() -> None:
+    known = headers.constants(OPERATIONS)
+    assert known["CUDNN_BATCHNORM_PER_ACTIVATION"] == batch_normalization.BY_ELEMENT
+    assert known["CUDNN_BATCHNORM_SPATIAL"] == batch_normalization.BY_CHANNEL
+
+
+def test_numbers_of_recurrent_layers() -> None:
+    known = headers.constants(RECURRENCES)
+    names = {"rnnReLU": "RNN_RELU", "rnnTanh": "RNN_TANH", "lstm": "LSTM", "gru": "GRU"}
+    assert {cell: known[f"CUDNN_{name}"] for cell, name in names.items()} == rnnstack.CELLS
+    ours = (
+        (rnnstack.STANDARD, "RNN_ALGO_STANDARD"),
+        (rnnstack.DOUBLE_BIAS, "RNN_DOUBLE_BIAS"),
+        (rnnstack.LINEAR_INPUT, "LINEAR_INPUT"),
+        (rnnstack.ONE_WAY, "UNIDIRECTIONAL"),
+        (rnnstack.BOTH_WAYS, "BIDIRECTIONAL"),
+        (rnnstack.PACKED, "RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED"),
+        (rnnstack.INFERENCE, "FWD_MODE_INFERENCE"),
+        (rnnstack.TRAINING, "FWD_MODE_TRAINING"),
+        (rnnstack.ADD, "WGRAD_MODE_ADD"),
+    )
+    assert [known[f"CUDNN_{name}"] for _, name in ours] == [number for number, _ in ours]
+    assert re.search(rf"#define CUDNN_RNN_PADDED_IO_DISABLED {rnnstack.NO_PADDING}\b", headers.text(RECURRENCES))
+    maths = headers.constants(GRAPH)
+    assert [maths[f"CUDNN_{name}_MATH"] for name in ("DEFAULT", "TENSOR_OP", "FMA")] == [
+        rnnstack.DEFAULT_MATH,
+        rnnstack.TENSOR_CORES,
+        rnnstack.FMA_ALONE,
+    ]
 
 
 # ---- the libraries, as far as they do without a driver ----

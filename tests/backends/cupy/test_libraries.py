@@ -9,7 +9,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from standin.library import StandIn, Version
+from standin import nvidia
+from standin.library import Refused, StandIn, Version
 
 from cntk.backends.cupy import libraries
 from cntk.backends.cupy.libraries import CUBLASLT, CUDNN, NCCL, Loaded, Missing
@@ -93,8 +94,6 @@ class Failing(StandIn):
         super().__init__({"fail": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)})
 
     def on_fail(self, status: int, target: Any, array: Any) -> None:
-        from standin.library import Refused
-
         if status:
             raise Refused(status)
 
@@ -112,3 +111,11 @@ def test_a_status_that_is_not_success_is_an_error() -> None:
 def test_functions_that_a_version_lacks() -> None:
     with pytest.raises(Missing, match=r"somewhere, version 13\.5\.0, has no function new: pip install --upgrade nvidia-cublas"):
         Loaded(CUBLASLT, Failing(), "somewhere").function("new", ())
+
+
+def test_a_whole_process_may_have_standins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "load", libraries.load)
+    nvidia.install()
+    assert [libraries.load(library).path for library in (CUBLASLT, CUDNN)] == ["standin/cublasLt", "standin/cudnn"]
+    with pytest.raises(Missing, match="there is no nccl"):
+        libraries.load(NCCL)

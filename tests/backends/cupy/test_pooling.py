@@ -1,0 +1,91 @@
+"""The kernel of pooling: what it hands to cuDNN, and what it leaves to the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from standin.cudnn import Cudnn as StandIn
+from standin.host_backend import compare, host_device, with_libraries
+
+import cntk as C
+from cntk.core.extension.device import cpu, default_device
+from cntk.testing import check_op
+
+MAX, AVERAGE = C.MAX_POOLING, C.AVG_POOLING
+
+
+@pytest.fixture
+def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    made = StandIn()
+    with with_libraries(monkeypatch, cudnn=made):
+        yield made
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.random.default_rng(0).uniform(-1, 1, shape).astype(dtype)
+
+
+def network(shape: tuple[int, ...], *arguments: Any, **options: Any) -> Callable[[Any], Any]:
+    def build(dtype: Any) -> Any:
+        y = C.pooling(C.input_variable(shape, dtype=dtype, needs_gradient=True), *arguments, **options)
+        return C.reduce_sum(y * y)
+
+    return build
+
+
+def test_all_kinds_of_pooling(standin: StandIn) -> None:
+    with host_device():
+        check_op(C.pooling)
+    assert set(standin.called) == {"forward", "backward"}
+
+
+axes = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 3), st.booleans()), min_size=1, max_size=3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    axes=axes,
+    kind=st.sampled_from([MAX, AVERAGE]),
+    ceil=st.booleans(),
+    include=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_windows_of_any_geometry(axes: Any, kind: int, ceil: bool, include: bool, dtype: Any) -> None:
+    axes = [(max(dim, size), size, stride, pad) for dim, size, stride, pad in axes]
+    dims, window, strides, padding = zip(*axes, strict=True)
+    options = {"strides": strides, "auto_padding": [False, *padding], "ceil_out_dim": ceil, "include_pad": include}
+    with pytest.MonkeyPatch.context() as monkeypatch, with_libraries(monkeypatch, cudnn=StandIn()):
+        compare(network((2, *dims), kind, window, **options), dtype, [numbers(3, 2, *dims, dtype=dtype)])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_averages_and_their_gradients_are_cudnns(standin: StandIn, dtype: Any) -> None:
+    compare(network((2, 6, 6), AVERAGE, (2, 2), auto_padding=[False, True, True]), dtype, [numbers(3, 2, 6, 6, dtype=dtype)])
+    assert standin.called == []  # as much as cuDNN pads on both sides makes other windows
+    compare(network((2, 7, 7), AVERAGE, (3, 3), strides=2, auto_padding=[False, True, True]), dtype, [numbers(3, 2, 7, 7, dtype=dtype)])
+    assert standin.called == ["forward", "backward"]
+
+
+def test_maxima_are_cudnns_where_no_gradient_is_wanted(standin: StandIn) -> None:
+    x = np.ones((3, 2, 4, 4), np.float32)
+    with host_device():
+        y = C.pooling(C.input_variable((2, 4, 4), needs_gradient=True), MAX, (2, 2), strides=2)
+        np.testing.assert_array_equal(y.eval(x), np.ones((3, 2, 2, 2)))
+        assert standin.called == ["forward"]
+        gradient = y.grad(x, wrt=[y.arguments[0]])
+    assert standin.called == ["forward"]
+    np.testing.assert_array_equal(gradient[:, :, ::2, ::2], np.ones((3, 2, 2, 2)))  # that of equal elements is the first one's
+    assert gradient.sum() == 24
+
+
+def test_a_network_without_samples_to_pool_is_evaluated(standin: StandIn) -> None:
+    with default_device(cpu()):
+        wanted = C.pooling(numbers(2, 5, 5), AVERAGE, (2, 2)).eval()
+    with host_device():
+        np.testing.assert_allclose(C.pooling(numbers(2, 5, 5), AVERAGE, (2, 2)).eval(), wanted, rtol=1e-6)
+    assert standin.called == ["forward"]
