@@ -1,64 +1,8 @@
-"""NVIDIA GPUs by CuPy, which is imported when a GPU is asked for: arrays, and kernels of generated CUDA C++."""
+"""NVIDIA GPUs by CuPy, which is imported when a GPU is asked for."""
 
-from ...core.extension.hookspecs import Register, RegisterEngine, RegisterKernel, hookimpl
-
-LEARNERS = (
-    "sgd_learner:SGD",
-    "momentum_sgd_learner:MomentumSGD",
-    "nesterov_learner:Nesterov",
-    "adagrad_learner:AdaGrad",
-    "adadelta_learner:AdaDelta",
-    "rmsprop_learner:RMSProp",
-    "fsadagrad_learner:FSAdaGrad",
-    "adam_learner:Adam",
-    "adam_learner:Adamax",
-)
-"""Learners that have a kernel, which is called like them."""
-
-OPERATORS = {
-    "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
-    "convolution:Convolution": "convolution:ConvolutionKernel",
-    "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
-    "dropout:Dropout": "dropout:DropoutKernel",
-    "extremum:ArgMax": "reduction:ReductionKernel",
-    "extremum:ReduceMax": "reduction:ReductionKernel",
-    "extremum:ReduceMin": "reduction:ReductionKernel",
-    "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
-    "metric:ClassificationError": "rows:ErrorKernel",
-    "pooling:Pooling": "pooling:PoolingKernel",
-    "reduction:ReduceLogSum": "reduction:ReductionKernel",
-    "reduction:ReduceMean": "reduction:ReductionKernel",
-    "reduction:ReduceSum": "reduction:ReductionKernel",
-    "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
-    "softmax:Softmax": "rows:SoftmaxKernel",
-    "product:Times": "products:TimesKernel",
-    "product:TransposeTimes": "products:TimesKernel",
-    "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
-}
-"""The kernel of each operator."""
-
-ENGINES = {
-    "Chain": "chains:ChainKernel",
-    "Csr": "csr:Csr",
-    "Products": "products:Products",
-}
-"""What serves several operators: chains of element-wise ones, and products of CSR rows and of dense matrices."""
+from ...core.extension.hookspecs import Register, hookimpl
 
 
 @hookimpl
 def cntk_register_backends(register: Register) -> None:
     register("cupy", "cntk.backends.cupy.backend:CupyBackend")
-
-
-@hookimpl
-def cntk_register_kernels(register: RegisterKernel) -> None:
-    for learner in LEARNERS:
-        register(f"cntk.learners.{learner}", "cupy", f"cntk.backends.cupy.learner_kernels:{learner.partition(':')[2]}")
-    for operator, kernel in OPERATORS.items():
-        register(f"cntk.plugins.ops.{operator}", "cupy", f"cntk.backends.cupy.{kernel}")
-
-
-@hookimpl
-def cntk_register_engines(register: RegisterEngine) -> None:
-    for name, engine in ENGINES.items():
-        register(name, "cupy", f"cntk.backends.cupy.{engine}")

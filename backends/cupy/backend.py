@@ -12,8 +12,10 @@ import numpy as np
 from ...core.common.cached_property import cached_property
 from ...core.common.dtypes import FLOAT_TYPES
 from ...core.common.random import philox_normal, philox_uniform
+from ...core.extension.backend import Need
 from ...core.extension.device import DeviceKind
 from ...core.types.layout import Layout
+from . import needs
 
 INSTALL = "install it for the CUDA version of your driver: pip install 'opencntk[gpu]' for CUDA 13, or pip install 'cupy-cuda12x[ctk]'"
 
@@ -101,6 +103,10 @@ class CupyBackend:
         except RuntimeError as error:
             return f"there is no GPU that CUDA can use: {error}{_hidden()}"
         return "" if count else f"there is no GPU that CUDA can use{_hidden()}"
+
+    def needs(self) -> list[Need]:
+        """The pieces that computing takes, for ``cntk doctor``."""
+        return needs.needs()
 
     def device_count(self) -> int:
         import cupy

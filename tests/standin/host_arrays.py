@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.backends import cupy
-from cntk.backends.cupy import compiler
+from cntk.backends.cupy import compiler, kernels
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.extension.device import DeviceKind
 from cntk.core.extension.hookspecs import hookimpl
@@ -98,11 +97,11 @@ class HostPlugin:
 
     @hookimpl
     def cntk_register_kernels(self, register: Any) -> None:
-        cupy.cntk_register_kernels(lambda of, _, kernel: register(of, HostBackend.name, kernel))
+        kernels.cntk_register_kernels(lambda of, _, kernel: register(of, HostBackend.name, kernel))
 
     @hookimpl
     def cntk_register_engines(self, register: Any) -> None:
-        cupy.cntk_register_engines(lambda name, _, engine: register(name, HostBackend.name, engine))
+        kernels.cntk_register_engines(lambda name, _, engine: register(name, HostBackend.name, engine))
 
 
 def _poisoned(found: Any) -> Any:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.backends import cupy as kernels
-from cntk.backends.cupy import libraries
+from cntk.backends.cupy import kernels, libraries
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, cpu, default_device, device

@@ -10,7 +10,7 @@ import pytest
 from standin.host_arrays import HostBackend, array
 
 import cntk as C
-from cntk.backends import cupy
+from cntk.backends.cupy import kernels
 from cntk.core.extension.identity import identity_of
 from cntk.core.types.sparse import RowSparse
 from cntk.learners import IGNORE
@@ -115,7 +115,7 @@ def test_gradients_that_overflow(rule: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_learner_that_has_a_step_has_a_kernel() -> None:
     learners = {identity_of(type(rule([C.parameter(1)]))) for rule in RULES.values()}
-    assert learners == {f"cntk.learners.{name}" for name in cupy.LEARNERS}
+    assert learners == {f"cntk.learners.{name}" for name in kernels.LEARNERS}
 
 
 def test_one_launch_for_all_parameters_that_have_elements() -> None:
