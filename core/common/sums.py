@@ -67,7 +67,7 @@ def terms_of_piece(depth: int, outputs: int) -> int:
         outputs: elements of the result.
 
     >>> from cntk.core.common.sums import terms_of_piece
-    >>> terms_of_piece(1000, 100), terms_of_piece(100_000, 100), terms_of_piece(100_000, 400_000)
+    >>> terms_of_piece(1000, 100), terms_of_piece(100_000, 100), terms_of_piece(200_000, 400_000)
     (1000, 512, 50000)
     """
     terms = max(TERMS, outputs // OUTPUTS_PER_TERM)

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from standin.cudnn import Cudnn as StandIn
-from standin.host_backend import compare, host_device, with_libraries
+from standin.host_backend import HostArray, HostBackend, compare, host_device, with_libraries
 
 import cntk as C
+from cntk.backends.cupy.pooling import PoolingKernel
 from cntk.core.extension.device import cpu, default_device
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
 from cntk.testing import check_op
 
 MAX, AVERAGE = C.MAX_POOLING, C.AVG_POOLING
@@ -89,3 +92,15 @@ def test_a_network_without_samples_to_pool_is_evaluated(standin: StandIn) -> Non
     with host_device():
         np.testing.assert_allclose(C.pooling(numbers(2, 5, 5), AVERAGE, (2, 2)).eval(), wanted, rtol=1e-6)
     assert standin.called == ["forward"]
+
+
+def test_places_that_no_window_meets_have_no_gradient(standin: StandIn) -> None:
+    op = C.pooling(C.input_variable((7,)), AVERAGE, (1,), strides=4, auto_padding=[True]).root_function.op
+    ctx, layout = Context(HostBackend(), True), Layout(2)
+    ctx.layouts, ctx.layout = [layout], layout
+    x, grad, found = (np.full(shape, value, np.float32).view(HostArray) for shape, value in (((2, 7), 1), ((2, 2), 1), ((2, 7), np.nan)))
+    wanted = np.empty_like(found)
+    op.backward(ctx, grad, [wanted], None, x)
+    PoolingKernel.backward(op, ctx, grad, [found], None, x)
+    np.testing.assert_array_equal(found, wanted)
+    assert standin.called == ["backward"]
