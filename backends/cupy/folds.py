@@ -109,7 +109,7 @@ def shape_of(outputs: int, terms: int, neighbours: bool) -> Shape:
 
     >>> from cntk.backends.cupy.folds import shape_of
     >>> shape_of(1000, 10, True), shape_of(1, 1000000, True)
-    (Shape(team=16, neighbours=True, pieces=1, length=10), Shape(team=256, neighbours=True, pieces=245, length=4096))
+    (Shape(team=16, neighbours=True, pieces=1, length=10), Shape(team=256, neighbours=True, pieces=245, length=4082))
     """
     columns = _power_of_two(min(outputs, 1 if neighbours else 32))
     team = min(THREADS // columns, _power_of_two(max(terms, 1)))
