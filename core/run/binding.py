@@ -109,7 +109,8 @@ class Binding:
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is SparseRows:
                 parts = given.data, given.indices, given.indptr
-                array.set(*self.backend.on_device(*parts), host=parts)
+                values, columns, starts = self.backend.on_device(*parts)
+                array.set(values, columns, starts, parts)
             else:
                 load(array, given)
 

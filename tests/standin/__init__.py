@@ -23,8 +23,10 @@ def install() -> None:
     sys.modules["cupy.cuda"] = made.cuda
     from cntk.backends.cupy.backend import CupyBackend
 
+    from . import nvidia
     from .watch import Watch, prepared
 
+    nvidia.install()
     CupyBackend.passes = (Watch(),)  # type: ignore[attr-defined]
     CupyBackend.empty = prepared(CupyBackend.empty)  # type: ignore[method-assign]
 

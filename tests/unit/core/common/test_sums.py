@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -35,3 +36,22 @@ def test_shapes_make_no_difference(size: int, columns: int) -> None:
     assert sums.deterministic_sum(np, array) == array.size * (array.size - 1) / 2
     assert sums.deterministic_sum(np, array.reshape(size, columns)) == sums.deterministic_sum(np, array)
     assert sums.mean(np, array.reshape(columns, size)) == sums.deterministic_sum(np, array) / array.size
+
+
+
+@pytest.mark.parametrize("lengths", [[2, 3], [2, 0, 3], [0, 0], [700, 1], []])
+def test_starts_on_the_host_are_brought_to_the_rows(lengths: list[int]) -> None:
+    brought: list[Any] = []
+
+    def bring(index: Any) -> Any:
+        brought.append(index)
+        return index
+
+    rows = np.arange(2.0 * sum(lengths)).reshape(-1, 2)
+    starts = np.cumsum([0, *lengths])
+    expected, found = np.full((2, len(lengths), 2), np.nan)
+    sums.add_up_runs(np, rows, starts, expected)
+    sums.add_up_runs(np, rows, starts, found, bring)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, [rows[a:b].sum(axis=0) for a, b in itertools.pairwise(starts)] or found)
+    assert bool(brought) == bool(sum(lengths))

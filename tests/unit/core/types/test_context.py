@@ -68,3 +68,10 @@ def test_sums_over_what_was_broadcast(target: tuple[int, ...]) -> None:
     elsewhere = np.zeros(target, np.float32)
     context.sum_to(full, elsewhere)
     assert_array_equal(elsewhere, found)
+
+
+def test_index_arrays_are_where_the_host_has_them() -> None:
+    context, layout = Context(NUMPY, False), Layout(2, [1, 2])
+    assert context.index(layout, "order") is layout.order
+    made = np.arange(3)
+    assert context.brought(made) is made

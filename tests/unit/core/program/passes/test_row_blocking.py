@@ -52,6 +52,12 @@ def test_a_chain_runs_block_after_block() -> None:
     assert [len(arguments[1]) for _, arguments, *_ in steps[::6]] == [2, 2, 2, 1]
 
 
+def test_a_backend_may_want_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NumpyBackend, "block_bytes", None)
+    x = C.input_variable(3)
+    assert [len(arguments[1]) for _, arguments, *_ in bound(chain(x), x).forward_steps] == [len(ROWS)] * 6
+
+
 def test_results_and_gradients_are_those_of_whole_arrays() -> None:
     x = C.input_variable(3, needs_gradient=True)
     f = chain(x)
