@@ -49,6 +49,7 @@ class CupyBackend:
     sparse = True
     alignment = 256
     block_bytes = None
+    fewest_for_learners = 0
 
     def __init__(self, device_id: int = 0) -> None:
         self.device_id = device_id
