@@ -38,7 +38,6 @@ def test_shapes_make_no_difference(size: int, columns: int) -> None:
     assert sums.mean(np, array.reshape(columns, size)) == sums.deterministic_sum(np, array) / array.size
 
 
-
 @pytest.mark.parametrize("lengths", [[2, 3], [2, 0, 3], [0, 0], [700, 1], []])
 def test_starts_on_the_host_are_brought_to_the_rows(lengths: list[int]) -> None:
     brought: list[Any] = []
