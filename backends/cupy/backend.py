@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,6 +199,20 @@ class CupyBackend:
     def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         return partial(full.sum, axes, None, target, target.ndim == full.ndim)
 
+    def later(self, number: Any) -> Callable[[], float]:
+        from .memory import fetch
+
+        return fetch(number, self.stream)
+
+    def record(self, calls: Callable[[], None]) -> Callable[[], None] | None:
+        from .graphs import record
+
+        self._staging.is_recording = True
+        try:
+            return record(calls, self.stream)
+        finally:
+            self._staging.is_recording = False
+
     def synchronize(self) -> None:
         self.stream.synchronize()
 
@@ -206,20 +221,22 @@ class CupyBackend:
 
 
 class Guard:
-    """Makes a device and its stream the current ones of a thread; may be entered again within itself, and by several threads."""
+    """Makes a device and its stream the current ones of a thread, one thread at a time; may be entered again within itself."""
 
-    __slots__ = ("_device", "_stream")
+    __slots__ = ("_device", "_lock", "_stream")
 
     def __init__(self, device: Any, stream: Any) -> None:
-        self._device, self._stream = device, stream
+        self._device, self._stream, self._lock = device, stream, RLock()
 
     def __enter__(self) -> None:
+        self._lock.acquire()  # another thread's work would become part of what is recorded
         self._device.__enter__()
         self._stream.__enter__()
 
     def __exit__(self, *raised: object) -> None:
         self._stream.__exit__(*raised)
         self._device.__exit__(*raised)
+        self._lock.release()
 
 
 def _version(number: int) -> str:

@@ -25,6 +25,32 @@ def in_turn(calls: Sequence[Call]) -> Call:
     return call
 
 
+class Work:
+    """Calls that give the device the same work each time: :class:`~cntk.core.extension.kernel.Repeatable`.
+
+    Args:
+        calls: the calls.
+    """
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = calls
+
+    def __call__(self) -> None:
+        for call in self._calls:
+            call()
+
+    work = __call__
+
+    def holds(self) -> bool:
+        """It does: nothing that may change is in it."""
+        return True
+
+    def prepare(self) -> None:
+        """There is nothing to prepare."""
+
+
 class _Known(NamedTuple):
     """What was made, and for which arrays."""
 

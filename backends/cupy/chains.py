@@ -197,9 +197,9 @@ class Fused:
 
     def __init__(self, plan: ChainPlan, arrays: Sequence[Any], context: Context) -> None:
         self.plan, self._arrays, self._context = plan, arrays, context
-        self._prepare()
+        self._bind()
 
-    def _prepare(self) -> None:
+    def _bind(self) -> None:
         plan, written = self.plan, self.plan.written()
         self._attributes = plan.attributes()
         shape = (plan.rows, *(plan.space or ()))
@@ -232,8 +232,19 @@ class Fused:
 
     def run(self) -> None:
         """Run the chain."""
-        if self._attributes and self._attributes != self.plan.attributes():
-            self._prepare()
+        if not self.holds():
+            self._bind()
+        self.work()
+
+    def holds(self) -> bool:
+        """Whether the operators' attributes are those that its kernel was written with."""
+        return not self._attributes or self._attributes == self.plan.attributes()
+
+    def prepare(self) -> None:
+        """There is nothing to prepare."""
+
+    def work(self) -> None:
+        """Launch its kernels."""
         for call in self._calls:
             call()
 

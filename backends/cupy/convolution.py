@@ -14,7 +14,7 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from ..fused.followers import Follower, followers, has_rectifier
-from .calls import Call, again, in_turn
+from .calls import Call, Work, again
 from .cudnn import ALIGNMENT, Convolution, Cudnn, Direction, Each, Graph, Pointwise, Tensor, between, computing_type, cudnn_of, tensor_of
 
 MOST_AXES = 3
@@ -23,6 +23,8 @@ MOST_AXES = 3
 
 class ConvolutionKernel:
     """``convolution`` and ``convolution_transpose``."""
+
+    recordable = True
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
@@ -43,7 +45,7 @@ class ConvolutionKernel:
     def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that convolves these arrays."""
         calls = _forward(op, ctx, out, filters, operand, epilogue)
-        return None if calls is None else in_turn(calls)
+        return None if calls is None else Work(calls)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> None:

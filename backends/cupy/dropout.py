@@ -28,17 +28,7 @@ class DropoutKernel:
         """A function that draws and drops; None outside of training."""
         if not ctx.training:
             return None
-        numbers, load = ctx.keep("numbers", (3,), np.float64), ctx.backend.load
-        calls: dict[int, Callable[[], None]] = {}
-
-        def run() -> None:
-            rate, seed, draw = op.begin_draw()
-            if seed not in calls:  # it has been changed, or this is the first draw
-                calls[seed] = _bound(x, out, seed, numbers)
-            load(numbers, np.array([draw, np.float32(rate), x.dtype.type(1 / (1 - rate))]))
-            calls[seed]()
-
-        return run
+        return _Drop(op, ctx, out, x)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
@@ -54,6 +44,34 @@ class DropoutKernel:
             _bound(grad, grads[0], op._stream.seed, ctx.keep("numbers", (3,), np.float64))()
         else:
             op.backward(ctx, grad, grads, out, x)
+
+
+class _Drop:
+    """Draws and drops; the numbers of the draw are in the memory of the device."""
+
+    def __init__(self, op: Any, ctx: Context, out: Any, x: Any) -> None:
+        self._op, self._x, self._out, self._load = op, x, out, ctx.backend.load
+        self._numbers = ctx.keep("numbers", (3,), np.float64)
+        self._bind()
+
+    def _bind(self) -> None:
+        self._seed = self._op._stream.seed
+        self.work = _bound(self._x, self._out, self._seed, self._numbers)
+
+    def __call__(self) -> None:
+        if not self.holds():
+            self._bind()
+        self.prepare()
+        self.work()
+
+    def holds(self) -> bool:
+        """Whether the operator still draws from the same stream."""
+        return bool(self._op._stream.seed == self._seed)
+
+    def prepare(self) -> None:
+        """Take the next draw."""
+        rate, _, draw = self._op.begin_draw()
+        self._load(self._numbers, np.array([draw, np.float32(rate), self._x.dtype.type(1 / (1 - rate))]))
 
 
 def _bound(x: Any, out: Any, seed: int, numbers: Any) -> Callable[[], None]:

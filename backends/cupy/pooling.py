@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.common.windows import Windows
 from ...core.types.context import Context
-from .calls import Call, again, in_turn
+from .calls import Call, Work, again, in_turn
 from .cudnn import Cudnn, cudnn_of, scalars
 from .tensors import described, ints, whole
 
@@ -35,6 +35,8 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 class PoolingKernel:
     """``pooling``."""
 
+    recordable = True
+
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
         """Whether the operator does the work."""
@@ -44,7 +46,7 @@ class PoolingKernel:
     def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
         """A function that pools these arrays."""
         found = _prepared(op, ctx, x)
-        return None if found is None else _forward(*found, op, x, out)
+        return None if found is None else Work([_forward(*found, op, x, out)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:

@@ -16,12 +16,14 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
 from ..fused.followers import Follower, followers, has_rectifier
-from .calls import Call, again, in_turn
+from .calls import Call, Work, again, in_turn
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
 
 
 class TimesKernel:
     """``times`` and ``times_transpose`` of dense operands."""
+
+    recordable = True
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
@@ -37,7 +39,7 @@ class TimesKernel:
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that multiplies these arrays."""
         calls = _forward(op, ctx, out, left, right, epilogue)
-        return None if calls is None else in_turn(calls)
+        return None if calls is None else Work(calls)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:

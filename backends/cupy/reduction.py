@@ -9,6 +9,7 @@ from ...core.common.shape import size_of
 from ...core.formulas.formula import operands
 from ...core.types.context import Context
 from . import elements, folds
+from .calls import Work
 from .elements import Operand, Store, axes_of
 from .places import Along
 
@@ -34,6 +35,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 class ReductionKernel:
     """Any axes of contiguous arrays."""
 
+    recordable = True
+
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
         """Whether a call is left to the operator: there are no elements, of which some kinds have no value."""
@@ -47,13 +50,7 @@ class ReductionKernel:
         outputs = [axis for number, axis in enumerate(along) if number not in axes] or [Along(1, 0)]
         terms = [axis for number, axis in enumerate(along) if number in axes] or [Along(1, 0)]
         scale = size_of(out.shape) / size_of(x.shape) if kind == "Mean" else 1.0
-        calls = folds.bound(ctx.backend, RULES[kind], x, out, outputs, terms, scale)
-
-        def run() -> None:
-            for call in calls:
-                call()
-
-        return calls[0] if len(calls) == 1 else run
+        return Work(folds.bound(ctx.backend, RULES[kind], x, out, outputs, terms, scale))
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:

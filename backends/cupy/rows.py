@@ -15,6 +15,7 @@ from ...core.common.shape import size_of
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
+from .calls import Work
 from .compiler import BLOCKS, INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_type
 from .prelude import COMPUTED, prelude
 
@@ -214,6 +215,8 @@ def bound(name: str, rows: int, classes: int, inner: int, *arrays: Any, places: 
 class SoftmaxKernel:
     """Softmax along one axis, or along several that lie together."""
 
+    recordable = True
+
     name = "softmax"
 
     @staticmethod
@@ -224,7 +227,7 @@ class SoftmaxKernel:
     @classmethod
     def bind(cls, op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None]:
         """A function that writes the softmax."""
-        return bound(cls.name, *_classes(op, ctx, out), x, out)
+        return Work([bound(cls.name, *_classes(op, ctx, out), x, out)])
 
     @classmethod
     def forward(cls, op: Any, ctx: Context, out: Any, x: Any) -> None:
@@ -259,6 +262,8 @@ def _classes(op: Any, ctx: Context, x: Any) -> tuple[int, int, int]:
 class CrossEntropyKernel:
     """Logits whose classes are the last axis, and targets of the same shape, dense or sparse; the operator computes others."""
 
+    recordable = True
+
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
         """Whether a call is left to the operator."""
@@ -268,7 +273,7 @@ class CrossEntropyKernel:
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> Callable[[], None] | None:
         """A function that writes the losses; None for sparse targets, whose arrays are others each time."""
-        return None if isinstance(y, SparseRows) else bound("cross_entropy", *_last(z), z, y, *_kept(ctx, z), out)
+        return None if isinstance(y, SparseRows) else Work([bound("cross_entropy", *_last(z), z, y, *_kept(ctx, z), out)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:
@@ -297,6 +302,8 @@ class CrossEntropyKernel:
 class ErrorKernel:
     """Outputs and targets of the same shape, dense or sparse; the operator computes others."""
 
+    recordable = True
+
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
         """Whether a call is left to the operator."""
@@ -305,7 +312,7 @@ class ErrorKernel:
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> Callable[[], None] | None:
         """A function that writes the errors; None for sparse targets, whose arrays are others each time."""
-        return None if isinstance(y, SparseRows) else bound("error", *_last(z), z, y, _guesses(ctx, z), out)
+        return None if isinstance(y, SparseRows) else Work([bound("error", *_last(z), z, y, _guesses(ctx, z), out)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> None:

@@ -94,7 +94,13 @@ class TakesSteps(Protocol):
 
 @runtime_checkable
 class Repeatable(Protocol):
-    """A function from :meth:`Binds.bind` that hands a device the same work whenever it is called."""
+    """A function from :meth:`Binds.bind` that gives a device the same work at each call, so that a recording can stand for it."""
+
+    def holds(self) -> bool:
+        """Whether the work is still what it was when it was recorded; attributes of operators may have changed."""
 
     def prepare(self) -> None:
-        """Put what differs from call to call into the device's memory: called in the function's place, before its work is repeated."""
+        """Write what differs from call to call into the device's memory."""
+
+    def work(self) -> None:
+        """Give the device the work, which is the same at each call; a call of the function is :meth:`prepare` and then this."""

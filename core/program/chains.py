@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..extension import plugins
+from ..extension.kernel import Repeatable
 
 if TYPE_CHECKING:
     from ..extension.backend import Backend
@@ -73,7 +74,7 @@ class Plan(Protocol):
 class Fused(Protocol):
     """A chain on arrays.
 
-    One that hands a device the same work whenever it runs has ``is_repeatable = True`` besides.
+    One that gives a device the same work whenever it runs is :class:`~cntk.core.extension.kernel.Repeatable` besides.
 
     Attributes:
         groups: how many groups of rows go through it one after another.
@@ -112,9 +113,9 @@ class FusedCall:
             self._calls.setdefault(number[step[2]], step)
 
     @property
-    def is_repeatable(self) -> bool:
-        """Whether it hands over the same work whenever it is called."""
-        return getattr(self._fused, "is_repeatable", False)
+    def repeatable(self) -> Repeatable | None:
+        """What runs the chain, if a recording can stand for it."""
+        return self._fused if isinstance(self._fused, Repeatable) else None
 
     def step(self) -> Step:
         """The call."""

@@ -1,8 +1,8 @@
 """Recorded calls: what a backend with a queue of its own is handed once and then repeats as one, without Python in between.
 
 Calls that follow one another are recorded together where all of them hand over the same work whatever the arrays hold and however rows
-lie: element-wise operators, those whose class says ``Traits(recordable=True)``, and kernels that are :class:`Repeatable` or say
-``recordable = True``.  The others are made one by one between the recordings, as before.
+lie: element-wise operators, those whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True`` and bound calls
+that are :class:`~cntk.core.extension.kernel.Repeatable`.  The others are made one by one between the recordings, as before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ..types.sparse import RowSparse, SparseRows
 
 if TYPE_CHECKING:
     from ..extension.backend import Asynchronous
-    from ..graph.nodes import Primitive
     from ..program.slots import Instruction
     from .binding import Step
 
@@ -37,25 +36,38 @@ class Recording:
     def __init__(self, backend: Asynchronous, calls: Sequence[Step]) -> None:
         self._backend, self._calls = backend, calls
         self._made = 0
+        self._refused = False
         self._replay: Callable[[], None] | None = None
-        bound: list[tuple[Any, Primitive]] = [(call[0], call[2]) for call in calls]
-        self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound if isinstance(one, Repeatable)]
+        bound = [(one, call[2]) for call in calls if (one := _repeatable(call[0])) is not None]
+        self._bound = [one for one, _ in bound]
+        self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound]
 
     def steps(self) -> Iterator[Step]:
         """The calls, or those that repeat them; one by one while they are measured."""
-        if self._replay is None and self._made == WARM_UPS and not recorders.value:
-            self._replay = self._backend.record(self._call_all)
+        if self._is_recorded():
+            yield from self._prepare
+            yield self._replay, (), self._calls[0][2], None, ()  # type: ignore[misc]
+        else:
             self._made += 1
-        if self._replay is None or recorders.value:
-            self._made += self._made < WARM_UPS
             yield from self._calls
-            return
-        yield from self._prepare
-        yield self._replay, (), self._calls[0][2], None, ()
 
-    def _call_all(self) -> None:
-        for call in self._calls:
-            call[0](*call[1])
+    def _is_recorded(self) -> bool:
+        if recorders.value or self._refused:
+            return False
+        if self._replay is not None and not all(one.holds() for one in self._bound):
+            self._replay, self._made = None, 0
+        if self._replay is None and self._made >= WARM_UPS:
+            self._replay = self._backend.record(self._work)
+            self._refused = self._replay is None
+        return self._replay is not None
+
+    def _work(self) -> None:
+        for call, arguments, *_ in self._calls:
+            one = _repeatable(call)
+            if one is None:
+                call(*arguments)
+            else:
+                one.work()
 
 
 def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]]) -> list[Any]:
@@ -88,9 +100,15 @@ def _is_recordable(step: Any, repeatable: Set[Callable[..., None]]) -> bool:
     if not isinstance(step, tuple):  # the schedule of a loop
         return False
     call, arguments, *_ = step
+    if isinstance(call, FusedCall) or call not in repeatable:
+        return _repeatable(call) is not None
+    return not _has_sparse(arguments)
+
+
+def _repeatable(call: Any) -> Repeatable | None:
     if isinstance(call, FusedCall):
-        return call.is_repeatable
-    return isinstance(call, Repeatable) or (call in repeatable and not _has_sparse(arguments))
+        return call.repeatable
+    return call if isinstance(call, Repeatable) else None
 
 
 def _has_sparse(arguments: Iterable[Any]) -> bool:

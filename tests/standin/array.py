@@ -94,7 +94,12 @@ class ndarray:
     # ---- what waits for the device ----
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
-        return self._read().copy()
+        if out is None:
+            return self._read().copy()
+        if (out.shape, out.dtype) != (self.shape, self.dtype):
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
+        out[...] = self._read()
+        return out
 
     def item(self, *place: Any) -> Any:
         if place:
@@ -173,18 +178,18 @@ class ndarray:
         return self._viewed(np.asarray(self.host[index_of(place)]))
 
     def __setitem__(self, place: Any, value: Any) -> None:
-        cuda.launch()
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-        self.host[index_of(place)] = value.host if isinstance(value, ndarray) else value
+        where, given = index_of(place), value.host if isinstance(value, ndarray) else value
+        cuda.work(lambda: self.host.__setitem__(where, given))
 
     # ---- writing ----
 
     def fill(self, value: Any) -> None:
-        cuda.launch()
         if isinstance(value, np.ndarray) and value.shape != ():
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-        self.host.fill(value.host if isinstance(value, ndarray) else value)
+        given = value.host if isinstance(value, ndarray) else value
+        cuda.work(lambda: self.host.fill(given))
 
     def set(self, arr: Any, stream: Any = None) -> None:
         if not isinstance(arr, np.ndarray):
@@ -196,6 +201,7 @@ class ndarray:
         if not self.host.flags.c_contiguous:
             raise RuntimeError("Cannot set to non-contiguous array")
         note(UPLOAD)
+        (stream or cuda.get_current_stream()).require_free()
         self.host[...] = arr
 
     def put(self, indices: Any, values: Any, mode: str = "wrap") -> None:
@@ -364,8 +370,8 @@ def _binary(compute: Callable[..., Any], swapped: bool = False) -> Callable[[nda
 
 def _in_place(compute: Callable[..., Any]) -> Callable[[ndarray, Any], ndarray]:
     def operator(self: ndarray, other: Any) -> ndarray:
-        cuda.launch()
-        compute(self.host, operand(other), out=self.host, casting="same_kind")
+        given = operand(other)
+        cuda.work(lambda: compute(self.host, given, out=self.host, casting="same_kind"))
         return self
 
     return operator

@@ -66,6 +66,8 @@ class Cublaslt(StandIn):
         launched: the epilogue of each product.
     """
 
+    launches = ("cublasLtMatmul",)
+
     def __init__(self, refuses: tuple[int, ...] = ()) -> None:
         self.refuses, self.launched = refuses, list[int]()
         self.cublasLtGetVersion = Version(VERSION)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
@@ -27,6 +29,7 @@ class Stream:
 
     def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, *, priority: int | None = None) -> None:
         self.ptr = 0 if null else id(self)
+        self.captured: list[Callable[[], Any]] | None = None
 
     def __enter__(self) -> Stream:
         _thread.streams.append(self)
@@ -40,10 +43,60 @@ class Stream:
         _thread.streams.pop()
 
     def synchronize(self) -> None:
-        pass
+        self.require_free()
+
+    def require_free(self) -> None:
+        """Refuse what cannot be captured.
+
+        Raises:
+            CUDARuntimeError: the stream is capturing.
+        """
+        if self.captured is not None:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
+
+    def begin_capture(self, mode: int | None = None) -> None:
+        if self.captured is not None or self is Stream.null:
+            raise CUDARuntimeError("cudaErrorIllegalState: the stream is capturing, or the null stream")
+        self.captured = []
+
+    def end_capture(self) -> Graph:
+        if self.captured is None:
+            raise CUDARuntimeError("cudaErrorIllegalState: the stream is not capturing")
+        captured, self.captured = self.captured, None
+        return Graph(captured)
 
     def record(self, event: Event | None = None) -> Event:
         return event or Event()
+
+
+class Graph:
+    """Work that has been captured.
+
+    Args:
+        works: the work.
+    """
+
+    def __init__(self, works: Sequence[Callable[[], Any]]) -> None:
+        self.works = list(works)
+
+    def upload(self, stream: Stream | None = None) -> None:
+        pass
+
+    def launch(self, stream: Stream | None = None) -> None:
+        for work in self.works:
+            work()
+
+
+class MemoryPool:
+    """Memory of a graph's own."""
+
+    def malloc(self, size: int) -> Any:
+        return memory(size)
+
+
+@contextmanager
+def using_allocator(allocator: Any = None) -> Iterator[None]:
+    yield
 
 
 class Event:
@@ -121,11 +174,27 @@ def memory(nbytes: int) -> np.ndarray[Any, Any]:
 
 
 def launch() -> None:
-    """Work is handed to the device.
+    """Work is handed to the device that this stand-in does at once, and so cannot capture: reads, and what has a result of its own.
 
     Raises:
         RuntimeError: not on the stream that has the work before it.
+        CUDARuntimeError: the stream is capturing.
     """
+    _require_stream()
+    _thread.streams[-1].require_free()
+
+
+def work(do: Callable[[], Any]) -> None:
+    """Work is handed to the device: it is done, or captured."""
+    _require_stream()
+    captured = _thread.streams[-1].captured
+    if captured is None:
+        do()
+    else:
+        captured.append(do)
+
+
+def _require_stream() -> None:
     if _thread.streams[-1] is Stream.null:
         raise RuntimeError("work outside of the backend's guard: on the null stream, which does not wait for the backend's own")
 

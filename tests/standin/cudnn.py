@@ -54,6 +54,17 @@ class Cudnn(StandIn):
         kept: what is in space that stays for gradients, by its address.
     """
 
+    launches = (
+        "cudnnBackendExecute",
+        "cudnnBatchNormalizationBackward",
+        "cudnnBatchNormalizationForwardTraining",
+        "cudnnPoolingBackward",
+        "cudnnPoolingForward",
+        "cudnnRNNBackwardData_v8",
+        "cudnnRNNBackwardWeights_v8",
+        "cudnnRNNForward",
+    )
+
     def __init__(self, refuses: Callable[[list[Kind]], bool] = lambda kinds: False, gap: int = 0) -> None:
         self.refuses, self.gap = refuses, gap
         self.executed: list[tuple[int, list[Kind]]] = []

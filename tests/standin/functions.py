@@ -32,14 +32,13 @@ class ufunc:
         values = [operand(value) for value in operands]
         if out is None:
             return allocated(np.asarray(self._compute(*values, casting=casting, **options)))
-        cuda.launch()
         if not isinstance(out, ndarray):
             raise TypeError("Output arguments type must be cupy.ndarray")
         shape = out.host.shape
         if any(each.shape != shape and np.broadcast_shapes(each.shape, shape) != shape for each in values if isinstance(each, np.ndarray)):
             raise ValueError("Out shape is mismatched")
         _note_overlap(operands, out)
-        self._compute(*values, out=out.host, casting=casting, **options)
+        cuda.work(lambda: self._compute(*values, out=out.host, casting=casting, **options))
         return out
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
@@ -165,14 +164,14 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
 
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> None:
-    cuda.launch()
     if not isinstance(dst, ndarray):
         raise TypeError(f"Unsupported type {type(dst)}")
     if isinstance(src, np.ndarray):
         if src.size != 1:
             raise ValueError("non-scalar numpy.ndarray cannot be used for copyto")
         src = src.reshape(())[()]
-    np.copyto(dst.host, operand(src), casting=casting, where=True if where is None else operand(where))  # type: ignore[arg-type]
+    value, chosen = operand(src), True if where is None else operand(where)
+    cuda.work(lambda: np.copyto(dst.host, value, casting=casting, where=chosen))  # type: ignore[arg-type]
 
 
 # ---- places ----

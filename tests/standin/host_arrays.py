@@ -19,6 +19,7 @@ from cntk.core.extension.device import DeviceKind
 from cntk.core.extension.hookspecs import hookimpl
 
 from . import host_cuda
+from .library import calls_library
 
 
 class Pointer:
@@ -89,7 +90,7 @@ class HostBackend(NumpyBackend):
 
 
 class HostPlugin:
-    """Registers this backend, and all kernels for it."""
+    """Registers this backend, and for it all kernels that have texts."""
 
     @hookimpl
     def cntk_register_backends(self, register: Any) -> None:
@@ -97,11 +98,11 @@ class HostPlugin:
 
     @hookimpl
     def cntk_register_kernels(self, register: Any) -> None:
-        kernels.cntk_register_kernels(lambda of, _, kernel: register(of, HostBackend.name, kernel))
+        kernels.cntk_register_kernels(lambda of, _, kernel: calls_library(kernel) or register(of, HostBackend.name, kernel))
 
     @hookimpl
     def cntk_register_engines(self, register: Any) -> None:
-        kernels.cntk_register_engines(lambda name, _, engine: register(name, HostBackend.name, engine))
+        kernels.cntk_register_engines(lambda name, _, engine: calls_library(engine) or register(name, HostBackend.name, engine))
 
 
 def _poisoned(found: Any) -> Any:

@@ -17,6 +17,7 @@ from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, cpu, default_device, device
 from cntk.core.extension.hookspecs import Register, RegisterKernel, hookimpl
 
+from .library import calls_library
 from .nvidia import loading
 
 STREAM = 0x57EA
@@ -57,7 +58,7 @@ class HostBackend(NumpyBackend):
 
 
 class Plugin:
-    """The backend, with the kernels of GPUs; each has a class of its own, so that nothing is known of another's instances."""
+    """The backend, with the kernels that call libraries; each has a class of its own, so that nothing is known of another's instances."""
 
     @hookimpl
     def cntk_register_backends(self, register: Register) -> None:
@@ -66,7 +67,8 @@ class Plugin:
     @hookimpl
     def cntk_register_kernels(self, register: RegisterKernel) -> None:
         for operator, kernel in kernels.OPERATORS.items():
-            register(f"cntk.plugins.ops.{operator}", NAME, f"cntk.backends.cupy.{kernel}")
+            if calls_library(kernel):
+                register(f"cntk.plugins.ops.{operator}", NAME, f"cntk.backends.cupy.{kernel}")
 
 
 @contextmanager

@@ -17,6 +17,15 @@ FAILED = 14
 """The status of a function that has raised an error."""
 
 
+OF_LIBRARIES = ("batch_normalization", "convolution", "pooling", "products", "rnnstack")
+"""Modules of the backend ``cupy`` whose kernels call libraries, and launch none of their own."""
+
+
+def calls_library(kernel: str) -> bool:
+    """Whether a kernel, by its import string, calls a library."""
+    return kernel.partition(":")[0].rpartition(".")[2] in OF_LIBRARIES
+
+
 class Refused(Exception):
     """A function refuses its arguments.
 
@@ -36,12 +45,17 @@ class StandIn:
         signatures: types of the arguments of each function, for which a subclass has a method.
 
     Attributes:
+        launches: names of the functions that give work to the device.
+        hand_over: what is given the work, and does it at once, if it is not told otherwise.
         calls: names of the functions that were called, with their arguments.
         objects: what is behind each handle.
         errors: what went wrong in functions, for tests to look at.
     """
 
+    launches: tuple[str, ...] = ()
+
     def __init__(self, signatures: Mapping[str, tuple[Any, ...]]) -> None:
+        self.hand_over: Callable[[Callable[[], Any]], None] = lambda do: do()
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.objects: dict[int, Any] = {}
         self.errors: list[str] = []
@@ -52,7 +66,10 @@ class StandIn:
         def call(*arguments: Any) -> int:
             self.calls.append((name, arguments))
             try:
-                function(*arguments)
+                if name in self.launches:
+                    self.hand_over(lambda: function(*arguments))
+                else:
+                    function(*arguments)
             except Refused as refusal:
                 return refusal.status
             except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,14 @@ UFUNCS = """
 CONSTANTS = "bool_ dtype finfo float16 float32 float64 inf int32 int64 int8 intp nan newaxis pi uint32 uint64 uint8"
 
 
+class RawModule(host_cuda.RawModule):
+    """Kernels whose launches may be captured."""
+
+    def get_function(self, name: str) -> Any:
+        function = super().get_function(name)
+        return lambda *given, **options: cuda.work(lambda: function(*given, **options))
+
+
 def make() -> ModuleType:
     """The module, as ``import cupy`` gives it."""
     made = ModuleType("cupy", __doc__)
@@ -31,7 +40,7 @@ def make() -> ModuleType:
     made.__version__ = VERSION
     made.ndarray = ndarray
     made.cuda = cuda
-    made.RawModule = host_cuda.RawModule
+    made.RawModule = RawModule
     made.lib = SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=functions.as_strided))
     del made.functions, made.as_strided
     return made

@@ -8,6 +8,7 @@ from typing import Any
 
 from cntk.backends.cupy import libraries
 
+from . import cuda
 from .cublaslt import Cublaslt
 from .cudnn import Cudnn
 
@@ -28,4 +29,5 @@ def install() -> None:
     standins = Cublaslt(), Cudnn()
     for standin in standins:
         standin.calls = deque(maxlen=100)  # type: ignore[assignment]
+        standin.hand_over = cuda.work
     libraries.load = loading(cublasLt=standins[0], cudnn=standins[1])

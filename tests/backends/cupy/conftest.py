@@ -15,7 +15,7 @@ from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, default_device
 
-MODULES = ("memory", "namespace")
+MODULES = ("graphs", "memory", "namespace")
 
 
 @pytest.fixture

@@ -23,32 +23,32 @@ class Arriving:
         self.done = True
 
 
-def sent(gpu: CupyBackend, count: int, times: int) -> Any:
+def sent(standin: CupyBackend, count: int, times: int) -> Any:
     """The way of data that have been sent so many times."""
     for _ in range(times):
-        gpu.load(gpu.empty((count,), np.float32), np.arange(count))
-    return gpu._staging
+        standin.load(standin.empty((count,), np.float32), np.arange(count))
+    return standin._staging
 
 
-def test_a_block_is_used_again(gpu: CupyBackend) -> None:
-    assert len(sent(gpu, 10, 20)._blocks) == 1
+def test_a_block_is_used_again(standin: CupyBackend) -> None:
+    assert len(sent(standin, 10, 20)._blocks) == 1
 
 
-def test_a_block_on_its_way_is_left_alone(gpu: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu.xp.cuda, "Event", Arriving)
-    staging = sent(gpu, 10, 3)
+def test_a_block_on_its_way_is_left_alone(standin: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standin.xp.cuda, "Event", Arriving)
+    staging = sent(standin, 10, 3)
     assert len(staging._blocks) == 3
     staging._blocks[1].sent.synchronize()
-    assert len(sent(gpu, 10, 1)._blocks) == 3
+    assert len(sent(standin, 10, 1)._blocks) == 3
 
 
-def test_the_host_waits_where_much_is_on_its_way(gpu: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu.xp.cuda, "Event", Arriving)
+def test_the_host_waits_where_much_is_on_its_way(standin: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standin.xp.cuda, "Event", Arriving)
     module = __import__("cntk.backends.cupy.memory", fromlist=["AT_ONCE"])
     monkeypatch.setattr(module, "AT_ONCE", 3 * module.SMALLEST)
-    staging = sent(gpu, 10, 10)
+    staging = sent(standin, 10, 10)
     assert sum(block.nbytes for block in staging._blocks) <= 3 * module.SMALLEST
 
 
-def test_nothing_is_sent_of_nothing(gpu: CupyBackend) -> None:
-    assert len(sent(gpu, 0, 1)._blocks) == 0
+def test_nothing_is_sent_of_nothing(standin: CupyBackend) -> None:
+    assert len(sent(standin, 0, 1)._blocks) == 0

@@ -1,0 +1,110 @@
+"""Steps that a device repeats give what the same steps give one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cntk as C
+from cntk.core.extension.backend import Asynchronous
+from cntk.core.extension.device import DeviceDescriptor, cpu, default_device
+from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Recurrence, RNNStep, Sequential
+
+STEPS = 9
+SIZES = [6, 6, 6, 4, 6, 4, 4, 6, 4]
+
+
+def dense() -> tuple[Any, tuple[int, ...]]:
+    return Sequential([Dense(7, activation=C.relu), Dropout(0.4, seed=3), Dense(5, activation=C.tanh), Dense(3)]), (5,)
+
+
+def convolutional() -> tuple[Any, tuple[int, ...]]:
+    parts = [Convolution2D((3, 3), 4, activation=C.relu, pad=True), MaxPooling((2, 2), strides=2), Dense(3)]
+    return Sequential(parts), (2, 6, 6)
+
+
+def recurrent() -> tuple[Any, tuple[int, ...]]:
+    return Sequential([Dense(4), Recurrence(RNNStep(4)), C.sequence.last, Dense(3)]), (5,)
+
+
+MODELS = {"dense": dense, "convolutional": convolutional, "recurrent": recurrent}
+
+
+def trained(make: Callable[[], tuple[Any, tuple[int, ...]]], learner: Callable[..., Any]) -> tuple[list[float], list[Any]]:
+    """Losses of each step, and the parameters after the last one."""
+    C.cntk_py.set_fixed_random_seed(5)
+    layers, shape = make()
+    x = C.sequence.input_variable(shape) if make is recurrent else C.input_variable(shape)
+    y = C.input_variable(3)
+    z = layers(x)
+    trainer = C.Trainer(z, (C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)), learner(z.parameters))
+    random, losses = np.random.default_rng(1), []
+    for step in range(STEPS):
+        rows = SIZES[step]
+        values: Any = random.standard_normal((rows, *shape), np.float32)
+        if make is recurrent:
+            values = [random.standard_normal((1 + (row + step) % 4, *shape), np.float32) for row in range(rows)]
+        trainer.train_minibatch({x: values, y: np.eye(3, dtype=np.float32)[random.integers(0, 3, rows)]})
+        losses.append(trainer.previous_minibatch_loss_average)
+    return losses, [parameter.value for parameter in z.parameters]
+
+
+def adam(parameters: Any) -> Any:
+    return C.adam(parameters, C.learning_parameter_schedule([0.1, 0.05, 0.01], epoch_size=12), 0.9)
+
+
+def momentum(parameters: Any) -> Any:
+    return C.momentum_sgd(parameters, 0.05, 0.9, l2_regularization_weight=0.01)
+
+
+@pytest.mark.parametrize("learner", [adam, momentum])
+@pytest.mark.parametrize("model", MODELS)
+def test_training_is_that_of_the_host(model: str, learner: Callable[..., Any], device: DeviceDescriptor) -> None:
+    with default_device(cpu()):
+        losses, values = trained(MODELS[model], learner)
+    with default_device(device):
+        found, reached = trained(MODELS[model], learner)
+    np.testing.assert_allclose(found, losses, rtol=1e-4, atol=1e-5)
+    for value, expected in zip(reached, values, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_repeated_steps_are_those_one_by_one_to_the_bit(model: str, device: DeviceDescriptor, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend: Any = device.backend
+    if not isinstance(backend, Asynchronous):
+        pytest.skip("the backend records nothing")
+    recorded: list[Any] = []
+    record = type(backend).record
+
+    def noted(self: Any, calls: Callable[[], None]) -> Any:
+        recorded.append(record(self, calls))
+        return recorded[-1]
+
+    with default_device(device):
+        monkeypatch.setattr(type(backend), "record", noted)
+        found, reached = trained(MODELS[model], adam)
+        monkeypatch.setattr(type(backend), "record", lambda *_: None)
+        losses, values = trained(MODELS[model], adam)
+    assert any(recorded)
+    assert found == losses
+    for value, expected in zip(reached, values, strict=True):
+        np.testing.assert_array_equal(value, expected)
+
+
+def test_changed_attributes_show_in_repeated_steps(device: DeviceDescriptor) -> None:
+    with default_device(device):
+        x = C.input_variable(1000, needs_gradient=True)
+        dropout = C.dropout(C.cos(C.sin(x)), 0.2, seed=1)
+        f, data, masks = C.sin(dropout), {x: np.ones((2, 1000), np.float32)}, []
+        for rate, seed in [(0.2, 1)] * 5 + [(0.7, 1)] * 5 + [(0.7, 2)] * 5 + [(0.7, 1)] * 5:
+            dropout.set_attribute("dropoutRate", rate)
+            if dropout.root_function.attributes["rngSeed"] != seed:
+                dropout.set_attribute("rngSeed", seed)
+            masks.append(f.grad(data, wrt=[x]) == 0)
+    assert all(abs(mask.mean() - 0.2) < 0.06 for mask in masks[:5])
+    assert all(abs(mask.mean() - 0.7) < 0.06 for mask in masks[5:])
+    assert len({mask.tobytes() for mask in masks}) == len(masks)
