@@ -96,7 +96,10 @@ class NcclTransport(Transport):
         return True
 
     def sum(self, array: Any, name: str = "sum") -> None:
-        self.start_sum(array, name).wait()
+        if _is_on_gpu(array):
+            self.start_sum(array, name).wait()
+        else:
+            self.host.sum(array, name)
 
     def start_sum(self, array: Any, name: str = "sum") -> Pending:
         if not _is_on_gpu(array):

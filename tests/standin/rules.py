@@ -7,6 +7,7 @@ for the device or sends it an index array of the host; 3 also refuses memory tha
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,16 @@ counts: Counter[str] = Counter()
 """How often each has happened while an operator computed."""
 
 _refused = REFUSED[STRICTNESS]
-_computing: list[str] = []
+
+
+class _Thread(threading.local):
+    """What a thread's operators are."""
+
+    def __init__(self) -> None:
+        self.computing: list[str] = []
+
+
+_thread = _Thread()
 
 
 class Refused(RuntimeError):
@@ -36,22 +46,21 @@ class Refused(RuntimeError):
 @contextmanager
 def computing(what: str) -> Iterator[None]:
     """An operator computes."""
-    _computing.append(what)
+    _thread.computing.append(what)
     try:
         yield
     finally:
-        _computing.pop()
+        _thread.computing.pop()
 
 
 @contextmanager
 def preparing() -> Iterator[None]:
     """What is done once, before anything is captured, as for memory that is kept."""
-    held = _computing[:]
-    _computing.clear()
+    held, _thread.computing = _thread.computing, []
     try:
         yield
     finally:
-        _computing[:] = held
+        _thread.computing = held
 
 
 def note(what: str) -> None:
@@ -60,7 +69,7 @@ def note(what: str) -> None:
     Raises:
         Refused: it may not.
     """
-    if _computing:
+    if _thread.computing:
         counts[what] += 1
         if what in _refused:
-            raise Refused(f"{_computing[-1]}: {what}")
+            raise Refused(f"{_thread.computing[-1]}: {what}")

@@ -14,13 +14,13 @@ def test_every_compiler_sees_all_that_is_noted_and_each_once(monkeypatch: pytest
     monkeypatch.setattr(language, "overloads", [])
     first, second = language.Unread(), language.Unread()
 
-    @language.helper(inline="always")
+    @language.jittable(inline="always")
     def twice(x: Any) -> Any:
         return 2 * x
 
     assert [(noted.function, noted.options) for noted in first] == [(twice, {"inline": "always"})]
 
-    @language.helper
+    @language.jittable
     def thrice(x: Any) -> Any:
         return 3 * x
 
