@@ -147,11 +147,11 @@ def test_launches_are_bound_once() -> None:
     with overridden(learner_compiled=1):
         learner = C.momentum_sgd([w], C.learning_parameter_schedule(1.0), 0.5)
     learner.update_arrays([g], 1)
-    bound = learner._slots[0]._whole.bound
+    bound = learner._parameter_states[0]._whole.bound
     learner.update_arrays([g], 1)
-    assert learner._slots[0]._whole.bound is bound
+    assert learner._parameter_states[0]._whole.bound is bound
     learner.update_arrays([g.copy()], 1)
-    assert learner._slots[0]._whole.bound is not bound
+    assert learner._parameter_states[0]._whole.bound is not bound
 
 
 def test_every_learner_with_loops_for_the_cpu_has_kernels() -> None:
