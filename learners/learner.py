@@ -309,7 +309,8 @@ class Learner(LearnerInterface):
         parts: list[Part] = []
         for entry, gradient in zip(self._parameter_states, gradients, strict=True):
             part = entry.part(gradient, self._lazily)
-            parts.append(part)
+            if self._has_masters:
+                parts.append(part)
             if part.rows is not None and not len(part.rows):
                 continue
             if self._kernel is not None and not part.is_copy:
@@ -318,15 +319,16 @@ class Learner(LearnerInterface):
             self._step(part, count)
             if part.is_copy:
                 entry.take_back(part)
+            part.g = None  # it is the program's, which may need the memory for a larger minibatch
         if for_kernel:
             self._step_by_kernel(for_kernel, count)
+            for part in for_kernel:
+                part.g = None
         if self._changes_parameters:
             self._finish(count)
         if self._has_masters:
             for entry, part in zip(self._parameter_states, parts, strict=True):
                 entry.publish(None if self._changes_parameters else part.rows)
-        for part in parts:
-            part.g = None  # it is the program's, which may need the memory for a larger minibatch
         self._count(count, is_sweep_end)
         return True
 

@@ -30,7 +30,8 @@ class Alone(UpdateStrategy):
         array_of, updated = run.binding.arrays.__getitem__, False
         for learner, slots in zip(self.learners, plan.gradient_slots, strict=True):
             updated = learner.update_arrays(list(map(array_of, slots)), minibatch.samples, minibatch.ends_sweep) or updated
-        minibatch.settle()
+        if minibatch.pending is not None:
+            minibatch.settle()
         return updated
 
     def learn_without_data(self, plan: Callable[[], TrainingPlan]) -> tuple[bool, Minibatch]:

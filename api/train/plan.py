@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.extension.backend import Asynchronous
 from cntk.core.extension.device import use_default_device
 from cntk.core.graph.block import as_outputs, combine
 from cntk.core.graph.function import Function
@@ -41,6 +42,7 @@ class TrainingPlan:
         self.program = program
         self._function = criterion.function
         self._loss = Total(program, criterion.loss)
+        self._waits = isinstance(program.backend, Asynchronous)
         self._metric = None if criterion.metric is None else Total(program, criterion.metric)
         self._parameters = [learner.updated_parameters for learner in learners]
         self.gradient_slots = [[program.gradient_slots[parameter] for parameter in own] for own in self._parameters]
@@ -52,8 +54,10 @@ class TrainingPlan:
     def sums(self, run: Run, arguments: Any, is_sweep_end: bool | None) -> Minibatch:
         """Loss and metric summed over the minibatch; samples are those of the loss."""
         ends = ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end)
+        samples, loss = self._loss.samples(run), self._loss.begin(run)
         metric = 0.0 if self._metric is None else self._metric.begin(run)
-        return Minibatch(self._loss.samples(run), self._loss.begin(run), metric, ends)
+        make = Minibatch.begun if self._waits else Minibatch
+        return make(samples, loss, metric, ends)  # type: ignore[arg-type]
 
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""

@@ -184,6 +184,9 @@ class CupyBackend:
 
     # ---- computing ----
 
+    def take(self, array: Any, places: Any, axis: int | None, out: Any, mode: str, /) -> Any:
+        return self.xp.take(array, places, axis, out, mode)
+
     def uniform(self, out: Any, seed: int, draw: int) -> None:
         self._draw(philox_uniform, out, seed, draw)
 

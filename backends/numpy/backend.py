@@ -29,6 +29,7 @@ class NumpyBackend:
     block_bytes: int | None = 1 << 19  # less makes more calls, more leaves the cache
     index = staticmethod(getattr)
     summing = staticmethod(sums.summing)
+    take = staticmethod(np.ndarray.take)
 
     def __init__(self, device_id: int = 0) -> None:
         self.device_id = device_id

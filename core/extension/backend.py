@@ -111,6 +111,9 @@ class Backend(Protocol):
     def to_numpy(self, array: Array) -> npt.NDArray[Any]:
         """A copy on the host that nothing else refers to."""
 
+    def take(self, array: Array, places: Array, axis: int | None, out: Array, mode: str, /) -> Any:
+        """What NumPy's ``take`` does, with all its arguments and no work beside: for operators that are small."""
+
     def uniform(self, out: Array, seed: int, draw: int) -> None:
         """Fill with uniform numbers in [0, 1), determined by *seed* and *draw*: the same on every backend."""
 

@@ -110,7 +110,7 @@ class Binding:
             if type(array) is SparseRows:
                 parts = given.data, given.indices, given.indptr
                 values, columns, starts = self.backend.on_device(*parts)
-                array.set(values, columns, starts, host=parts)
+                array.set(values, columns, starts, parts)
             else:
                 load(array, given)
 

@@ -35,7 +35,7 @@ class SparseRows:
         self._one_hot: bool | None = None
         self._of_ones: bool | None = None
 
-    def set(self, data: Any, indices: Any, indptr: Any, *, host: Parts | None = None) -> None:
+    def set(self, data: Any, indices: Any, indptr: Any, host: Parts | None = None) -> None:
         """Refer to the arrays of the current minibatch; *host* has the same numbers on the host, where these are known there."""
         self._parts, self._host = (data, indices, indptr), host
         self._one_hot = self._of_ones = None
@@ -148,7 +148,7 @@ class SparseStep(SparseRows):
         super().__init__((last - first, *whole.shape[1:]), whole.dtype, whole._xp)
         self.whole, self.first, self.last = whole, first, last
 
-    def set(self, data: Any, indices: Any, indptr: Any, *, host: Parts | None = None) -> None:
+    def set(self, data: Any, indices: Any, indptr: Any, host: Parts | None = None) -> None:
         self.whole.set_step(self.first, self.last, (data, indices, indptr))
 
     @property

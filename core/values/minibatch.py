@@ -14,30 +14,34 @@ class Minibatch:
 
     Args:
         samples: number of samples.
-        loss, metric: sums of losses and of metrics; where a device is at work on one, it is NaN until :meth:`settle` is called.
+        loss, metric: sums of losses and of metrics.
         ends_sweep: whether a pass over the data ends in it; of several workers, which may end one at different times, the main one says so.
 
     Attributes:
         samples, loss, metric, ends_sweep: as above.
         own: samples, loss and metric of this worker alone.
+        pending: loss and metric that a device is still at work on; None if they are there.
     """
 
-    __slots__ = ("_pending", "ends_sweep", "loss", "metric", "own", "samples")
+    __slots__ = ("ends_sweep", "loss", "metric", "own", "pending", "samples")
 
-    def __init__(self, samples: int, loss: Sum, metric: Sum, ends_sweep: bool = False) -> None:
-        self.samples, self.ends_sweep = samples, ends_sweep
-        self._pending: tuple[Sum, Sum] | None = None
-        if callable(loss) or callable(metric):
-            self._pending, loss, metric = (loss, metric), math.nan, math.nan
-        self.loss: float = loss
-        self.metric: float = metric
-        self.own = samples, self.loss, self.metric
+    def __init__(self, samples: int, loss: float, metric: float, ends_sweep: bool = False) -> None:
+        self.samples, self.loss, self.metric, self.ends_sweep = samples, loss, metric, ends_sweep
+        self.own = samples, loss, metric
+        self.pending: tuple[Sum, Sum] | None = None
+
+    @classmethod
+    def begun(cls, samples: int, loss: Sum, metric: Sum, ends_sweep: bool) -> Minibatch:
+        """A minibatch whose sums a device is at work on; they are NaN until :meth:`settle` is called."""
+        made = cls(samples, math.nan, math.nan, ends_sweep)
+        made.pending = loss, metric
+        return made
 
     def settle(self) -> None:
-        """Wait for the sums, where a device is at work on them."""
-        if self._pending is not None:
-            self.loss, self.metric = (value() if callable(value) else value for value in self._pending)
-            self.own, self._pending = (self.samples, self.loss, self.metric), None
+        """Wait for the sums, if a device is at work on them."""
+        if self.pending is not None:
+            self.loss, self.metric = (value() if callable(value) else value for value in self.pending)
+            self.own, self.pending = (self.samples, self.loss, self.metric), None
 
     @property
     def sums(self) -> tuple[int, float, float]:

@@ -43,7 +43,7 @@ class CrossEntropyWithSoftmax(Op):
         if rows is None or rows.out is not out:
             rows = ctx.state = _SoftmaxRows(ctx, out, inputs, self.axis)
         z, y, powers, total, edge, level = rows.z, rows.y, rows.powers, rows.total, rows.edge, rows.level
-        rows.find_edge(xp)
+        rows.find_edge(ctx)
         xp.subtract(z, edge, out=powers)
         xp.exp(powers, out=powers)
         ctx.sum_to(powers, total)
@@ -51,7 +51,7 @@ class CrossEntropyWithSoftmax(Op):
         if rows.look():
             picked, places = rows.picked, rows.places
             xp.add(rows.starts, y.indices, out=places)
-            xp.take(z, places, None, picked, "clip")  # other modes copy
+            ctx.backend.take(z, places, None, picked, "clip")  # other modes copy
             if not y.is_of_ones:
                 xp.multiply(picked, y.data, out=picked)
         else:
@@ -109,14 +109,14 @@ class _SoftmaxRows(Rows):
             self.places = ctx.keep("places", (self._starts.size,), np.intp)
             self.starts, self.picked = self._starts.reshape(-1), out.reshape(-1)
 
-    def find_edge(self, xp: Any) -> None:
+    def find_edge(self, ctx: Context) -> None:
         """Find the largest logits; of a few classes the largest is found faster by its place."""
         if self.axis == -1:
             self.z.argmax(axis=-1, out=self.largest)
-            xp.add(self.largest, self._starts, out=self.largest)
-            xp.take(self.z, self.largest, None, self._edges, "clip")
+            ctx.xp.add(self.largest, self._starts, out=self.largest)
+            ctx.backend.take(self.z, self.largest, None, self._edges, "clip")
         else:
-            xp.maximum.reduce(self.z, self.axis, None, self.edge, True)
+            ctx.xp.maximum.reduce(self.z, self.axis, None, self.edge, True)
 
 
 class SquaredError(Op):
