@@ -19,16 +19,15 @@ OF_BLOCK = 8
 
 
 class DropoutKernel:
-    """One launch; the numbers are the operator's.  Outside of training the operator copies."""
+    """One launch in each direction, which draws the same numbers; outside of training the operator copies."""
 
     in_place = True
+    recordable = True
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
         """A function that draws and drops; None outside of training."""
-        if not ctx.training:
-            return None
-        return _Drop(op, ctx, out, x)
+        return _Drop(op, ctx, out, x) if ctx.training else None
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
@@ -41,44 +40,59 @@ class DropoutKernel:
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
         if ctx.training:
-            _bound(grad, grads[0], op._stream.seed, ctx.keep("numbers", (3,), np.float64))()
+            bound(grad, grads[0], _place(ctx))()
         else:
             op.backward(ctx, grad, grads, out, x)
 
 
 class _Drop:
-    """Draws and drops; the numbers of the draw are in the memory of the device."""
+    """Draws and drops: :class:`~cntk.core.extension.kernel.Repeatable`, as all that differs from draw to draw is in the device's memory."""
 
     def __init__(self, op: Any, ctx: Context, out: Any, x: Any) -> None:
-        self._op, self._x, self._out, self._load = op, x, out, ctx.backend.load
-        self._numbers = ctx.keep("numbers", (3,), np.float64)
-        self._bind()
-
-    def _bind(self) -> None:
-        self._seed = self._op._stream.seed
-        self.work = _bound(self._x, self._out, self._seed, self._numbers)
+        self._op, self._load, self._dtype = op, ctx.backend.load, x.dtype
+        self._numbers = _place(ctx)
+        self.work = bound(x, out, self._numbers)
 
     def __call__(self) -> None:
-        if not self.holds():
-            self._bind()
         self.prepare()
         self.work()
 
     def holds(self) -> bool:
-        """Whether the operator still draws from the same stream."""
-        return bool(self._op._stream.seed == self._seed)
+        """It does: rate and seed are among the numbers."""
+        return True
 
     def prepare(self) -> None:
         """Take the next draw."""
-        rate, _, draw = self._op.begin_draw()
-        self._load(self._numbers, np.array([draw, np.float32(rate), self._x.dtype.type(1 / (1 - rate))]))
+        self._load(self._numbers, numbers_of(self._dtype, *self._op.begin_draw()))
 
 
-def _bound(x: Any, out: Any, seed: int, numbers: Any) -> Callable[[], None]:
-    """What drops elements of *x*; the numbers are that of the draw, the rate and the factor of what is left."""
+def _place(ctx: Context) -> Any:
+    """Where the numbers of the draw are on the device."""
+    return ctx.keep("numbers", (5,), np.float64)
+
+
+def numbers_of(dtype: Any, rate: float, seed: int, draw: int) -> Any:
+    """What a kernel is told of a draw: its number, the rate, the factor of what is left, and the bits of the generator's two keys.
+
+    Args:
+        dtype: type of the elements that are dropped.
+        rate, seed, draw: as :meth:`~cntk.plugins.ops.dropout.Dropout.begin_draw` returns them.
+    """
+    numbers = np.array([draw, np.float32(rate), np.dtype(dtype).type(1 / (1 - rate)), 0, 0], np.float64)
+    numbers[3:].view(np.uint64)[:] = key_of(seed)
+    return numbers
+
+
+def bound(x: Any, out: Any, numbers: Any) -> Callable[[], None]:
+    """A function that writes the elements of *x* that are left to *out*.
+
+    Args:
+        x, out: arrays of one shape and type.
+        numbers: :func:`numbers_of` the draw, on the device.
+    """
     size = size_of(x.shape)
     made = text(x.dtype, _axes(x), _axes(out))
-    return compile(made, "drop").bound(blocks_for(-(-size // OF_BLOCK)), THREADS, x, out, np.uint64(size), *key_of(seed), numbers)
+    return compile(made, "drop").bound(blocks_for(-(-size // OF_BLOCK)), THREADS, x, out, np.uint64(size), numbers)
 
 
 def _axes(array: Any) -> list[Along]:
@@ -92,11 +106,12 @@ def text(dtype: Any, given: Sequence[Along], made: Sequence[Along]) -> str:
     return f"""{prelude(dtype, "unsigned long long")}
 {PHILOX}
 extern "C" __global__ void __launch_bounds__({THREADS})
-drop(const stored *x, stored *y, size count, unsigned long long key0, unsigned long long key1, const double *numbers) {{
+drop(const stored *x, stored *y, size count, const double *numbers) {{
+    const unsigned long long *keys = (const unsigned long long *)(numbers + 3);
     const float rate = (float)numbers[1];
     const real factor = (real)numbers[2];
     for (size block = blockIdx.x * (size)blockDim.x + threadIdx.x; block * {OF_BLOCK} < count; block += (size)gridDim.x * blockDim.x) {{
-        const Words words = philox(key0, key1, block, numbers[0]);
+        const Words words = philox(keys[0], keys[1], block, numbers[0]);
         for (int number = 0; number < {OF_BLOCK}; ++number) {{
             const size at = block * {OF_BLOCK} + number;
             if (at < count)

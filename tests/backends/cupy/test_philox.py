@@ -61,8 +61,7 @@ def test_dropout_drops_what_the_operator_drops(dtype: Any, host_gpu: Any) -> Non
 def test_dropout_of_arrays_that_are_parts_of_others(on_host: list[str]) -> None:
     whole = array(np.arange(1.0, 61.0).reshape(6, 10), np.float32)
     part, out = whole[:, 3:7], HostBackend().empty((6, 4), np.float32)
-    numbers = array([2, np.float32(0.5), 2.0], np.float64)
-    dropout._bound(part, out, 5, numbers)()
+    dropout.bound(part, out, array(dropout.numbers_of(np.float32, 0.5, 5, 2), np.float64))()
     noise = np.empty((6, 4), np.float32)
     philox_uniform(noise, 5, 2)
     np.testing.assert_array_equal(out, np.asarray(part) * (noise >= 0.5) * 2)
