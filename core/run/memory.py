@@ -31,11 +31,11 @@ def plan(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int], ali
     Returns:
         The offsets, and the size of the arena.
     """
-    sizes = [-(-size // alignment) * alignment for size in sizes]
-    forwards = _placed(sizes, births, deaths)
-    if forwards[1] == _peak(sizes, births, deaths):
+    taken = [-(-size // alignment) * alignment for size in sizes]
+    forwards = _placed(sizes, taken, births, deaths)
+    if forwards[1] == _peak(taken, births, deaths):
         return forwards
-    backwards = _placed(sizes, [-death for death in deaths], [-birth for birth in births])
+    backwards = _placed(sizes, taken, [-death for death in deaths], [-birth for birth in births])
     return min(forwards, backwards, key=itemgetter(1))
 
 
@@ -46,8 +46,8 @@ def _peak(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) ->
     return max(accumulate(map(itemgetter(2), sorted(chain(begins, ends)))), default=0)
 
 
-def _placed(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> tuple[list[int], int]:
-    """Offsets of arrays placed in the order of their birth, each in the smallest gap that takes it, and the size of the arena."""
+def _placed(sizes: Sequence[int], taken: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> tuple[list[int], int]:
+    """Offsets of arrays placed in the order of their birth, the largest first, each in the smallest gap that fits; and the arena's size."""
     offsets = [0] * len(sizes)
     gaps = _Gaps()
     living: list[tuple[int, int, int]] = []  # a heap of (death, start, end)
@@ -56,7 +56,7 @@ def _placed(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) 
         while living and living[0][0] < births[index]:
             _, start, end = heappop(living)
             gaps.add(start, end)
-        size = sizes[index]
+        size = taken[index]
         offset = gaps.take(size)
         if offset is None:
             offset = gaps.take_last(top)
