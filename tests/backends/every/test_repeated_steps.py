@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.core.extension import plugins
 from cntk.core.extension.backend import Asynchronous
 from cntk.core.extension.device import DeviceDescriptor, cpu, default_device
 from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Recurrence, RNNStep, Sequential
@@ -89,7 +90,7 @@ def test_repeated_steps_are_those_one_by_one_to_the_bit(model: str, device: Devi
         found, reached = trained(MODELS[model], adam)
         monkeypatch.setattr(type(backend), "record", lambda *_: None)
         losses, values = trained(MODELS[model], adam)
-    assert any(recorded)
+    assert any(recorded) == (("Chain", backend.name) in plugins.engines)  # operators' own methods are watched on the stand-in
     assert found == losses
     for value, expected in zip(reached, values, strict=True):
         np.testing.assert_array_equal(value, expected)
