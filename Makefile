@@ -68,6 +68,8 @@ test-without-numba: build/bare.made
 test-checked: $(VENV)/dev.installed
 	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
 
+KERNELS_TESTED = convolution dropout layers losses normalization pooling products reductions repeated_steps rnnstack
+
 # Strictness 1 has CuPy's rules; 2 and 3 refuse more, of what tests/standin lists for each.  At last come the kernels, whose texts take g++
 # a second each.
 test-standin: export CNTK_TEST_BACKEND=standin
@@ -75,7 +77,7 @@ test-standin: $(VENV)/dev.installed
 	CNTK_PLUGINS=-cupy_kernels $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/backends/every
 	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
 	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
-	$(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_layers.py tests/backends/every/test_losses.py tests/backends/every/test_normalization.py
+	$(PYTHON) -m pytest -n $(JOBS) $(KERNELS_TESTED:%=tests/backends/every/test_%.py)
 
 # Simulated threads are Python's, so that only what has kernels is run, and of that what is small.
 test-simulator: $(VENV)/dev.installed
