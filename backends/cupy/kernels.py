@@ -2,19 +2,7 @@
 compute by CuPy's functions."""
 
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
-
-LEARNERS = (
-    "sgd_learner:SGD",
-    "momentum_sgd_learner:MomentumSGD",
-    "nesterov_learner:Nesterov",
-    "adagrad_learner:AdaGrad",
-    "adadelta_learner:AdaDelta",
-    "rmsprop_learner:RMSProp",
-    "fsadagrad_learner:FSAdaGrad",
-    "adam_learner:Adam",
-    "adam_learner:Adamax",
-)
-"""Learners that have a kernel, which is called like them."""
+from ..fused import LEARNERS
 
 OPERATORS = {
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",

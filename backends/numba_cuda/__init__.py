@@ -2,21 +2,9 @@
 
 from ...core.extension import compiled
 from ...core.extension.hookspecs import Register, RegisterKernel, hookimpl
+from ..fused import LEARNERS
 
 BACKEND = "numba-cuda"
-
-LEARNERS = (
-    "sgd_learner:SGD",
-    "momentum_sgd_learner:MomentumSGD",
-    "nesterov_learner:Nesterov",
-    "adagrad_learner:AdaGrad",
-    "adadelta_learner:AdaDelta",
-    "rmsprop_learner:RMSProp",
-    "fsadagrad_learner:FSAdaGrad",
-    "adam_learner:Adam",
-    "adam_learner:Adamax",
-)
-"""Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
     "dropout:Dropout": "dropout:DropoutKernel",

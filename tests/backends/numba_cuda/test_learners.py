@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from learner_rules import RULES
 from simulated import on_the_simulator
 
 import cntk as C
@@ -19,19 +19,6 @@ from cntk.learners import IGNORE
 
 pytestmark = on_the_simulator
 
-RULES: dict[str, Callable[..., Any]] = {
-    "sgd": lambda p, **k: C.sgd(p, 0.3, **k),
-    "momentum_sgd": lambda p, **k: C.momentum_sgd(p, 0.3, 0.9, **k),
-    "nesterov": lambda p, **k: C.nesterov(p, 0.3, 0.9, unit_gain=False, **k),
-    "adagrad": lambda p, **k: C.adagrad(p, 0.3, **k),
-    "adagrad without average": lambda p, **k: C.adagrad(p, 0.3, False, **k),
-    "adadelta": lambda p, **k: C.adadelta(p, 0.3, 0.9, 1e-3, **k),
-    "adam": lambda p, **k: C.adam(p, 0.3, 0.9, variance_momentum=0.99, **k),
-    "adamax": lambda p, **k: C.adam(p, 0.3, 0.9, unit_gain=False, variance_momentum=0.99, adamax=True, **k),
-    "fsadagrad": lambda p, **k: C.fsadagrad(p, 0.3, 0.9, variance_momentum=0.99, **k),
-    "rmsprop": lambda p, **k: C.rmsprop(p, 0.3, 0.9, 1.2, 0.7, 0.03, 0.01, **k),
-    "rmsprop without average": lambda p, **k: C.rmsprop(p, 0.3, 0.9, 1.2, 0.7, 0.03, 0.01, False, **k),
-}
 all_rules = pytest.mark.parametrize("rule", RULES)
 
 OPTIONS: dict[str, dict[str, Any]] = {
