@@ -13,18 +13,6 @@ T = TypeVar("T")
 Call = Callable[[], Any]
 
 
-def in_turn(calls: Sequence[Call]) -> Call:
-    """A function that makes the calls."""
-    if len(calls) == 1:
-        return calls[0]
-
-    def call() -> None:
-        for one in calls:
-            one()
-
-    return call
-
-
 class Work:
     """Calls that give the device the same work each time: :class:`~cntk.core.extension.kernel.Repeatable`.
 

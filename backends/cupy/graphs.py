@@ -36,4 +36,5 @@ def record(calls: Callable[[], None], stream: Any) -> Callable[[], None] | None:
 
 
 def _launch(graph: Any, stream: Any, pool: Any) -> None:
+    """Launch a graph; the pool is an argument so that it lives as long as what launches."""
     graph.launch(stream)

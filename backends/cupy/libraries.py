@@ -170,16 +170,6 @@ def load(library: Library) -> Loaded:
     return found
 
 
-def states() -> Iterator[str]:
-    """One line on each library: its version and file, or why it cannot be used."""
-    for library in (CUBLASLT, CUDNN, NCCL):
-        try:
-            found = load(library)
-            yield f"{library.name} {dotted(found.version)}, {found.path}"
-        except Missing as error:
-            yield f"{library.name}: {error}"
-
-
 def dotted(version: int) -> str:
     """A version as people write it.
 

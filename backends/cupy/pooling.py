@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.common.windows import Windows
 from ...core.types.context import Context
-from .calls import Call, Work, again, in_turn
+from .calls import Call, Work, again
 from .cudnn import Cudnn, cudnn_of, scalars
 from .tensors import described, ints, whole
 
@@ -84,7 +84,7 @@ def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, 
     gradient = results, grad.data.ptr  # stands for the result as well, which averages do not need
     given = (_description(library, op, w), one, *gradient, *gradient, places, seen.data.ptr, zero, places, target.data.ptr)
     call = library.launching(functions["cudnnPoolingBackward"], *given)
-    return [call] if target.shape == _planes(dx, w.dims).shape else [in_turn([lambda: dx.fill(0), call])]
+    return [call] if target.shape == _planes(dx, w.dims).shape else [lambda: dx.fill(0), call]
 
 
 def _prepared(op: Any, ctx: Context, x: Any) -> tuple[Cudnn, Windows] | None:

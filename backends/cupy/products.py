@@ -16,7 +16,7 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
 from ..fused.followers import Follower, followers, has_rectifier
-from .calls import Call, Work, again, in_turn
+from .calls import Call, Work, again
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
 
 
@@ -84,7 +84,7 @@ class Products:
     def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that writes a product, with what follows, whenever it is called; None where it cannot."""
         calls = _with_steps(ctx, left, right, out, epilogue)
-        return None if calls is None else in_turn(calls)
+        return None if calls is None else Work(calls)
 
 
 # ---- forward ----

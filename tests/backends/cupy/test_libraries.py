@@ -43,7 +43,6 @@ def test_what_is_missing_says_what_to_install() -> None:
             Missing, match=r"libcudnn\.so\.9 cannot be used: libcudnn\.so\.9: cannot open .*: pip install nvidia-cudnn-cu13"
         ):
             libraries.load(CUDNN)
-    assert [line.partition(":")[0] for line in libraries.states()] == ["cublasLt", "cudnn", "nccl"]
 
 
 @pytest.mark.usefixtures("nothing_is_installed")
@@ -57,7 +56,6 @@ def test_libraries_are_found_where_their_packages_have_them(folder: str, tmp_pat
     found = libraries.load(CUBLASLT)
     assert (found.path, found.version) == (str(file), 130500)
     assert libraries.load(CUBLASLT) is found
-    assert f"cublasLt 13.5.0, {file}" in libraries.states()
 
 
 @pytest.mark.usefixtures("nothing_is_installed")
