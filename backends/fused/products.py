@@ -80,7 +80,10 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
 
 @jittable
 def _pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
-    """Copy columns of a matrix to panels."""
+    """Copy columns of a matrix to panels, the last of which is filled up with zeros.
+
+    What lay there before would not change the result, but processors multiply numbers too small to be normal many times slower.
+    """
     width = PANEL_BYTES // like.itemsize
     for column in range(begin, end, width):
         panel, known = panels + (column - begin) // width * depth * PANEL_BYTES, min(width, end - column)
@@ -102,6 +105,7 @@ def _copy(panel: int, b: int, stride: int, depth: int, known: int, like: Any) ->
         else:
             for column in range(known):
                 target[column] = source[column]
+            target[known:] = 0
 
 
 @jittable
@@ -116,9 +120,10 @@ def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: 
             for column in range(0, whole, lanes):
                 turn(b + column * step + row * stride, step, panel + row * PANEL_BYTES + column * like.itemsize, like)
     for row in range(depth):
-        target = carray(pointer(panel + row * PANEL_BYTES, like), known)
+        target = carray(pointer(panel + row * PANEL_BYTES, like), PANEL_BYTES // like.itemsize)
         for column in range(whole * (row < turned), known):
             target[column] = carray(pointer(b + row * stride + column * step, like), 1)[0]
+        target[known:] = 0
 
 
 @jittable

@@ -53,6 +53,9 @@ def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
             first = min(some, maps - lanes)
             of, to = address(filters, channel * channel_stride + first * map_stride), address(sums, channel * row + first)
             enter_filters(of, map_stride * itemsize, is_turned, to, depth * row * itemsize, sums)
+        for number in range(SUMS):
+            end = (number * depth + channel + 1) * row
+            sums[end - (row - maps) : end] = 0  # computed with, though not read: it must not slow the processor down
 
 
 @jittable
@@ -195,7 +198,7 @@ def _weigh(
         parts: blocks that are summed up together: the first, and the one behind the last.
     """
     count, columns, at_once = sizes
-    _, _, _, _, _, _, row, step, _, _, _ = images
+    channels, _, _, _, _, _, row, step, _, _, _ = images
     maps, _, _, _, _, _, out_row, out_step, _, _, _ = results
     threads, itemsize = len(work), work.itemsize
     lanes, width = VECTOR_BYTES // itemsize, PANEL_BYTES // itemsize
@@ -203,6 +206,8 @@ def _weigh(
         grid, out_grid, sums, out_sums, _ = _memory(work, thread, count, images, results)
         grids = work[thread, : (sums - grid) // itemsize]
         grids[:] = 0
+        if channels < row:  # what is behind the channels is computed with, though not read
+            work[thread, (sums - grid) // itemsize : (out_sums - grid) // itemsize] = 0
         for part in range(thread, len(parts), threads):
             totals[part, :] = 0
             for turn in range(parts[part, 0], parts[part, 1]):
