@@ -71,6 +71,14 @@ class CupyBackend:
             return cupy.cuda.Stream(non_blocking=True)
 
     @cached_property
+    def multiprocessors(self) -> int:
+        """How many multiprocessors the GPU has."""
+        import cupy
+
+        count: int = cupy.cuda.runtime.getDeviceProperties(self.device_id)["multiProcessorCount"]
+        return count
+
+    @cached_property
     def _guard(self) -> Guard:
         import cupy
 
