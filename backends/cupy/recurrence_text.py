@@ -141,7 +141,7 @@ def text(dtype: Any, plan: Plan) -> str:
     lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, REAL[np.dtype(dtype)]))]
     body = "\n".join(f"        {line}" for line in lines)
     return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}
-extern "C" __global__ void __launch_bounds__({THREADS})
+extern "C" __global__ void __launch_bounds__({THREADS}, 1)
 recurrence({memories}const long long *offsets, unsigned *counters, long long steps, long long begin, long long end, int rising) {{
     {"__shared__ Tiles tiles;" if has_products else ""}
     for (long long n = 0; n < end - begin; ++n) {{

@@ -221,7 +221,7 @@ static void check_shared(unsigned shared) {
                      block_index.x, block_index.y, block_index.z);
 }
 
-/* Runs all blocks in turns; each has its own shared memory, which is put in place for its turn. */
+/* Runs all blocks in turns, forth and back; each has its own shared memory, which is put in place for its turn. */
 static void run_blocks_together(int threads, unsigned shared) {
     static Block *blocks[MOST_BLOCKS];
     const unsigned count = grid.x * grid.y * grid.z;
@@ -241,11 +241,12 @@ static void run_blocks_together(int threads, unsigned shared) {
         warps = mine.warps;
         begin_block(threads);
     }
-    for (bool all_ended = false; !all_ended && !message[0];) {
+    bool all_ended = false;
+    for (unsigned turn = 0; !all_ended && !message[0]; ++turn) {
         bool progress = false;
         all_ended = true;
         for (unsigned n = 0; n < count && !message[0]; ++n) {
-            Block &mine = *blocks[n];
+            Block &mine = *blocks[turn % 2 ? n : count - 1 - n];
             block_index = mine.index;
             fibres = mine.fibres;
             warps = mine.warps;
