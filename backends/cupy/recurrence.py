@@ -21,9 +21,6 @@ from .recurrence_lines import Operation, Reader, dtype_of, multiplications
 from .recurrence_plan import Plan
 from .recurrence_text import ROWS, SLOTS
 
-FEWEST = 2
-"""The fewest calls that are put into one."""
-
 MOST_MULTIPLICATIONS = 2**29
 """More of them in a step keep a GPU busy longer than launches take, and are left to cuBLASLt."""
 
@@ -37,8 +34,9 @@ def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
     fused: list[Call | DelayCopy | Persistent] = []
     for dtype, group in groupby(zip(schedule.calls, found, strict=True), key=lambda pair: dtype_of(pair[1])):
         calls, operations = zip(*group, strict=True)
-        plan = recurrence_plan.of([one for of_call in operations for one in of_call]) if dtype and len(calls) >= FEWEST else None
-        fused.extend(calls if plan is None else [Persistent(schedule, calls)])
+        plan = recurrence_plan.of([one for of_call in operations for one in of_call]) if dtype else None
+        passing = schedule.passing if len(calls) == len(found) else ()
+        fused.extend(calls if plan is None else [Persistent(schedule, calls, passing)])
     return fused
 
 
@@ -48,13 +46,14 @@ class Machine:
     Args:
         schedule: the loop they are of.
         operations: the operations.
+        passing: arrays that nothing else reads; they are not written where registers will do.
     """
 
-    def __init__(self, schedule: LoopSchedule, operations: Sequence[Operation]) -> None:
+    def __init__(self, schedule: LoopSchedule, operations: Sequence[Operation], passing: Sequence[Any] = ()) -> None:
         self._schedule, self._operations = schedule, operations
         plan, backend = Plan(operations), schedule.bound_loop.binding.backend
         dtype = operations[0].target.array.dtype
-        self._kernel = compile(recurrence_text.text(dtype, plan), "recurrence", True)
+        self._kernel = compile(recurrence_text.text(dtype, plan, plan.within(passing)), "recurrence", True)
         self._memories = [np.uintp(address) for address in plan.addresses]
         tiles = min(-(-schedule.sequences // ROWS), backend.multiprocessors)
         self._grid = min(plan.blocks(SLOTS), backend.multiprocessors // tiles), tiles
@@ -78,15 +77,16 @@ class Persistent:
     Args:
         schedule: the loop.
         calls: the calls.
+        passing: arrays that nothing else reads.
 
     Attributes:
         calls: the calls.
         instruction: the instruction of the first of them.
     """
 
-    def __init__(self, schedule: LoopSchedule, calls: Sequence[Call | DelayCopy]) -> None:
+    def __init__(self, schedule: LoopSchedule, calls: Sequence[Call | DelayCopy], passing: Sequence[Any]) -> None:
         self.calls, self.instruction = calls, calls[0].instruction
-        self._schedule = schedule
+        self._schedule, self._passing = schedule, passing
         self._attributes = [(call.instruction.op, name) for call in calls for name in call.instruction.op._attribute_names]
         self._translate()
 
@@ -94,7 +94,7 @@ class Persistent:
         reader = Reader(self._schedule)
         self._values = self._current_values()
         self._operations = [reader.operations(call) for call in self.calls]
-        self._machine = Machine(self._schedule, [one for of_call in self._operations for one in of_call])
+        self._machine = Machine(self._schedule, [one for of_call in self._operations for one in of_call], self._passing)
         self._machines: dict[int, Machine] = {}
 
     def _current_values(self) -> list[Any]:

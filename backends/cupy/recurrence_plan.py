@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from math import gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .recurrence_lines import Formula, Operand, Operation
 
@@ -103,6 +103,11 @@ class Plan:
         unit = _unit(operations)
         self.members = [_member(operation, memories, unit or operation.target.width) for operation in operations]
         self.phases = list(_phases(self.members))
+
+    def within(self, arrays: Sequence[Any]) -> set[int]:
+        """The memories that lie in any of the arrays."""
+        extents = [(array.data.ptr, array.data.ptr + array.nbytes) for array in arrays]
+        return {number for number, address in enumerate(self.addresses) if any(begin <= address < end for begin, end in extents)}
 
     def blocks(self, slots: int) -> int:
         """How many blocks may share the columns: each computes *slots* columns of a product at a time, or as many units of a formula."""

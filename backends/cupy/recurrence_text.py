@@ -11,7 +11,7 @@ That needs all blocks on the device at once, which a cooperative launch ensures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -134,11 +134,24 @@ __device__ __forceinline__ void multiply(const stored *left, const stored *matri
 """
 
 
-def text(dtype: Any, plan: Plan) -> str:
-    """The text of a plan; its kernel, ``recurrence``, takes the plan's memories and then what :data:`ARGUMENTS` says."""
+def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
+    """The text of a plan; its kernel is called ``recurrence``.
+
+    Its arguments are the plan's memories, the first row of each step, two counters for each row of the grid, which are 0 at first, how
+    many steps there are, the first and the last one to be done, and whether they come in the order of time.
+
+    Args:
+        dtype: element type of all memories but offsets and counters.
+        plan: the plan.
+        passing: memories that nothing else reads, so that they are written only if the kernel reads them.
+    """
+    real = REAL[np.dtype(dtype)]
+    read = {one.memory for member in plan.members if isinstance(member.operation, Product) for one in member.reads}
+    for phase in plan.phases:
+        read |= _loaded(phase, real)
     has_products = any(isinstance(one.operation, Product) for one in plan.members)
     memories = "".join(f"stored *x{number}, " for number in range(len(plan.addresses)))
-    lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, REAL[np.dtype(dtype)]))]
+    lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, real, passing - read))]
     body = "\n".join(f"        {line}" for line in lines)
     return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}
 extern "C" __global__ void __launch_bounds__({THREADS}, 1)
@@ -165,10 +178,18 @@ def _steps(plan: Plan) -> Iterator[str]:
         yield f"const unsigned near{name} = is{name} ? least(count, (unsigned)(offsets[step{name} + 1] - row{name})) : 0;"
 
 
-def _phase(phase: Phase, real: str) -> Iterator[str]:
+def _phase(phase: Phase, real: str, unread: Set[int]) -> Iterator[str]:
     yield from {Wait.NOBODY: (), Wait.BLOCK: ("__syncthreads();",), Wait.GRID: ("wait_for_grid(counters);",)}[phase.wait]
     first = phase.members[0]
-    yield from _product(first, first.operation) if isinstance(first.operation, Product) else _formulas(phase.members, real)
+    yield from _product(first, first.operation) if isinstance(first.operation, Product) else _formulas(phase.members, real, unread)
+
+
+def _loaded(phase: Phase, real: str) -> Set[int]:
+    """The memories that formulas read, not having written them before."""
+    element = _Element(real, set())
+    if not isinstance(phase.members[0].operation, Product):
+        list(element.lines(phase.members))
+    return element.loaded
 
 
 def _product(member: Member, product: Product) -> Iterator[str]:
@@ -179,27 +200,35 @@ def _product(member: Member, product: Product) -> Iterator[str]:
     yield f"multiply<{', '.join(map(str, sizes))}>({', '.join(places)}, count, tiles);"
 
 
-def _formulas(members: Sequence[Member], real: str) -> Iterator[str]:
-    unit = members[0].unit
+def _formulas(members: Sequence[Member], real: str, unread: Set[int]) -> Iterator[str]:
     yield "{"
-    yield f"    const Share share({unit});"
+    yield f"    const Share share({members[0].unit});"
     yield "    for (unsigned tile = blockIdx.y * ROWS; tile < count; tile += gridDim.y * ROWS)"
     yield "        for (unsigned at = threadIdx.x; at < ROWS * share.count; at += THREADS) {"
     yield "            const unsigned i = tile + at / share.count, u = share.begin + at % share.count;"
     yield "            if (i >= count)"
     yield "                break;"
-    yield from (f"            {line}" for line in _Element(real).lines(members))
+    yield from (f"            {line}" for line in _Element(real, unread).lines(members))
     yield "        }"
     yield "}"
 
 
 class _Element:
-    """Writes what formulas do with an element of row i and unit u; what has been read or written stays in registers."""
+    """Writes what formulas do with an element of row i and unit u; what has been read or written stays in registers.
 
-    def __init__(self, real: str) -> None:
-        self._real = real
+    Args:
+        real: the type of registers.
+        unread: memories that are not written.
+
+    Attributes:
+        loaded: memories that are read.
+    """
+
+    def __init__(self, real: str, unread: Set[int]) -> None:
+        self.loaded: set[int] = set()
+        self._real, self._unread = real, unread
         self._count = 0
-        self._known: dict[tuple[int, int, int], str] = {}
+        self._known: dict[tuple[int, int], str] = {}
 
     def lines(self, members: Sequence[Member]) -> Iterator[str]:
         """The statements of all members."""
@@ -208,44 +237,47 @@ class _Element:
                 yield from self._formula(member, member.operation, group * member.unit)  # type: ignore[arg-type]
 
     def _formula(self, member: Member, formula: Formula, first: int) -> Iterator[str]:
+        target, width = member.target, member.target.width
         names = {}
         for symbol, read in zip(formula.reads, member.reads, strict=True):
-            is_wide = read.width == member.target.width
-            key = read.memory, read.shift, read.offset + first if is_wide else read.offset
-            if key not in self._known or not is_wide:
+            is_wide = read.width == width
+            key = read.memory, read.offset + first
+            if key not in self._known or read.shift or not is_wide:
                 name = self._new()
-                place = _place(read, first, is_wide)
-                if read.shift:
-                    yield f"const {self._real} {name} = i < near{_name(read.shift)} ? value_of({place}) : 0;"
-                else:
-                    yield f"const {self._real} {name} = value_of({place});"
-                    if is_wide:
-                        self._known[key] = name
+                yield f"const {self._real} {name} = {self._load(read, first, is_wide)};"
+                if is_wide and not read.shift:
+                    self._known[key] = name
                 names[symbol] = name
             else:
                 names[symbol] = self._known[key]
         statements, (value,) = values_in_c((formula.term,), names, self._real)
-        target, place, name = member.target, _place(member.target, first, True), self._new()
-        key = target.memory, target.shift, target.offset + first
-        condition = f"if (i < near{_name(formula.exists)}) " if formula.exists else ""
-        if not formula.exists:
-            before = ""
-        elif target.shift == 0:
-            before = self._known.get(key, f"value_of({place})")
-        else:
-            before = ""
+        key, name = (target.memory, target.offset + first), self._new()
+        if formula.exists and not target.shift:  # elsewhere the initial state stays
+            value = f"{_exists(formula.exists)} ? {value} : {self._known.get(key) or self._load(target, first, True)}"
         yield f"{self._real} {name};"
         yield "{"
-        yield from (f"    {statement}" for statement in statements)
-        yield f"    {name} = {f'i < near{_name(formula.exists)} ? {value} : {before}' if before else value};"
+        yield from (f"    {statement}" for statement in (*statements, f"{name} = {value};"))
         yield "}"
-        yield f"{condition}store({place}, {name});"
+        if target.memory not in self._unread:
+            condition = f"if ({_exists(formula.exists)}) " if formula.exists else ""
+            yield f"{condition}store({_place(target, first, True)}, {name});"
         if not target.shift:
             self._known[key] = name
+
+    def _load(self, columns: Columns, first: int, is_wide: bool) -> str:
+        """An expression for an element, 0 in rows of another step that it has not."""
+        self.loaded.add(columns.memory)
+        value = f"value_of({_place(columns, first, is_wide)})"
+        return f"{_exists(columns.shift)} ? {value} : 0" if columns.shift else value
 
     def _new(self) -> str:
         self._count += 1
         return f"v{self._count}"
+
+
+def _exists(shift: int) -> str:
+    """Whether another step has a row i."""
+    return f"i < near{_name(shift)}"
 
 
 def _place(columns: Columns, first: int, is_wide: bool) -> str:
