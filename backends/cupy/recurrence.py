@@ -51,7 +51,8 @@ class Machine:
 
     def __init__(self, schedule: LoopSchedule, operations: Sequence[Operation], passing: Sequence[Any] = ()) -> None:
         self._schedule, self._operations = schedule, operations
-        plan, backend = Plan(operations), schedule.bound_loop.binding.backend
+        backend: Any = schedule.bound_loop.binding.backend
+        plan = Plan(operations)
         dtype = operations[0].target.array.dtype
         self._kernel = compile(recurrence_text.text(dtype, plan, plan.within(passing)), "recurrence", True)
         self._memories = [np.uintp(address) for address in plan.addresses]

@@ -98,10 +98,11 @@ class Plan:
     """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        memories = _Memories(operations)
-        self.addresses = memories.addresses
-        unit = _unit(operations)
+        memories, unit = _Memories(operations), _unit(operations)
         self.members = [_member(operation, memories, unit or operation.target.width) for operation in operations]
+        self.addresses = memories.addresses
+        if len(self.addresses) > MOST_MEMORIES:
+            raise Impossible
         self.phases = list(_phases(self.members))
 
     def within(self, arrays: Sequence[Any]) -> set[int]:
@@ -133,29 +134,34 @@ def _member(operation: Operation, memories: _Memories, unit: int) -> Member:
 
 
 class _Memories:
-    """Numbers the memory that operands lie in: columns of the same rows are in one memory."""
+    """Numbers the memory that operands lie in: columns of the same rows are in one memory.
+
+    Numbers are in the order of the operations, so that they do not depend on where the memory is.
+    """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._itemsize = operations[0].target.itemsize
-        self.addresses: list[int] = []
-        self._place: dict[tuple[int, int], tuple[int, int]] = {}
-        stride = end = 0
+        self._numbers: dict[int, int] = {}
+        self._first: dict[tuple[int, int], int] = {}
+        first = stride = end = 0
         for address, of_stride, size, rows in sorted({_extent(one) for operation in operations for one in operands_of(operation)}):
             if address >= end:
-                self.addresses.append(address)
-                stride, end = of_stride, address
-            first = address - self.addresses[-1]
-            if of_stride != stride or (stride and first + size > stride * self._itemsize):
+                first, stride, end = address, of_stride, address
+            if of_stride != stride or (stride and address - first + size > stride * self._itemsize):
                 raise Impossible
             end = max(end, address + (rows - 1) * stride * self._itemsize + size)
-            self._place[address, stride] = len(self.addresses) - 1, first // self._itemsize
-        if len(self.addresses) > MOST_MEMORIES:
-            raise Impossible
+            self._first[address, stride] = first
+
+    @property
+    def addresses(self) -> list[int]:
+        """Where each memory begins."""
+        return list(self._numbers)
 
     def columns(self, operand: Operand) -> Columns:
         """An operand by the number of its memory."""
-        memory, offset = self._place[operand.address, operand.stride]
-        return Columns(memory, offset, operand.width, operand.shift, operand.stride)
+        first = self._first[operand.address, operand.stride]
+        number = self._numbers.setdefault(first, len(self._numbers))
+        return Columns(number, (operand.address - first) // self._itemsize, operand.width, operand.shift, operand.stride)
 
 
 def _extent(operand: Operand) -> tuple[int, int, int, int]:

@@ -135,7 +135,8 @@ def _source(code: str) -> str:
     for name in GLOBAL.findall(code):
         made.append(
             f'extern "C" const char *host_cuda_run_{name}(void **given, const unsigned *sizes, unsigned shared) {{'
-            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}, {together}); }}\n"
+            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}, {together});"
+            " }\n"
             f'extern "C" int host_cuda_sizes_{name}(int *found) {{ return host_cuda::sizes_of({name}, found); }}'
         )
     return "\n".join(made)
