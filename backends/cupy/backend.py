@@ -71,12 +71,12 @@ class CupyBackend:
             return cupy.cuda.Stream(non_blocking=True)
 
     @cached_property
-    def multiprocessors(self) -> int:
-        """How many multiprocessors the GPU has."""
+    def blocks_together(self) -> int:
+        """How many blocks of a kernel may wait for each other: one on each multiprocessor; none where the driver launches no such kernels."""
         import cupy
 
-        count: int = cupy.cuda.runtime.getDeviceProperties(self.device_id)["multiProcessorCount"]
-        return count
+        known = cupy.cuda.runtime.getDeviceProperties(self.device_id)
+        return int(known["multiProcessorCount"]) if known["cooperativeLaunch"] else 0
 
     @cached_property
     def _guard(self) -> Guard:

@@ -27,9 +27,10 @@ MOST_MULTIPLICATIONS = 2**29
 
 def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
     """The calls of a schedule, with a :class:`Persistent` one in the place of those that one kernel does."""
+    backend: Any = schedule.bound_loop.binding.backend
     reader = Reader(schedule)
     found = [reader.operations(call) for call in schedule.calls]
-    if schedule.sequences * sum(map(multiplications, found)) > MOST_MULTIPLICATIONS:
+    if not backend.blocks_together or schedule.sequences * sum(map(multiplications, found)) > MOST_MULTIPLICATIONS:
         return schedule.calls
     fused: list[Call | DelayCopy | Persistent] = []
     for dtype, group in groupby(zip(schedule.calls, found, strict=True), key=lambda pair: dtype_of(pair[1])):
@@ -56,8 +57,8 @@ class Machine:
         dtype = operations[0].target.array.dtype
         self._kernel = compile(recurrence_text.text(dtype, plan, plan.within(passing)), "recurrence", True)
         self._memories = [np.uintp(address) for address in plan.addresses]
-        tiles = min(-(-schedule.sequences // ROWS), backend.multiprocessors)
-        self._grid = min(plan.blocks(SLOTS), backend.multiprocessors // tiles), tiles
+        tiles = min(-(-schedule.sequences // ROWS), backend.blocks_together)
+        self._grid = min(plan.blocks(SLOTS), backend.blocks_together // tiles), tiles
         self._counters = backend.asarray(np.zeros(2 * tiles), np.uint32)
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:

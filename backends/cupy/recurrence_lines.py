@@ -130,7 +130,7 @@ class Reader:
             yield self._product(out, inputs[0], self._matrix(of, out, *inputs))
         elif kind in JOINS:
             yield from (self._copy(part, x) for part, x in self._parts(out, inputs))
-        elif isinstance(of, View) and still_holds(kind, "view", "forward"):
+        elif isinstance(of, View) and of.is_slice and still_holds(kind, "view", "forward"):
             yield self._copy(out, of.view(inputs[0], out.shape))
         else:
             raise Unknown

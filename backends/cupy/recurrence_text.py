@@ -53,8 +53,11 @@ __device__ __forceinline__ void wait_for_grid(unsigned *counters) {{
                 __threadfence();
                 *generation = before + 1;
             }} else {{
-                while (*generation == before)
+                while (*generation == before) {{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
                     __nanosleep(20);
+#endif
+                }}
             }}
             __threadfence();
         }}

@@ -72,7 +72,7 @@ class HostBackend(NumpyBackend):
     name = "host-cuda"
     kind = DeviceKind.GPU
     fewest_for_learners = 0
-    multiprocessors = 3
+    blocks_together = 3
     xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:

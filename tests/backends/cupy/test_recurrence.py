@@ -159,13 +159,12 @@ def test_cells_of_all_sizes_and_types_are_one_launch_in_each_direction(cell: Any
     assert (launched[0][0] > 1) == (width > 16 or (width, cell) == (7, LSTM))
 
 
-def test_no_call_is_made_by_itself(launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    model = MODELS["LSTM"]
-    gradients(model, sequences(3), np.float32)
-    assert len(launched) == 2
-    launched.clear()
-    monkeypatch.setattr(recurrence, "MOST_MULTIPLICATIONS", 0)
-    gradients(model, sequences(3), np.float32)
+@pytest.mark.parametrize(("owner", "name"), [(recurrence, "MOST_MULTIPLICATIONS"), (host_arrays.HostBackend, "blocks_together")])
+def test_large_steps_and_drivers_that_do_not_launch_it_do_without(
+    owner: Any, name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, 0)
+    compare(MODELS["LSTM"], sequences(3), np.float32)
     assert launched == []
 
 
@@ -179,7 +178,7 @@ def test_what_the_kernel_cannot_do_stays_between(persistent: list[Any]) -> None:
 def test_numbers_do_not_depend_on_the_grid_or_company(monkeypatch: pytest.MonkeyPatch, launched: list[Any]) -> None:
     data = sequences(3, np.float32, (7, 3, 9, 9, 1, 30, 2, 8, 8, 8, 11, 4, 5) * 11)
     whole = evaluated(data)
-    monkeypatch.setattr(host_arrays.HostBackend, "multiprocessors", 8)
+    monkeypatch.setattr(host_arrays.HostBackend, "blocks_together", 8)
     several = evaluated(data)
     assert launched == [(1, 3), (2, 3)]
     alone = [evaluated([data[number]])[0] for number in (0, 5, 140)]
