@@ -72,7 +72,7 @@ class CupyBackend:
 
     @cached_property
     def blocks_together(self) -> int:
-        """How many blocks of a kernel may wait for each other: one on each multiprocessor; none where the driver launches no such kernels."""
+        """How many blocks of a kernel may wait for each other: one on each multiprocessor; 0 where the driver launches no such kernels."""
         import cupy
 
         known = cupy.cuda.runtime.getDeviceProperties(self.device_id)

@@ -1,9 +1,9 @@
 """Recurrences in one kernel for each direction: consecutive calls of a loop that rows go through, for all steps in one launch.
 
-A step must move at least the rows that it reads and writes once, and each matrix once to the multiprocessors: for an LSTM of n cells and b
-sequences of float32 4 · 4 n² bytes of matrix, which stays in the cache of the second level, about 4 · 13 b n bytes of rows, and
-8 b n² operations.  Beside these it waits once for all blocks, an LSTM in either direction; a GRU waits twice.  Step by step it is a launch
-for each of a dozen calls.  Not run on a GPU.
+What a step takes at least, for an LSTM of n cells and b sequences of float32: 8 b n² operations; 16 n² bytes of matrix, which the
+multiprocessors read from the cache of the second level, each its own part; 56 b n bytes of rows from and to memory.  Besides, each block
+reads the 4 b n bytes that a product multiplies, for 64 sequences at a time, and waits once for the others; a GRU waits twice.  Step by step
+there is a launch for each of a dozen calls.  Not run on a GPU.
 """
 
 from __future__ import annotations

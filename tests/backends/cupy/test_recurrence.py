@@ -159,6 +159,12 @@ def test_cells_of_all_sizes_and_types_are_one_launch_in_each_direction(cell: Any
     assert (launched[0][0] > 1) == (width > 16 or (width, cell) == (7, LSTM))
 
 
+@pytest.mark.parametrize(("cell", "waits"), [(LSTM, 1), (GRU, 2), (RNNStep, 1)])
+def test_blocks_wait_for_each_other_as_often_as_products_follow_one_another(cell: Any, waits: int, on_host: list[str]) -> None:
+    gradients(lambda x: Recurrence(cell(20))(x), sequences(3), np.float32)
+    assert [text.count("wait_for_grid(counters);") for text in on_host if "recurrence(" in text] == [waits, waits]
+
+
 @pytest.mark.parametrize(("owner", "name"), [(recurrence, "MOST_MULTIPLICATIONS"), (host_arrays.HostBackend, "blocks_together")])
 def test_large_steps_and_drivers_that_do_not_launch_it_do_without(
     owner: Any, name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch
