@@ -1,7 +1,7 @@
 """Recurrences in one kernel for each direction: consecutive calls of a loop that rows go through, for all steps in one launch.
 
 What a step takes at least, for an LSTM of n cells and b sequences of float32: 8 b n² operations; 16 n² bytes of matrix, which the
-multiprocessors read from the cache of the second level, each its own part; 56 b n bytes of rows from and to memory.  Besides, each block
+multiprocessors read from the cache of the second level, each its own part; forward in training 92 b n bytes of rows.  Besides, each block
 reads the 4 b n bytes that a product multiplies, for 64 sequences at a time, and waits once for the others; a GRU waits twice.  Step by step
 there is a launch for each of a dozen calls.  Not run on a GPU.
 """

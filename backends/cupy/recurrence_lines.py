@@ -14,10 +14,12 @@ from ...core.formulas.formula import Symbol, Term, operands, states_formula, sym
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import Op
 from ...core.operators.view import View
+from ...core.program.slots import Instruction
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from ..fused.lines import IS_TRANSPOSED, JOINS
 from .prelude import STORED
+from .products import TimesKernel
 
 
 class Operand(NamedTuple):
@@ -113,19 +115,22 @@ class Reader:
             yield self._formula(z, lambda total, term: total + term, z, x)
         elif call.method is call.instruction.forward:
             _, out, *inputs = call.arguments
-            yield from self._forward(call.instruction.op, out, inputs)
+            yield from self._forward(call.instruction, out, inputs)
         elif call.method is call.instruction.backward:
             _, grad, grads, out, *kept = call.arguments
-            yield from self._backward(call.instruction.op, grad, grads, out, kept)
+            yield from self._backward(call.instruction, grad, grads, out, kept)
         else:
             raise Unknown
 
     # ---- operators ----
 
-    def _forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Operation]:
+    def _forward(self, instruction: Instruction, out: Any, inputs: Sequence[Any]) -> Iterator[Operation]:
+        of: Any = instruction.op
         kind = type(of)
+        if instruction.kernel not in (None, TimesKernel):
+            raise Unknown
         if has_formula(of):
-            yield self._formula(out, lambda *symbols: value_of(of, symbols), *inputs)  # type: ignore[arg-type]
+            yield self._formula(out, lambda *symbols: value_of(of, symbols), *inputs)
         elif kind in IS_TRANSPOSED:
             yield self._product(out, inputs[0], self._matrix(of, out, *inputs))
         elif kind in JOINS:
@@ -135,14 +140,16 @@ class Reader:
         else:
             raise Unknown
 
-    def _backward(self, of: Op, grad: Any, grads: Sequence[Any], out: Any, kept: Sequence[Any]) -> Iterator[Operation]:
-        wanted = [i for i, x in enumerate(grads) if x is not None]
-        kind = type(of)
+    def _backward(self, instruction: Instruction, grad: Any, grads: Sequence[Any], out: Any, kept: Sequence[Any]) -> Iterator[Operation]:
+        of: Any = instruction.op
+        kind, wanted = type(of), [i for i, x in enumerate(grads) if x is not None]
+        if instruction.kernel not in (None, TimesKernel):
+            raise Unknown
         if has_formula(of):
             for i in wanted:
 
                 def gradient(dy: Symbol, y: Symbol, *inputs: Symbol, i: int = i) -> Term:
-                    return gradient_of(of, i, dy, y, inputs)  # type: ignore[arg-type]
+                    return gradient_of(of, i, dy, y, inputs)
 
                 yield self._formula(grads[i], gradient, grad, out, *kept)
         elif kind in IS_TRANSPOSED and wanted == [0]:

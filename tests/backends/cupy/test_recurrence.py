@@ -12,7 +12,9 @@ from standin import host_arrays, nvrtc
 import cntk as C
 from cntk.backends.cupy import compiler, recurrence
 from cntk.backends.cupy.compiler import OPTIONS
+from cntk.core.extension import plugins
 from cntk.core.extension.device import cpu, default_device
+from cntk.core.extension.hookspecs import hookimpl
 from cntk.core.run import profiling
 from cntk.core.run.evaluate import set_checked_mode
 from cntk.layers import GRU, LSTM, Recurrence, RNNStep
@@ -100,6 +102,22 @@ def scaled_by_a_number_of_each_row(x: Any) -> Any:
     return looped(lambda h: C.tanh(x + C.times(h, R) * C.sigmoid(C.times(h, C.stop_gradient(s)))))
 
 
+def reshaped(x: Any) -> Any:
+    R, s, t = weights(3, 8), weights(2, 3), C.parameter(3, init=0.5)
+
+    def step(h: Any) -> Any:
+        part = C.reshape(C.slice(C.times(h, R), 0, 1, 7), (2, 3))
+        return C.tanh(x + C.slice(C.reshape(part * s + part * t, (6,)), 0, 2, 5))
+
+    return looped(step)
+
+
+def powers(x: Any) -> Any:
+    """A step with functions that have conditions in C."""
+    s = C.parameter(3, init=0.75)
+    return looped(lambda h: C.softplus(C.element_max(s * C.abs(h), C.sqrt(C.abs(x)) + 0.1) / (1 + h * h)) - C.log(1 + C.exp(x)))
+
+
 MODELS: dict[str, Model] = {
     "LSTM": lambda x: Recurrence(LSTM(37))(x),
     "LSTM backwards": lambda x: Recurrence(LSTM(5), go_backwards=True)(x),
@@ -116,6 +134,8 @@ MODELS: dict[str, Model] = {
     "two delays": twice_delayed,
     "side by side": spliced,
     "two widths": of_two_widths,
+    "other shapes": reshaped,
+    "many functions": powers,
     "a number for each row": scaled_by_a_number_of_each_row,
     "what the kernel cannot do between": attending,
 }
@@ -277,6 +297,31 @@ def test_a_subclass_computes_itself(persistent: list[Any]) -> None:
     x = C.sequence.input_variable(3)
     h = looped(lambda h: Twice()(C.times(h, C.constant(np.eye(3, dtype=np.float32))) + x))
     assert_close(h.eval({x: [np.ones((1, 3), np.float32)]})[0], np.full((1, 3), 2 * np.tanh(1), np.float32))
+    assert persistent
+
+
+def test_kernels_of_operators_are_not_passed_over(persistent: list[Any]) -> None:
+    class Twice:
+        @staticmethod
+        def forward(op: Any, ctx: Any, out: Any, x: Any) -> None:
+            np.multiply(np.tanh(x), 2, out=out)
+
+        @staticmethod
+        def backward(op: Any, ctx: Any, grad: Any, grads: Any, out: Any, x: Any) -> None:
+            raise NotImplementedError
+
+    class Plugin:
+        @hookimpl
+        def cntk_register_kernels(self, register: Any) -> None:
+            register("cntk.plugins.ops.activation:Tanh", host_arrays.HostBackend.name, Twice)
+
+    plugins.register_plugin(Plugin(), "twice")
+    try:
+        x = C.sequence.input_variable(3)
+        h = looped(lambda h: C.tanh(C.times(h, C.constant(np.eye(3, dtype=np.float32)))) + x)
+        assert_close(h.eval({x: [np.ones((2, 3), np.float32)]})[0], np.float32([[1] * 3, [1 + 2 * np.tanh(1)] * 3]))
+    finally:
+        plugins.unregister_plugin("twice")
     assert persistent
 
 
