@@ -12,6 +12,7 @@ from standin import host_arrays, nvrtc
 import cntk as C
 from cntk.backends.cupy import compiler, recurrence
 from cntk.backends.cupy.compiler import OPTIONS
+from cntk.backends.cupy.recurrence_plan import Plan
 from cntk.core.extension import plugins
 from cntk.core.extension.device import cpu, default_device
 from cntk.core.extension.hookspecs import hookimpl
@@ -168,6 +169,14 @@ def compare(model: Model, data: list[Any], dtype: Any) -> None:
 def test_numbers_are_those_of_the_operators(name: str, persistent: list[Any]) -> None:
     compare(MODELS[name], sequences(3), np.float32)
     assert persistent
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_block_for_each_column_finds_what_others_have_written(name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plan, "blocks", lambda plan, slots: max(one.unit for one in plan.members))
+    monkeypatch.setattr(host_arrays.HostBackend, "blocks_together", 64)
+    compare(MODELS[name], sequences(3), np.float32)
+    assert any(blocks > 1 for blocks, _ in launched)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
