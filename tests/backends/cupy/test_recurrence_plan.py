@@ -99,6 +99,13 @@ def test_a_step_after_the_next_needs_no_more_than_one_barrier() -> None:
     assert waits(formula(z, x, number), product(h, z), formula(earlier, h)) == [Wait.NOBODY, Wait.GRID, Wait.BLOCK]
 
 
+def test_a_barrier_behind_what_is_written_serves_the_next_step_too() -> None:
+    h, z, w, x = (rows(8) for _ in range(4))
+    number = of(h.array[:, 3:4], -1)  # columns of others, a step ago
+    assert waits(formula(z, x, number), formula(h, x), product(w, h)) == [Wait.NOBODY, Wait.GRID]
+    assert waits(formula(z, x, number), product(w, x), formula(h, x)) == [Wait.GRID, Wait.NOBODY, Wait.NOBODY]
+
+
 def test_overlapping_memory_has_no_plan() -> None:
     memory = array(np.zeros(100), np.float32)
     wide, narrow = memory[:60].reshape(6, 10), memory[30:60].reshape(6, 5)
