@@ -71,6 +71,14 @@ class CupyBackend:
             return cupy.cuda.Stream(non_blocking=True)
 
     @cached_property
+    def blocks_together(self) -> int:
+        """How many blocks of a kernel may wait for each other: one on each multiprocessor; 0 where the driver launches no such kernels."""
+        import cupy
+
+        known = cupy.cuda.runtime.getDeviceProperties(self.device_id)
+        return int(known["multiProcessorCount"]) if known["cooperativeLaunch"] else 0
+
+    @cached_property
     def _guard(self) -> Guard:
         import cupy
 

@@ -31,13 +31,14 @@ class Kernel:
     Args:
         text: the text, CUDA C++ with ``extern "C"`` kernels.
         name: the kernel's name in it.
+        together: whether blocks wait for each other: the driver then refuses a launch of more than there is room for at once.
     """
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, together: bool = False) -> None:
         import cupy
 
         self.text, self.name = text, name
-        self._function = cupy.RawModule(code=text, options=OPTIONS).get_function(name)
+        self._function = cupy.RawModule(code=text, options=OPTIONS, enable_cooperative_groups=together).get_function(name)
 
     def bound(self, grid: int | Sequence[int], block: int | Sequence[int], *arguments: Any, shared: int = 0) -> Callable[[], None]:
         """A function that launches the kernel with these arguments on the stream that is current whenever it is called.
@@ -65,13 +66,18 @@ class Launch(partial[None]):
 
 
 @cache
-def compile(text: str, name: str) -> Kernel:
+def compile(text: str, name: str, together: bool = False) -> Kernel:
     """The kernel called *name* of a text, compiled when it is first asked for.
+
+    Args:
+        text: the text.
+        name: the kernel's name in it.
+        together: whether its blocks wait for each other.
 
     Raises:
         RuntimeError: NVRTC refuses the text; the message is CuPy's.
     """
-    return Kernel(text, name)
+    return Kernel(text, name, together)
 
 
 def blocks_for(count: int) -> int:

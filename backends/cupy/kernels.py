@@ -30,8 +30,9 @@ ENGINES = {
     "Chain": "chains:ChainKernel",
     "Csr": "csr:Csr",
     "Products": "products:Products",
+    "Recurrence": "recurrence:fuse",
 }
-"""What serves several operators: chains of element-wise ones, and products of CSR rows and of dense matrices."""
+"""What serves several operators: chains of element-wise ones, products of CSR rows and of dense matrices, and the loops of recurrences."""
 
 
 @hookimpl

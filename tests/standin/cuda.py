@@ -209,6 +209,7 @@ runtime = SimpleNamespace(
         "major": 9,
         "minor": 0,
         "multiProcessorCount": 132,
+        "cooperativeLaunch": 1,
         "totalGlobalMem": 1 << 36,
     },
 )

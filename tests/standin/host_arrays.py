@@ -58,6 +58,7 @@ class Namespace(ModuleType):
             result = found(*arguments, **options)
             return result.view(HostArray) if type(result) is np.ndarray else result
 
+        setattr(self, name, called)
         return called
 
     @staticmethod
@@ -71,6 +72,7 @@ class HostBackend(NumpyBackend):
     name = "host-cuda"
     kind = DeviceKind.GPU
     fewest_for_learners = 0
+    blocks_together = 3
     xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:
@@ -81,6 +83,9 @@ class HostBackend(NumpyBackend):
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         return _poisoned(super().empty(shape, dtype).view(HostArray))
+
+    def index(self, layout: Any, name: str) -> Any:
+        return super().index(layout, name).view(HostArray)
 
     def on_device(self, *data: Any) -> Any:
         return [one.view(HostArray) for one in data]

@@ -6,7 +6,7 @@ It stands in for ``cupy.RawModule``::
     module.get_function("scale")((blocks,), (threads,), (np.uintp(array.data.ptr), np.float32(2)), shared_mem=0)
 
 What it finds is a RuntimeError: indices outside of shared and local arrays, writing behind dynamic shared memory, barriers that not all
-threads come to; and a TypeError: arguments whose number or sizes are not the kernel's.
+threads come to, blocks that wait for each other for ever; and a TypeError: arguments whose number or sizes are not the kernel's.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ COMPILE = ("-std=c++17", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-fno-strict
 GLOBAL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
 DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s+(\w+)\[\];")
 WAITS = re.compile(r"__sync|_sync\(")
+TOGETHER = re.compile(r"__nanosleep\(")
 MOST_SHARED = 232448
-MOST_ARGUMENTS = 64
+MOST_ARGUMENTS = 512
 
 
 def unavailable() -> str:
@@ -129,12 +130,13 @@ def _library(code: str) -> ctypes.CDLL:
 
 def _source(code: str) -> str:
     """The text with dynamic shared memory in its place, and functions that run its kernels."""
-    waits = "true" if WAITS.search(code) else "false"
+    waits, together = ("true" if pattern.search(code) else "false" for pattern in (WAITS, TOGETHER))
     made = [DYNAMIC.sub(r"\1 *const \2 = (\1 *)host_cuda::dynamic;", code)]
     for name in GLOBAL.findall(code):
         made.append(
             f'extern "C" const char *host_cuda_run_{name}(void **given, const unsigned *sizes, unsigned shared) {{'
-            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}); }}\n"
+            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}, {together});"
+            " }\n"
             f'extern "C" int host_cuda_sizes_{name}(int *found) {{ return host_cuda::sizes_of({name}, found); }}'
         )
     return "\n".join(made)

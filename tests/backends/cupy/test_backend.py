@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from standin import cuda
 
 from cntk.backends.cupy.backend import CupyBackend
 from cntk.core.common.random import philox_normal, philox_uniform
@@ -110,3 +111,10 @@ def test_indices_of_a_layout_are_brought_once(standin: CupyBackend) -> None:
     assert standin.index(layout, "order") is order
     layout.resize(1, np.ones(1, np.intp))
     assert standin.to_numpy(standin.index(layout, "order")).tolist() == [0]
+
+
+def test_blocks_that_may_wait_for_each_other(standin: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert standin.blocks_together == 132
+    known = cuda.runtime.getDeviceProperties(0)
+    monkeypatch.setattr(cuda.runtime, "getDeviceProperties", lambda device: {**known, "cooperativeLaunch": 0})
+    assert CupyBackend().blocks_together == 0
