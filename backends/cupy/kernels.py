@@ -8,6 +8,8 @@ OPERATORS = {
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
+    "delay:FutureValue": "delay:DelayKernel",
+    "delay:PastValue": "delay:DelayKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
     "extremum:ArgMax": "reduction:ReductionKernel",
     "extremum:ReduceMax": "reduction:ReductionKernel",

@@ -69,21 +69,45 @@ def repeated() -> tuple[Any, tuple[int, ...]]:
     return model, (5,)
 
 
+def delayed() -> tuple[Any, tuple[int, ...]]:
+    """Earlier and later steps, with a number and a state of each sequence beside them."""
+    embedding, dense, other = Dense(4), Dense(3), Dense(3)
+
+    def model(x: Any) -> Any:
+        steps = C.tanh(embedding(x))
+        beside = C.sequence.past_value(steps) - C.sequence.future_value(steps, 0.5, 3)
+        ahead = C.sequence.future_value(x, C.sequence.first(x))
+        return dense(C.sequence.reduce_sum(beside * steps)) + other(C.sequence.reduce_sum(ahead))
+
+    return model, (5,)
+
+
+def chosen() -> tuple[Any, tuple[int, ...]]:
+    """Steps that data choose, of which there are as many as sequences."""
+    embedding, dense = Dense(4), Dense(3)
+
+    def model(x: Any) -> Any:
+        steps = C.tanh(embedding(x))
+        return dense(C.sequence.last(C.sin(C.sequence.gather(steps, C.sequence.is_first(x))) + 1) + C.sequence.last(C.cos(steps)))
+
+    return model, (5,)
+
+
 def recurrent() -> tuple[Any, tuple[int, ...]]:
     return Sequential([Dense(4), Recurrence(RNNStep(4)), C.sequence.last, Dense(3)]), (5,)
 
 
-OF_SEQUENCES = {"picked": picked, "marked": marked, "summed": summed, "repeated": repeated}
+OF_SEQUENCES = {"picked": picked, "marked": marked, "summed": summed, "repeated": repeated, "delayed": delayed}
 """Those whose work depends on how sequences lie through index arrays alone."""
 
-MODELS = {"dense": dense, "convolutional": convolutional, "recurrent": recurrent, **OF_SEQUENCES}
+MODELS = {"dense": dense, "convolutional": convolutional, "recurrent": recurrent, "chosen": chosen, **OF_SEQUENCES}
 
 
 def trained(make: Callable[[], tuple[Any, tuple[int, ...]]], learner: Callable[..., Any]) -> tuple[list[float], list[Any]]:
     """Losses of each step, and the parameters after the last one."""
     C.cntk_py.set_fixed_random_seed(5)
     layers, shape = make()
-    of_sequences = make is recurrent or make in OF_SEQUENCES.values()
+    of_sequences = make not in (dense, convolutional)
     x = C.sequence.input_variable(shape) if of_sequences else C.input_variable(shape)
     y = C.input_variable(3)
     z = layers(x)
@@ -162,3 +186,14 @@ def test_changed_attributes_show_in_repeated_steps(device: DeviceDescriptor) -> 
     assert all(abs(mask.mean() - 0.7) < 0.06 for mask in masks[5:])
     assert all(kept)  # both directions draw the same
     assert len({mask.tobytes() for mask in masks}) == len(masks)
+
+
+def test_sequences_that_continue_others_are_not_those_of_repeated_steps(device: DeviceDescriptor) -> None:
+    with default_device(device):
+        x = C.sequence.input_variable(())
+        f = C.sin(C.sequence.past_value(C.cos(x), 9))
+        found = []
+        for number, new in enumerate([None] * 5 + [True, False, None, None, True, False]):
+            data = [np.float32([number, number + 0.5])]
+            found.append(float(f.eval({x: data if new is None else (data, [new])})[0][0]))
+    assert found == pytest.approx([np.sin(np.cos(5.5 if number == 6 else 9.5) if number in (6, 10) else 9) for number in range(11)])
