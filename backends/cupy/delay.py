@@ -11,7 +11,7 @@ from ...core.common.shape import size_of
 from ...core.types.context import Context
 from .compiler import THREADS, blocks_for, compile
 from .prelude import prelude
-from .sequences import are_plain
+from .sequences import are_plain, run
 
 NONE, ONE, ROWS = "0", "fill[-1 - from]", "fill[(-1 - from) * width + at % width]"
 """What stands where a row reads outside its sequence: nothing, a number for all elements, or a row of as many."""
@@ -50,11 +50,25 @@ class DelayKernel:
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:
         dx, dinitial = grads
+        if dinitial is not None and are_plain(grad, dinitial) and _is_summed(ctx, grad, dinitial) and not op.continues(ctx):
+            outside = ctx.scratch("gradients outside", grad.shape, grad.dtype)
+            _pick(ctx, NONE, grad, None, ctx.index_from(op.rows_outside), outside)
+            if ctx.layouts[1] is None:
+                ctx.sum_to(outside, dinitial)
+            else:
+                run("sum", ctx, ctx.layout, outside, dinitial)
+            dinitial = None
         if dx is not None and dx.shape == grad.shape and are_plain(grad, dx):
             _pick(ctx, NONE, grad, None, ctx.index_from(op.rows_that_read), dx)
             dx = None
         if dx is not None or dinitial is not None:
             op.backward(ctx, grad, (dx, dinitial), out, x, initial)
+
+
+def _is_summed(ctx: Context, grad: Any, dinitial: Any) -> bool:
+    """Whether the gradient of an initial state is a sum over all rows, or over those of each sequence."""
+    layout = ctx.layouts[1]
+    return layout is None or (layout.lengths is None and dinitial.shape[1:] == grad.shape[1:])
 
 
 def _fill_of(ctx: Context, out: Any, initial: Any) -> str:

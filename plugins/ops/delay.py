@@ -180,6 +180,18 @@ class PastValue(Delay):
         read[rows] = -1 if states is None else -1 - states
         return read
 
+    def rows_outside(self, ctx: Context) -> Index:
+        """Each row that reads the initial state, and -1 in the place of the others.
+
+        Raises:
+            RuntimeError: sequences may continue others.
+        """
+        read = self.rows_read(ctx)
+        found = read * 0 - 1
+        (outside,) = (read < 0).nonzero()
+        found[outside] = outside
+        return found
+
     def rows_that_read(self, ctx: Context) -> Index:
         """Row that reads each row of the operand, -1 where none does."""
         read = self._rows_read(_of_sequences(ctx.layout))

@@ -9,9 +9,11 @@ import pytest
 
 import cntk as C
 from cntk.core.extension import plugins
+from cntk.testing import assert_close
 from cntk.testing.kernels import _compare_gradients, _compare_values, without_kernels
 from cntk.testing.ops import samples_of
 from cntk.testing.samples import describe
+from cntk.testing.tolerances import VALUES
 
 pytestmark = pytest.mark.usefixtures("host_gpu")
 
@@ -41,25 +43,29 @@ def test_delays(shape: Any, steps: int, state: str, dtype: Any, on_host: list[st
     given = {x: rows(*LENGTHS)}
     initial: Any = 0.5
     if state == "one for all":
-        initial = C.constant(random.standard_normal(shape).astype(dtype))
+        initial = C.parameter(init=random.standard_normal(shape).astype(dtype))
     elif state == "one for each":
-        initial = C.input_variable(shape, dtype=dtype)
+        initial = C.input_variable(shape, dtype=dtype, needs_gradient=True)
         given[initial] = np.array(rows(*[1] * len(LENGTHS))).reshape(len(LENGTHS), *shape)
     elif state == "steps before":
         initial = C.sequence.input_variable(shape, dtype=dtype, sequence_axis=C.Axis("before"))
         given[initial] = rows(*[abs(steps)] * len(LENGTHS))
     f = C.sequence.delay(x, initial, steps)
 
-    def computed() -> Any:
-        gradient, value = f.grad(given, wrt=[x], outputs=[f.output])
-        return [*gradient, *value]
+    wrt = [x, *([initial] if state in ("one for all", "one for each") else [])]
 
-    found = computed()
+    def computed() -> tuple[list[Any], list[Any]]:
+        gradients, value = f.grad(given, wrt=wrt, outputs=[f.output])
+        return [*(gradients[x] if len(wrt) > 1 else gradients), *value], [np.asarray(gradients[one]) for one in wrt[1:]]
+
+    picked, summed = computed()
     assert any("pick(" in text for text in on_host)
     with without_kernels():
-        expected = computed()
-    for one, other in zip(found, expected, strict=True):
+        expected, sums = computed()
+    for one, other in zip(picked, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+    for one, other in zip(summed, sums, strict=True):
+        assert_close(one, other, state, VALUES[dtype])
 
 
 def test_sequences_that_continue_others_are_the_operators_own() -> None:

@@ -70,12 +70,13 @@ def repeated() -> tuple[Any, tuple[int, ...]]:
 
 
 def delayed() -> tuple[Any, tuple[int, ...]]:
-    """Earlier and later steps, with a number and a state of each sequence beside them."""
-    embedding, dense, other = Dense(4), Dense(3), Dense(3)
+    """Earlier and later steps, with numbers, learnt states and states of each sequence beside them."""
+    embedding, dense, other, state = Dense(4), Dense(3), Dense(3), C.parameter(4, init=C.glorot_uniform())
 
     def model(x: Any) -> Any:
         steps = C.tanh(embedding(x))
-        beside = C.sequence.past_value(steps) - C.sequence.future_value(steps, 0.5, 3)
+        learnt = C.sequence.past_value(C.sequence.future_value(steps, C.sequence.last(steps), 2), state, 3)
+        beside = C.sequence.past_value(steps) - C.sequence.future_value(steps, 0.5, 3) + learnt
         ahead = C.sequence.future_value(x, C.sequence.first(x))
         return dense(C.sequence.reduce_sum(beside * steps)) + other(C.sequence.reduce_sum(ahead))
 
