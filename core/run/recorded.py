@@ -39,7 +39,7 @@ class Recording:
     def __init__(self, backend: Asynchronous, calls: Sequence[Step], buffers: IndexBuffers) -> None:
         self._backend, self._calls, self._buffers = backend, calls, buffers
         self._made = 0
-        self._refused = self._has_indices = False
+        self._refused = self._has_indices = self._is_ready = False
         self._replay: Callable[[], None] | None = None
         bound = [(one, call[2]) for call in calls if (one := _repeatable(call[0])) is not None]
         self._bound = [one for one, _ in bound]
@@ -47,21 +47,23 @@ class Recording:
 
     def steps(self) -> Iterator[Step]:
         """The calls, or those that repeat them; one by one while they are measured."""
-        if self._is_recorded():
+        self._is_ready = False
+        if not recorders.value and not self._refused:
+            yield self._get_ready, (), self._calls[0][2], None, ()
+        if self._is_ready:
             yield from self._prepare
             yield self._replay, (), self._calls[0][2], None, ()  # type: ignore[misc]
         else:
             self._made += 1
             yield from self._calls
 
-    def _is_recorded(self) -> bool:
-        if recorders.value or self._refused:
-            return False
+    def _get_ready(self) -> None:
+        """Record the calls if it is time, and have the index arrays of the minibatch brought to what was recorded."""
         if self._replay is not None and not all(one.holds() for one in self._bound):
             self._replay, self._made = None, 0
         if self._replay is None and self._made >= WARM_UPS:
             self._record()
-        return self._replay is not None and (not self._has_indices or self._buffers.fill())
+        self._is_ready = self._replay is not None and (not self._has_indices or self._buffers.fill())
 
     def _record(self) -> None:
         if not self._buffers.place():
