@@ -180,6 +180,8 @@ class CupyBackend:
         return tuple([self.asarray(part, part.dtype) for part in data])
 
     def index(self, layout: Layout, name: str) -> Any:
+        if self._staging.is_recording:
+            raise RuntimeError(f"the index array '{name}' cannot be part of recorded work: it may be another when that is repeated")
         mirrors = layout.__dict__.setdefault("mirrors", {})  # goes when the layout takes another size
         key = name, self.device_id
         if key not in mirrors:

@@ -8,6 +8,8 @@ OPERATORS = {
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
+    "delay:FutureValue": "delay:DelayKernel",
+    "delay:PastValue": "delay:DelayKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
     "extremum:ArgMax": "reduction:ReductionKernel",
     "extremum:ReduceMax": "reduction:ReductionKernel",
@@ -21,6 +23,11 @@ OPERATORS = {
     "reduction:ReduceMean": "reduction:ReductionKernel",
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
+    "sequence_broadcast:BroadcastAs": "sequences:BroadcastKernel",
+    "sequence_broadcast:ReconcileDynamicAxis": "sequences:BroadcastKernel",
+    "sequence_reduction:SequenceReduceMax": "sequences:MaxKernel",
+    "sequence_reduction:SequenceReduceSum": "sequences:SumKernel",
+    "sequence_softmax:SequenceSoftmax": "sequences:SoftmaxKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
 }
@@ -41,6 +48,7 @@ def cntk_register_kernels(register: RegisterKernel) -> None:
         register(f"cntk.learners.{learner}", "cupy", f"cntk.backends.cupy.learner_kernels:{learner.partition(':')[2]}")
     for operator, kernel in OPERATORS.items():
         register(f"cntk.plugins.ops.{operator}", "cupy", f"cntk.backends.cupy.{kernel}")
+    register("cntk.core.operators.inserted_ops:Expand", "cupy", "cntk.backends.cupy.sequences:ExpandKernel")
 
 
 @hookimpl

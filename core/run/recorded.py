@@ -2,7 +2,8 @@
 
 Calls that follow one another are recorded together where all of them hand over the same work whatever the arrays hold and however rows
 lie: element-wise operators, those whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True`` and bound calls
-that are :class:`~cntk.core.extension.kernel.Repeatable`.  The others are made one by one between the recordings, as before.
+that are :class:`~cntk.core.extension.kernel.Repeatable`.  The others are made one by one between the recordings, as before.  The contents
+of index arrays that calls ask their contexts for may differ (:mod:`~cntk.core.run.index_buffers`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..extension.backend import Asynchronous
     from ..program.slots import Instruction
     from .binding import Step
+    from .index_buffers import IndexBuffers
 
 WARM_UPS = 2
 """How often calls are made as they are before they are recorded: kernels are compiled and scratch space is found meanwhile."""
@@ -31,12 +33,13 @@ class Recording:
     Args:
         backend: what records.
         calls: the calls.
+        buffers: the index arrays that calls ask for.
     """
 
-    def __init__(self, backend: Asynchronous, calls: Sequence[Step]) -> None:
-        self._backend, self._calls = backend, calls
+    def __init__(self, backend: Asynchronous, calls: Sequence[Step], buffers: IndexBuffers) -> None:
+        self._backend, self._calls, self._buffers = backend, calls, buffers
         self._made = 0
-        self._refused = False
+        self._refused = self._has_indices = self._is_ready = False
         self._replay: Callable[[], None] | None = None
         bound = [(one, call[2]) for call in calls if (one := _repeatable(call[0])) is not None]
         self._bound = [one for one, _ in bound]
@@ -44,22 +47,31 @@ class Recording:
 
     def steps(self) -> Iterator[Step]:
         """The calls, or those that repeat them; one by one while they are measured."""
-        if self._is_recorded():
+        self._is_ready = False
+        if not recorders.value and not self._refused:
+            yield self._get_ready, (), self._calls[0][2], None, ()
+        if self._is_ready:
             yield from self._prepare
             yield self._replay, (), self._calls[0][2], None, ()  # type: ignore[misc]
         else:
             self._made += 1
             yield from self._calls
 
-    def _is_recorded(self) -> bool:
-        if recorders.value or self._refused:
-            return False
+    def _get_ready(self) -> None:
+        """Record the calls if it is time, and have the index arrays of the minibatch brought to what was recorded."""
         if self._replay is not None and not all(one.holds() for one in self._bound):
             self._replay, self._made = None, 0
         if self._replay is None and self._made >= WARM_UPS:
+            self._record()
+        self._is_ready = self._replay is not None and (not self._has_indices or self._buffers.fill())
+
+    def _record(self) -> None:
+        if not self._buffers.place():
+            return
+        with self._buffers.recording() as has_indices:
             self._replay = self._backend.record(self._work)
-            self._refused = self._replay is None
-        return self._replay is not None
+            self._has_indices = has_indices()
+        self._refused = self._replay is None
 
     def _work(self) -> None:
         for call, arguments, *_ in self._calls:
@@ -70,18 +82,19 @@ class Recording:
                 one.work()
 
 
-def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]]) -> list[Any]:
+def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]], buffers: IndexBuffers) -> list[Any]:
     """The steps, with recordings in the place of those that follow one another and can be recorded.
 
     Args:
         backend: what records.
         steps: the steps.
         repeatable: what hands over the same work whenever it is called with the same arrays.
+        buffers: the index arrays that the steps ask for.
     """
     found: list[Any] = []
     for can_be, group in groupby(steps, key=lambda step: _is_recordable(step, repeatable)):
         calls = list(group)
-        found.extend([Recording(backend, calls)] if can_be and len(calls) > 1 else calls)
+        found.extend([Recording(backend, calls, buffers)] if can_be and len(calls) > 1 else calls)
     return found
 
 
@@ -91,9 +104,18 @@ def repeatable_calls(instructions: Iterable[Instruction]) -> set[Callable[..., N
     for instruction in instructions:
         if instruction.op.traits.recordable:
             found.update((instruction.op.forward, instruction.op.backward))
-        if getattr(instruction.kernel, "recordable", False):
+        if _has_recordable_kernel(instruction):
             found.update((instruction.forward, instruction.backward))
     return found
+
+
+def is_repeatable(instruction: Instruction) -> bool:
+    """Whether any of its methods hands over the same work whenever it is called with the same arrays."""
+    return instruction.op.traits.recordable or _has_recordable_kernel(instruction)
+
+
+def _has_recordable_kernel(instruction: Instruction) -> bool:
+    return getattr(instruction.kernel, "recordable", False)
 
 
 def _is_recordable(step: Any, repeatable: Set[Callable[..., None]]) -> bool:

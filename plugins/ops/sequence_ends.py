@@ -20,7 +20,7 @@ class _End(Op):
     """1 at one end of each sequence, 0 at the other steps."""
 
     gradient_inputs = ()
-    traits = Traits(layout_inputs=(0,))
+    traits = Traits(layout_inputs=(0,), recordable=True)
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
     by_rows = False
 
@@ -33,7 +33,10 @@ class _End(Op):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         out.fill(0)
-        out[ctx.brought(self.rows(*sequences(ctx.layouts[0])))] = 1
+        out[ctx.index_from(self._rows)] = 1
+
+    def _rows(self, ctx: Context) -> Index:
+        return self.rows(*sequences(ctx.layouts[0]))
 
     def rows(self, layout: Layout, lengths: Index) -> Index:
         """The row of the marked step of each sequence."""

@@ -17,7 +17,7 @@ LISTS = Path(__file__).parent
 
 
 def install() -> None:
-    """Be what ``import cupy`` gives in this process, for a backend whose operators are watched."""
+    """Be what ``import cupy`` gives in this process, for a backend whose operators are watched where that refuses more."""
     made = module.make()
     sys.modules["cupy"] = made
     sys.modules["cupy.cuda"] = made.cuda
@@ -27,7 +27,8 @@ def install() -> None:
     from .watch import Watch, prepared
 
     nvidia.install()
-    CupyBackend.passes = (Watch(),)  # type: ignore[attr-defined]
+    if rules.STRICTNESS > 1:
+        CupyBackend.passes = (Watch(),)  # type: ignore[attr-defined]
     CupyBackend.empty = prepared(CupyBackend.empty)  # type: ignore[method-assign]
 
 

@@ -215,14 +215,16 @@ class ndarray:
     # ---- reading along axes ----
 
     def take(self, indices: Any, axis: Any = None, out: Any = None) -> ndarray:
-        taken = np.take(self.host, index_of(indices), axis=axis, mode="wrap")
+        places = index_of(indices)
+        taken = np.take(self.host, places, axis=axis, mode="wrap")
         if out is None:
             return allocated(np.asarray(taken))
         if out.dtype != self.dtype:
             raise TypeError("Output dtype mismatch")
         if out.shape != taken.shape:
             raise ValueError("Output shape mismatch")
-        return written(out, taken)
+        cuda.work(lambda: out.host.__setitem__(..., np.take(self.host, places, axis=axis, mode="wrap")))
+        return out
 
     def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
         if isinstance(repeats, np.ndarray):
@@ -247,7 +249,10 @@ class ndarray:
         return written(out, np.cumsum(self.host, axis, dtype))
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        return written(out, _sum(self.host, axis, dtype, keepdims))
+        if out is None:
+            return allocated(_sum(self.host, axis, dtype, keepdims))
+        cuda.work(lambda: written(out, _sum(self.host, axis, dtype, keepdims)))
+        return out
 
     def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
         return self._reduced(np.prod, axis, out, keepdims, dtype)
@@ -346,6 +351,7 @@ def index_of(place: Any) -> Any:
         return place.host
     if isinstance(place, list) or (isinstance(place, np.ndarray) and place.ndim):
         note(HOST_INDEX)
+        cuda.launch()
     return place
 
 

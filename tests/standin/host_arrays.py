@@ -90,6 +90,9 @@ class HostBackend(NumpyBackend):
     def on_device(self, *data: Any) -> Any:
         return [one.view(HostArray) for one in data]
 
+    def index(self, layout: Any, name: str) -> Any:  # type: ignore[override]
+        return getattr(layout, name).view(HostArray)
+
     def asarray(self, data: Any, dtype: Any) -> Any:
         return super().asarray(data, dtype).view(HostArray)
 
