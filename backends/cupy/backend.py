@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.common.cached_property import cached_property
 from ...core.common.dtypes import FLOAT_TYPES
-from ...core.common.random import philox_normal, philox_uniform
 from ...core.extension.backend import Need
 from ...core.extension.device import DeviceKind
 from ...core.types.layout import Layout
@@ -188,16 +187,22 @@ class CupyBackend:
         return self.xp.take(array, places, axis, out, mode)
 
     def uniform(self, out: Any, seed: int, draw: int) -> None:
-        self._draw(philox_uniform, out, seed, draw)
+        from .philox import uniform
+
+        self._draw(uniform, out, seed, draw)
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
-        self._draw(philox_normal, out, seed, draw)
+        from .philox import normal
 
-    def _draw(self, draw_numbers: Callable[[Any, int, int], None], out: Any, seed: int, draw: int) -> None:
-        """Have the host draw numbers, which are then the same everywhere."""
-        numbers = np.empty(out.shape, out.dtype)
-        draw_numbers(numbers, seed, draw)
-        self.load(out, numbers)
+        self._draw(normal, out, seed, draw)
+
+    def _draw(self, bound: Callable[[Any, int, Any], Callable[[], None]], out: Any, seed: int, draw: int) -> None:
+        """Draw numbers by a kernel, which fills contiguous arrays and reads the number of the draw in the device's memory."""
+        with self._guard:
+            drawn = out if out.flags.c_contiguous else self.xp.empty(out.shape, out.dtype)
+            bound(drawn, seed, self.asarray([draw], np.float64))()
+            if drawn is not out:
+                self.xp.copyto(out, drawn)
 
     def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         return partial(full.sum, axes, None, target, target.ndim == full.ndim)

@@ -13,6 +13,7 @@ import cupy
 from cupy import *  # noqa: F403
 
 from ...core.common.dtypes import computing_type
+from . import segments
 
 
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
@@ -43,14 +44,12 @@ class Add(Function):
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Sums of runs along an axis, each from one index up to the next, which is larger."""
-        rows = cupy.moveaxis(array, axis, 0)
-        wanted = array.dtype if dtype is None else cupy.dtype(dtype)
-        first = indices[cupy.searchsorted(indices, cupy.arange(len(rows)), side="right") - 1]
-        summed = _running_sums(rows, first, computing_type(wanted))
-        ends = cupy.concatenate((indices[1:] - 1, cupy.full(1, len(rows) - 1, indices.dtype)))
-        result = cupy.moveaxis(summed[ends], 0, axis)
+        rows = cupy.ascontiguousarray(cupy.moveaxis(array, axis, 0))
+        sums = cupy.empty((len(indices), *rows.shape[1:]), array.dtype if dtype is None else dtype)
+        segments.bound(rows, cupy.concatenate((indices, cupy.full(1, len(rows), indices.dtype))), sums)()
+        result = cupy.moveaxis(sums, 0, axis)
         if out is None:
-            return result.astype(wanted, copy=False)
+            return result
         cupy.copyto(out, result)
         return out
 
