@@ -186,6 +186,11 @@ class CupyBackend:
     def take(self, array: Any, places: Any, axis: int | None, out: Any, mode: str, /) -> Any:
         return self.xp.take(array, places, axis, out, mode)
 
+    @cached_property
+    def _draw_number(self) -> Any:
+        """The number of a draw, where kernels read it; work in the stream's order may use it again and again."""
+        return self.empty((1,), np.float64)
+
     def uniform(self, out: Any, seed: int, draw: int) -> None:
         from .philox import uniform
 
@@ -200,7 +205,8 @@ class CupyBackend:
         """Draw numbers by a kernel, which fills contiguous arrays and reads the number of the draw in the device's memory."""
         with self._guard:
             drawn = out if out.flags.c_contiguous else self.xp.empty(out.shape, out.dtype)
-            bound(drawn, seed, self.asarray([draw], np.float64))()
+            self.load(self._draw_number, np.array([draw], np.float64))
+            bound(drawn, seed, self._draw_number)()
             if drawn is not out:
                 self.xp.copyto(out, drawn)
 

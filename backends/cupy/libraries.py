@@ -27,50 +27,74 @@ class Library:
     """What is known of a library.
 
     Attributes:
+        title: what people call it.
         name: what cuda-pathfinder calls it.
         files: names of its file, the best first.
         folders: where pip packages have it, below the folder ``nvidia``.
-        package: the pip package to install.
+        packages: the pip packages that bring it, for CUDA 13 and 12.
         versions: the first version that will do, and the first that may not.
-        asks: the function that tells the version.
-        by_pointer: whether that writes the version where it is told to, and does not return it.
-        names: the function that names a status.
+        purpose: what it is for.
+        asks: the function that tells the version; empty where only CuPy calls the library.
+        names: the function that names a status; likewise.
+        by_pointer: whether the version is written where the function is told to, and not returned.
     """
 
+    title: str
     name: str
     files: tuple[str, ...]
     folders: tuple[str, ...]
-    package: str
+    packages: tuple[str, str]
     versions: tuple[int, int]
-    asks: str
-    names: str
+    purpose: str
+    asks: str = ""
+    names: str = ""
     by_pointer: bool = False
+
+    @property
+    def package(self) -> str:
+        """What to install, in words."""
+        return f"{self.packages[0]} (for CUDA 13) or {self.packages[1]}"
 
 
 CUBLASLT = Library(
+    "cuBLASLt",
     "cublasLt",
     ("libcublasLt.so.13", "libcublasLt.so.12"),
     ("cu13/lib", "cublas/lib"),
-    "nvidia-cublas (for CUDA 13) or nvidia-cublas-cu12",
+    ("nvidia-cublas", "nvidia-cublas-cu12"),
     (120000, 140000),
+    "products of matrices",
     "cublasLtGetVersion",
     "cublasLtGetStatusName",
 )
 CUDNN = Library(
+    "cuDNN",
     "cudnn",
     ("libcudnn.so.9",),
     ("cudnn/lib",),
-    "nvidia-cudnn-cu13 or nvidia-cudnn-cu12",
+    ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
     (90000, 100000),
+    "convolutions, pooling, normalisation, recurrent layers",
     "cudnnGetVersion",
     "cudnnGetErrorString",
 )
+NVRTC = Library(
+    "NVRTC",
+    "nvrtc",
+    ("libnvrtc.so.13", "libnvrtc.so.12"),
+    ("cu13/lib", "cuda_nvrtc/lib"),
+    ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
+    (120000, 140000),
+    "compiling kernels",
+)
 NCCL = Library(
+    "NCCL",
     "nccl",
     ("libnccl.so.2",),
     ("nccl/lib",),
-    "nvidia-nccl-cu13 or nvidia-nccl-cu12",
+    ("nvidia-nccl-cu13", "nvidia-nccl-cu12"),
     (21800, 30000),
+    "sums over several GPUs",
     "ncclGetVersion",
     "ncclGetErrorString",
     by_pointer=True,

@@ -9,11 +9,11 @@ import ctypes
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from ...core.extension.backend import Need
+from .libraries import CUBLASLT, CUDNN, NCCL, NVRTC, Library, dotted
 
 EXTRA = "pip install 'opencntk[gpu]'"
 
@@ -24,42 +24,9 @@ FIRST_CUDA = 12000
 """The first version of CUDA that will do, as drivers tell it."""
 
 
-@dataclass(frozen=True)
-class Library:
-    """A library of NVIDIA's.
-
-    Attributes:
-        name: what people call it.
-        packages: the pip packages that bring it, for CUDA 13 and 12.
-        files: names under which the system's loader may find it.
-        first: the first version that will do.
-        purpose: what it is for.
-    """
-
-    name: str
-    packages: tuple[str, ...]
-    files: tuple[str, ...]
-    first: tuple[int, ...]
-    purpose: str
-
-
-LIBRARIES = (
-    Library("cuBLASLt", ("nvidia-cublas", "nvidia-cublas-cu12"), ("libcublasLt.so.13", "libcublasLt.so.12"), (12,), "products of matrices"),
-    Library(
-        "cuDNN",
-        ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
-        ("libcudnn.so.9",),
-        (9,),
-        "convolutions, pooling, normalisation, recurrent layers",
-    ),
-    Library("NVRTC", ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("libnvrtc.so.13", "libnvrtc.so.12"), (12,), "compiling kernels"),
-    Library("NCCL", ("nvidia-nccl-cu13", "nvidia-nccl-cu12"), ("libnccl.so.2",), (2, 18), "sums over several GPUs"),
-)
-
-
 def needs() -> list[Need]:
     """All pieces, those without which nothing goes first."""
-    return [_cupy(), *_driver_and_card(), *map(_library, LIBRARIES), _numba()]
+    return [_cupy(), *_driver_and_card(), *map(_library, (CUBLASLT, CUDNN, NVRTC, NCCL)), _numba()]
 
 
 def _cupy() -> Need:
@@ -104,12 +71,12 @@ def _card(driver: ctypes.CDLL) -> Need:
 def _library(library: Library) -> Need:
     package = next((package for package in library.packages if _version_of(package)), "")
     found = _version_of(package) if package else ""
-    if found and _numbers(found) < library.first:
-        least = ".".join(map(str, library.first))
+    least = dotted(library.versions[0])
+    if found and _numbers(found) < _numbers(least):
         remedy = f"{package} {found} is too old, {least} or later is needed: pip install --upgrade {package}"
-        return Need(library.name, "", library.purpose, remedy)
+        return Need(library.title, "", library.purpose, remedy)
     found = next((file for file in library.files if _loaded((file,)) is not None), "") if not found else f"{found} of {package}"
-    return Need(library.name, found, library.purpose, f"{EXTRA}, or pip install {library.packages[0]}")
+    return Need(library.title, found, library.purpose, f"{EXTRA}, or pip install {library.packages[0]}")
 
 
 def _numba() -> Need:
