@@ -1,6 +1,6 @@
-"""The pieces that computing on NVIDIA GPUs takes: what there is of each, and how to get it.
+"""Components required to compute on NVIDIA GPUs: which of them are installed, and how to get the others.
 
-Nothing is imported to find out, and no GPU is touched but to be counted: `cntk doctor` asks on machines without any of this, too.
+Nothing is imported to find out, and GPUs are only counted and named, so that `cntk doctor` also works on machines without any of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .libraries import CUBLASLT, CUDNN, NCCL, NVRTC, Library, dotted
 EXTRA = "pip install 'opencntk[gpu]'"
 
 DRIVER = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
-"""Names of the driver's library."""
+"""File names of the driver library."""
 
 FIRST_CUDA = 12000
-"""The first version of CUDA that will do, as drivers tell it."""
+"""Minimum CUDA version, as reported by the driver."""
 
 
 def needs() -> list[Need]:
-    """All pieces, those without which nothing goes first."""
+    """Return all components, the indispensable ones first."""
     return [_cupy(), *_driver_and_card(), *map(_library, (CUBLASLT, CUDNN, NVRTC, NCCL)), _numba()]
 
 
@@ -84,7 +84,7 @@ def _numba() -> Need:
 
 
 def _installed(packages: Sequence[str]) -> str:
-    """Version and name of the first of some packages that is installed; ``there`` where none is, as in a build of one's own."""
+    """Return version and name of the first installed package; ``there`` if there is none, as with a build from source."""
     return next((f"{found} of {package}" for package in packages if (found := _version_of(package))), "there")
 
 
@@ -104,7 +104,7 @@ def _load(file: str) -> ctypes.CDLL:
 
 
 def _loaded(files: Sequence[str]) -> ctypes.CDLL | None:
-    """The first of some libraries that the system's loader finds."""
+    """Return the first of the libraries that the system's loader finds; None if it finds none."""
     for file in files:
         try:
             return _load(file)
