@@ -1,5 +1,5 @@
-"""Kernels for the arrays of this backend: of generated CUDA C++, and of NVIDIA's libraries; a plugin of its own, without which operators
-compute by CuPy's functions."""
+"""Kernels for this backend's arrays, in generated CUDA C++ and by NVIDIA's libraries; a separate plugin, without which operators use
+CuPy's functions."""
 
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 from ..fused import LEARNERS
@@ -31,7 +31,7 @@ OPERATORS = {
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
 }
-"""The kernel of each operator."""
+"""Kernels by operator."""
 
 ENGINES = {
     "Chain": "chains:ChainKernel",
@@ -39,7 +39,7 @@ ENGINES = {
     "Products": "products:Products",
     "Recurrence": "recurrence:fuse",
 }
-"""What serves several operators: chains of element-wise ones, products of CSR rows and of dense matrices, and the loops of recurrences."""
+"""Kernels that serve several operators: chains of element-wise ones, products of CSR rows and of dense matrices, loops of recurrences."""
 
 
 @hookimpl

@@ -1,8 +1,8 @@
-"""Recorded calls: what a backend with a queue of its own is handed once and then repeats as one, without Python in between.
+"""Recordings: sequences of calls that an asynchronous backend captures once and then replays as one, without Python in between.
 
-Calls that follow one another are recorded together where all of them hand over the same work whatever the arrays hold and however rows
-lie: element-wise operators, those whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True`` and bound calls
-that are :class:`~cntk.core.extension.kernel.Repeatable`.  The others are made one by one between the recordings, as before.  The contents
+Consecutive calls are recorded together if each enqueues the same work regardless of the arrays' contents and of the layout of rows:
+element-wise operators, operators whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True``, and bound calls
+that are :class:`~cntk.core.extension.kernel.Repeatable`.  All other calls are made one by one between the recordings.  The contents
 of index arrays that calls ask their contexts for may differ (:mod:`~cntk.core.run.index_buffers`).
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from .index_buffers import IndexBuffers
 
 WARM_UPS = 2
-"""How often calls are made as they are before they are recorded: kernels are compiled and scratch space is found meanwhile."""
+"""Number of ordinary runs before calls are recorded, in which kernels are compiled and scratch memory is allocated."""
 
 
 class Recording:
-    """Calls that are recorded when they have been made some times.
+    """A sequence of calls that is recorded after a number of warm-up runs.
 
     Args:
-        backend: what records.
+        backend: the backend that records.
         calls: the calls.
         buffers: the index arrays that calls ask for.
     """
@@ -46,7 +46,7 @@ class Recording:
         self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound]
 
     def steps(self) -> Iterator[Step]:
-        """The calls, or those that repeat them; one by one while they are measured."""
+        """Yield the replay of the calls, or the calls themselves while they are not recorded or are being profiled."""
         self._is_ready = False
         if not recorders.value and not self._refused:
             yield self._get_ready, (), self._calls[0][2], None, ()
@@ -83,12 +83,12 @@ class Recording:
 
 
 def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]], buffers: IndexBuffers) -> list[Any]:
-    """The steps, with recordings in the place of those that follow one another and can be recorded.
+    """Return the steps with each run of consecutive recordable steps replaced by a recording.
 
     Args:
-        backend: what records.
+        backend: the backend that records.
         steps: the steps.
-        repeatable: what hands over the same work whenever it is called with the same arrays.
+        repeatable: the calls that enqueue the same work whenever their arrays are the same.
         buffers: the index arrays that the steps ask for.
     """
     found: list[Any] = []
@@ -99,7 +99,7 @@ def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callab
 
 
 def repeatable_calls(instructions: Iterable[Instruction]) -> set[Callable[..., None]]:
-    """Those methods of instructions that hand over the same work whenever they are called with the same arrays."""
+    """Return the methods of instructions that enqueue the same work whenever their arrays are the same."""
     found: set[Callable[..., None]] = set()
     for instruction in instructions:
         if instruction.op.traits.recordable:
