@@ -84,6 +84,9 @@ class HostBackend(NumpyBackend):
     def empty(self, shape: Any, dtype: Any) -> Any:
         return _poisoned(super().empty(shape, dtype).view(HostArray))
 
+    def on_device(self, *data: Any) -> Any:
+        return [one.view(HostArray) for one in data]
+
     def index(self, layout: Any, name: str) -> Any:  # type: ignore[override]
         return getattr(layout, name).view(HostArray)
 
