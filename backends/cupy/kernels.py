@@ -28,6 +28,7 @@ OPERATORS = {
     "sequence_reduction:SequenceReduceMax": "sequences:MaxKernel",
     "sequence_reduction:SequenceReduceSum": "sequences:SumKernel",
     "sequence_softmax:SequenceSoftmax": "sequences:SoftmaxKernel",
+    "sequence_windows:SequenceWindows": "windows:WindowsKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
 }
