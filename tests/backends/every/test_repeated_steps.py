@@ -39,9 +39,9 @@ def marked() -> tuple[Any, tuple[int, ...]]:
     embedding, dense = Dense(4), Dense(3)
 
     def model(x: Any) -> Any:
-        steps = C.sequence.unpack(embedding(x) * (C.sequence.is_first(x) - 2 * C.sequence.is_last(x)), -1, no_mask_output=True)
+        steps, mask = C.sequence.unpack(embedding(x) * (C.sequence.is_first(x) - 2 * C.sequence.is_last(x)), -1).outputs
         ends = C.sequence.unpack(C.sequence.slice(embedding(x), -2, 0), 0, no_mask_output=True)
-        return dense(C.reduce_sum(C.tanh(steps), axis=0)) + C.reduce_max(C.sin(ends))
+        return dense(C.reduce_sum(C.tanh(steps), axis=0)) + C.reduce_max(C.sin(ends)) * C.reduce_sum(C.cos(mask))
 
     return model, (5,)
 
