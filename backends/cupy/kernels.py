@@ -25,9 +25,13 @@ OPERATORS = {
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "sequence_broadcast:BroadcastAs": "sequences:BroadcastKernel",
     "sequence_broadcast:ReconcileDynamicAxis": "sequences:BroadcastKernel",
+    "sequence_ends:IsFirst": "marks:EndKernel",
+    "sequence_ends:IsLast": "marks:EndKernel",
     "sequence_reduction:SequenceReduceMax": "sequences:MaxKernel",
     "sequence_reduction:SequenceReduceSum": "sequences:SumKernel",
     "sequence_softmax:SequenceSoftmax": "sequences:SoftmaxKernel",
+    "sequence_unpacking:UnpackSequenceWithMask": "marks:UnpackKernel",
+    "sequence_windows:SequenceWindows": "windows:WindowsKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
 }

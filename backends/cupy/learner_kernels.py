@@ -119,7 +119,7 @@ RMSPROP = Rule(
     "rate != 0",  # an overflowed step size makes the mean infinite: parameters stay unchanged
 )
 
-FIXED = ("w", "g", "rows", "multipliers", "sums", "width", "elements", "first_chunk")
+FIXED = ("w", "g", "rows", "row_bytes", "multipliers", "sums", "width", "elements", "first_chunk")
 """Fields of a part in the table, followed by the addresses of its states."""
 
 
@@ -203,6 +203,7 @@ class Bound:
             "w": part.w.data.ptr,
             "g": part.g.data.ptr,
             "rows": 0 if rows is None else rows.data.ptr,
+            "row_bytes": 0 if rows is None else rows.itemsize,
             "multipliers": part.work[0].data.ptr if self._averaged else 0,
             "sums": self._sums.data.ptr if self._sums is not None else 0,
             "width": size // len(rows) if rows is not None else 1,
@@ -260,6 +261,10 @@ def _beginning(rule: Rule, dtype: Any) -> str:
 #define LANES {LANES}
 #define ROWS_OF_LANES {ROWS}
 
+__device__ __forceinline__ long long row_at(const long long *part, long long at) {{
+    return part[ROW_BYTES] == 4 ? ((const int *)part[ROWS])[at] : ((const long long *)part[ROWS])[at];
+}}
+
 __device__ __forceinline__ real prepared(real g, real w, real scale, real threshold, real weight) {{
     real x = g * scale;
     if (x > threshold)
@@ -284,8 +289,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
     const long long first = (chunk - part[FIRST_CHUNK]) * CHUNK, end = first + CHUNK;
     const long long after = end < part[ELEMENTS] ? end : part[ELEMENTS];
     for (long long at = first + threadIdx.x; at < after; at += {THREADS}) {{
-        const long long *rows = (const long long *)part[ROWS];
-        const long long place = rows ? rows[at / part[WIDTH]] * part[WIDTH] + at % part[WIDTH] : at;
+        const long long place = part[ROWS] ? row_at(part, at / part[WIDTH]) * part[WIDTH] + at % part[WIDTH] : at;
         {lines}
     }}
     {after}

@@ -20,7 +20,7 @@ class _End(Op):
     """1 at one end of each sequence, 0 at the other steps."""
 
     gradient_inputs = ()
-    traits = Traits(layout_inputs=(0,), recordable=True)
+    traits = Traits(layout_inputs=(0,))
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
     by_rows = False
 
@@ -32,10 +32,14 @@ class _End(Op):
         return [shaped(x) for x in inputs]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        out.fill(0)
-        out[ctx.index_from(self._rows)] = 1
+        self.mark(ctx, out, 1)
 
-    def _rows(self, ctx: Context) -> Index:
+    def mark(self, ctx: Context, out: Any, one: Any) -> None:
+        """Write *one*, a number or an array without axes, to one end and 0 to the other steps."""
+        out.fill(0)
+        out[ctx.index_from(self._marked)] = one
+
+    def _marked(self, ctx: Context) -> Index:
         return self.rows(*sequences(ctx.layouts[0]))
 
     def rows(self, layout: Layout, lengths: Index) -> Index:

@@ -48,6 +48,7 @@ class UnpackSequenceWithMask(UnpackSequence):
     """The same, and a mask that is 1 for steps and 0 for padding."""
 
     outputs: ClassVar[int] = 2
+    traits = Traits()
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         data = super().infer(*inputs)
@@ -60,10 +61,14 @@ class UnpackSequenceWithMask(UnpackSequence):
         return data, data[:1]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        self.unpack(ctx, out, inputs[0], 1)
+
+    def unpack(self, ctx: Context, out: Any, x: Any, one: Any) -> None:
+        """Write the steps, and the mask with *one*, a number or an array without axes, for each."""
         data, mask = out
-        super().forward(ctx, data, *inputs)
+        super().forward(ctx, data, x)
         mask.fill(0)
-        _flat(mask)[ctx.index_from(_places)] = 1
+        _flat(mask)[ctx.index_from(_places)] = one
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         if grad[0] is None:

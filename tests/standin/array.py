@@ -181,6 +181,9 @@ class ndarray:
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         where, given = index_of(place), value.host if isinstance(value, ndarray) else value
+        if isinstance(place, ndarray) and not isinstance(value, ndarray):
+            cuda.launch()  # the number is sent to the device, as an array
+            note(UPLOAD)
         cuda.work(lambda: self.host.__setitem__(where, given))
 
     # ---- writing ----

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
-from cntk.backends.cupy import csr, delay, dropout, elements, folds, learner_kernels, philox, rows, segments, sequences
+from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, picking, rows, segments, sequences
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
 from cntk.core.extension import plugins
@@ -104,8 +104,8 @@ def of_sequences(dtype: Any) -> Iterator[str]:
     for name in sequences.BODIES:
         for columns in (1, 4, 32):
             yield sequences.text(name, dtype, columns)
-    for fill in (delay.NONE, delay.ONE, delay.ROWS):
-        yield delay.text(dtype, fill)
+    for fill in (picking.NONE, picking.ONE, picking.ROWS):
+        yield picking.text(dtype, fill)
 
 
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {

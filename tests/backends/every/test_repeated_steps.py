@@ -12,7 +12,7 @@ import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.extension.backend import Asynchronous
 from cntk.core.extension.device import DeviceDescriptor, cpu, default_device
-from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Recurrence, RNNStep, Sequential
+from cntk.layers import Convolution2D, Dense, Dropout, MaxPooling, Recurrence, RNNStep, Sequential, SequentialConvolution
 
 STEPS = 9
 SIZES = [6, 6, 6, 4, 6, 4, 4, 6, 4]
@@ -39,9 +39,9 @@ def marked() -> tuple[Any, tuple[int, ...]]:
     embedding, dense = Dense(4), Dense(3)
 
     def model(x: Any) -> Any:
-        steps = C.sequence.unpack(embedding(x) * (C.sequence.is_first(x) - 2 * C.sequence.is_last(x)), -1, no_mask_output=True)
+        steps, mask = C.sequence.unpack(embedding(x) * (C.sequence.is_first(x) - 2 * C.sequence.is_last(x)), -1).outputs
         ends = C.sequence.unpack(C.sequence.slice(embedding(x), -2, 0), 0, no_mask_output=True)
-        return dense(C.reduce_sum(C.tanh(steps), axis=0)) + C.reduce_max(C.sin(ends))
+        return dense(C.reduce_sum(C.tanh(steps), axis=0)) + C.reduce_max(C.sin(ends)) * C.reduce_sum(C.cos(mask))
 
     return model, (5,)
 
@@ -83,6 +83,12 @@ def delayed() -> tuple[Any, tuple[int, ...]]:
     return model, (5,)
 
 
+def convolved() -> tuple[Any, tuple[int, ...]]:
+    """Windows along sequences, with padding and without."""
+    layers = [SequentialConvolution(3, 4, pad=True), C.tanh, SequentialConvolution(2, 3, pad=False), C.sequence.reduce_max, Dense(3)]
+    return Sequential(layers), (5,)
+
+
 def chosen() -> tuple[Any, tuple[int, ...]]:
     """Steps that data choose, of which there are as many as sequences."""
     embedding, dense = Dense(4), Dense(3)
@@ -98,7 +104,7 @@ def recurrent() -> tuple[Any, tuple[int, ...]]:
     return Sequential([Dense(4), Recurrence(RNNStep(4)), C.sequence.last, Dense(3)]), (5,)
 
 
-OF_SEQUENCES = {"picked": picked, "marked": marked, "summed": summed, "repeated": repeated, "delayed": delayed}
+OF_SEQUENCES = {"picked": picked, "marked": marked, "summed": summed, "repeated": repeated, "delayed": delayed, "convolved": convolved}
 """Those whose work depends on how sequences lie through index arrays alone."""
 
 MODELS = {"dense": dense, "convolutional": convolutional, "recurrent": recurrent, "chosen": chosen, **OF_SEQUENCES}
