@@ -111,10 +111,10 @@ def _running_sums(rows: Any, first: Any, dtype: Any) -> Any:
     """Return for each row the sum of the rows from ``first`` up to it, by tree summation."""
     sums = rows.astype(dtype)
     number = cupy.arange(len(rows))
-    beside = (1,) * (sums.ndim - 1)
+    ones = (1,) * (sums.ndim - 1)
     reach = 1
     while reach < len(rows):
-        is_within = (number[reach:] - reach >= first[reach:]).reshape(-1, *beside)
+        is_within = (number[reach:] - reach >= first[reach:]).reshape(-1, *ones)
         sums[reach:] += cupy.where(is_within, sums[:-reach], sums.dtype.type(0))
         reach *= 2
     return sums

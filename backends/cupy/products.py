@@ -103,9 +103,9 @@ def _with_steps(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogu
         return _product(ctx, left, right, out)
     (bias,) = epilogue.others
     if bias.size == out.shape[-1] and bias.dtype == out.dtype and bias.flags.c_contiguous:
-        beside = _product(ctx, left, right, out, Bias(bias, has_rectifier(epilogue.steps)))
-        if beside is not None:
-            return beside
+        fused = _product(ctx, left, right, out, Bias(bias, has_rectifier(epilogue.steps)))
+        if fused is not None:
+            return fused
     calls = _product(ctx, left, right, out)
     return None if calls is None else [*calls, *epilogue.calls(ctx, out)]
 

@@ -1,4 +1,4 @@
-"""``cupy.ndarray`` over NumPy's: the same attributes and methods, and the same refusals."""
+"""``cupy.ndarray`` over NumPy's, with the same attributes, methods and errors."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .rules import ALLOCATION, HOST_INDEX, READ, UPLOAD, note
 
 
 class Flags:
-    """The flags that CuPy's arrays have."""
+    """The flags of CuPy's arrays."""
 
     def __init__(self, flags: Any) -> None:
         self.c_contiguous, self.f_contiguous, self.owndata = flags.c_contiguous, flags.f_contiguous, flags.owndata
 
 
 class ndarray:
-    """An array of the device.
+    """A device array.
 
     Args:
         shape, dtype, strides: its shape, element type and strides.
-        memptr: where it lies; in memory of its own where it is left out.
+        memptr: pointer to its memory; new memory is allocated if it is omitted.
     """
 
     __slots__ = ("__weakref__", "host")
@@ -91,7 +91,7 @@ class ndarray:
     def __len__(self) -> int:
         return len(self.host)
 
-    # ---- what waits for the device ----
+    # ---- reads, which wait for the device ----
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
@@ -167,7 +167,7 @@ class ndarray:
         return allocated(self.host.copy())
 
     def _viewed(self, result: Any) -> ndarray:
-        """A result that may be a view."""
+        """Wrap a result that may be a view."""
         if result.size and not np.may_share_memory(result, self.host):
             return allocated(result)
         return wrapped(result)
@@ -287,7 +287,7 @@ class ndarray:
         options = {} if dtype is None else {"dtype": dtype}
         return written(out, reduce(self.host, axis=axis, keepdims=keepdims, **options))
 
-    # ---- operators of Python ----
+    # ---- Python's operators ----
 
     def __neg__(self) -> ndarray:
         return allocated(np.asarray(-self.host))
@@ -305,21 +305,21 @@ class ndarray:
 
 
 def wrapped(host: Any) -> ndarray:
-    """An array of the device that lies where one of NumPy's does."""
+    """Return a device array that shares the memory of a NumPy array."""
     made = ndarray.__new__(ndarray)
     made.host = host
     return made
 
 
 def allocated(host: Any = None) -> ndarray:
-    """A result in memory of its own."""
+    """Return a device array for a result that allocates memory."""
     cuda.launch()
     note(ALLOCATION)
     return wrapped(np.asarray(host))
 
 
 def written(out: Any, result: Any) -> ndarray:
-    """A result where it belongs, as reductions write it."""
+    """Write the result of a reduction to *out*, or return it in a new array."""
     if out is None:
         return allocated(result)
     cuda.launch()
@@ -332,10 +332,10 @@ def written(out: Any, result: Any) -> ndarray:
 
 
 def operand(value: Any) -> Any:
-    """What a function computes with.
+    """Return the NumPy value of an operand.
 
     Raises:
-        TypeError: an array of the host, or something else that CuPy refuses.
+        TypeError: the operand is a host array, or another type that CuPy does not accept.
     """
     if isinstance(value, ndarray):
         return value.host
@@ -345,12 +345,12 @@ def operand(value: Any) -> Any:
 
 
 def index_of(place: Any) -> Any:
-    """An index as CuPy takes it: arrays of the host are sent to the device."""
+    """Return the NumPy value of an index; as in CuPy, host arrays are copied to the device."""
     if isinstance(place, tuple):
         return tuple(map(index_of, place))
     if isinstance(place, ndarray):
         if place.dtype == bool:
-            note(READ)  # of how many are True
+            note(READ)  # of the number of True elements
         return place.host
     if isinstance(place, list) or (isinstance(place, np.ndarray) and place.ndim):
         note(HOST_INDEX)
@@ -359,7 +359,7 @@ def index_of(place: Any) -> Any:
 
 
 def _sum(host: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    """A sum as CuPy makes it: in a tree along all axes, of float16 in float32."""
+    """Return a sum as CuPy computes it: as a tree over all axes, and in float32 for float16."""
     axes = tuple(range(host.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     moved = np.moveaxis(host, axes, range(-len(axes), 0))
     kept = moved.shape[: host.ndim - len(axes)]
