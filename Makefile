@@ -68,7 +68,7 @@ test-without-numba: build/bare.made
 test-checked: $(VENV)/dev.installed
 	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
 
-KERNELS_TESTED = convolution dropout layers losses normalization pooling products reductions repeated_steps rnnstack
+KERNELS_TESTED = convolution dropout layers losses normalization pooling products recurrence reductions repeated_steps rnnstack sequence_ops sequential_convolution sparse
 
 # Strictness 1 has CuPy's rules; 2 and 3 refuse more, of what tests/standin lists for each.  At last come the kernels, whose texts take g++
 # a second each.

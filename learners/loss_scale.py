@@ -1,4 +1,4 @@
-"""The loss scale: a factor of the gradients on their way through float16, in which small ones would become 0."""
+"""Loss scaling: a factor on gradients that keeps small ones from underflowing in float16."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
     from .interface import LearnerInterface
 
 LARGEST, SMALLEST = 2.0**100, 2.0**-20
-"""A loss scale grows no larger, and one that would have to be smaller than this tells that training has diverged."""
+"""Bounds of a loss scale: it never grows above the first, and falling below the second means that training has diverged."""
 
 
 class LossScale:
-    """A factor that the gradient of the loss begins with, and that learners divide gradients by where these have become float32.
+    """A factor by which the gradient of the loss is scaled, and by which learners divide gradients once these are float32.
 
-    The reported loss stays as it is.  The factor is adapted while a model trains: where gradients are not finite, the learner leaves the
-    minibatch out and the factor becomes smaller; after so many minibatches without that it grows.  Arguments and rule are those of
-    PyTorch's ``GradScaler``.
+    The reported loss is not scaled.  The factor is adapted during training: when gradients are not finite, the learner skips the minibatch
+    and the factor is reduced; after ``growth_interval`` consecutive minibatches with finite gradients it is increased.  Arguments and rule
+    are those of PyTorch's ``GradScaler``.
 
     Args:
-        init_scale: the factor at first.
-        growth_factor, backoff_factor: what it is multiplied by to make it larger or smaller.
-        growth_interval: after how many minibatches in a row with finite gradients it grows; None keeps it as it is, and then gradients are
-            not looked at.
+        init_scale: initial factor.
+        growth_factor, backoff_factor: multipliers by which the factor is increased and reduced.
+        growth_interval: number of consecutive minibatches with finite gradients after which the factor is increased; with None it is
+            constant, and gradients are not checked.
 
     Attributes:
-        value: the factor of the next minibatch.
-        skipped: how many minibatches have been left out.
-        overflowed: whether a learner has left out the minibatch at hand.
+        value: the factor for the next minibatch.
+        skipped: number of minibatches that have been skipped.
+        overflowed: whether a learner has skipped the current minibatch.
 
     Raises:
         ValueError: a number is out of range.
@@ -68,10 +68,10 @@ class LossScale:
 
     @classmethod
     def of(cls, given: Any) -> LossScale | None:
-        """What ``Trainer(..., loss_scale=given)`` means: None, a number that stays, ``'dynamic'``, or a loss scale.
+        """Return the loss scale for ``Trainer(..., loss_scale=given)``: None, a constant number, ``'dynamic'``, or a loss scale.
 
         Raises:
-            TypeError, ValueError: it is something else.
+            TypeError, ValueError: *given* is none of these.
         """
         if given is None or isinstance(given, LossScale):
             return given
@@ -83,18 +83,18 @@ class LossScale:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether it is adapted."""
+        """Whether the factor is adapted during training."""
         return self._interval is not None
 
     def settings(self) -> str:
-        """How it was made: what must be the same on all workers that learn together."""
+        """Return a description of the arguments, which must be the same on all workers of a distributed training."""
         return (
             f"{self._first:g}, times {self._growth:g} after {self._interval}, {self._backoff:g}" if self.is_dynamic else f"{self._first:g}"
         )
 
     @contextmanager
     def at_work(self, learners: Iterable[LearnerInterface]) -> Iterator[None]:
-        """While learners get gradients that have this factor."""
+        """Context manager in which the gradients that learners receive are scaled by this factor."""
         given = list(learners)
         for learner in given:
             learner.loss_scale = self
@@ -105,7 +105,7 @@ class LossScale:
                 learner.loss_scale = None
 
     def admits(self, xp: Any, gradients: Iterable[Any]) -> bool:
-        """Whether gradients are finite, or it does not matter; one number is read from the device."""
+        """Whether gradients are finite, or are not checked; a check reads one number from the device."""
         if not self.is_dynamic:
             return True
         arrays = (gradient.values if isinstance(gradient, RowSparse) else gradient for gradient in gradients)
@@ -116,10 +116,10 @@ class LossScale:
         return bool(total == 0)
 
     def finish(self) -> bool:
-        """Adapt the factor at the end of a minibatch; whether one of the learners has left it out.
+        """Adapt the factor at the end of a minibatch, and return whether a learner has skipped it.
 
         Raises:
-            RuntimeError: gradients are not finite whatever the factor.
+            RuntimeError: gradients are not finite even with the smallest factor.
         """
         if not self.overflowed:
             self._finite += 1
@@ -137,21 +137,21 @@ class LossScale:
         return True
 
     def create_checkpoint(self) -> dict[str, Any]:
-        """Its state."""
+        """Return the state of the loss scale."""
         return {"value": self.value, "finite": self._finite, "skipped": self.skipped}
 
     def check_checkpoint(self, checkpoint: Any) -> None:
-        """Refuse what :meth:`create_checkpoint` has not returned.
+        """Check that a checkpoint has the form that :meth:`create_checkpoint` returns.
 
         Raises:
-            RuntimeError: it is something else.
+            RuntimeError: it has not.
         """
         numbers = [checkpoint.get(key) for key in ("value", "finite", "skipped")] if isinstance(checkpoint, Mapping) else []
         if not numbers or any(isinstance(number, bool) or not isinstance(number, (int, float)) or number < 0 for number in numbers):
             raise RuntimeError(f"expected the state of a loss scale, got {checkpoint!r:.80}")
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
-        """Go on from a state; one that stays takes nothing over."""
+        """Restore the state from a checkpoint; a constant loss scale ignores it."""
         if self.is_dynamic:
             self.value, self._finite, self.skipped = float(checkpoint["value"]), int(checkpoint["finite"]), int(checkpoint["skipped"])
 

@@ -1,4 +1,4 @@
-"""The state that a learner has for each parameter: smoothed gradients and temporary arrays."""
+"""The state of a learner for each parameter: smoothed gradients and temporary arrays."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from ..core.graph.variable import Parameter
 
 FOLLOWED_NONE = -1
-"""In place of the version of a parameter that a master has followed."""
+"""Version of the parameter for a master that has not been synchronised with it."""
 
 
 class Part:
-    """A parameter, or some of its rows, with all that an update needs.
+    """A parameter to update, or some of its rows, with the arrays that the update needs.
 
     Attributes:
         xp: array namespace.
-        w, g: parameter and gradient, of one shape.
+        w, g: parameter and gradient, of the same shape.
         states: the smoothed gradients.
         work: temporary arrays of the gradient's shape.
-        rows: numbers of the rows, None where it is the whole parameter.
-        is_copy: whether *w* and *states* are copies of the *rows*, to be taken back; if they are not, those rows of them change.
-        bound: what a kernel has bound to these arrays, for the next update of the same; the kernel's own.
+        rows: indices of the rows; None for the whole parameter.
+        is_copy: whether *w* and *states* are copies of the *rows*, to be written back; otherwise those rows are updated in place.
+        bound: a kernel's cache of what it has bound to these arrays, for the next update of the same arrays.
         coefficients, preparation: the learner's values for a kernel.
     """
 
@@ -42,24 +42,25 @@ class Part:
 
 
 class ParameterState:
-    """What a learner keeps for one parameter.
+    """State of a learner for one parameter.
 
-    A float16 parameter has a *master*, a float32 array that updates change and whose rounding is the parameter: added to the parameter
-    itself, updates of less than about a two-thousandth of it would be lost.  Where others have changed the parameter the master follows.
+    A float16 parameter has a *master* copy in float32, to which updates are applied and which is then rounded to the parameter: applied to
+    the parameter itself, updates of less than about a two-thousandth of it would be lost.  Changes made to the parameter elsewhere are
+    copied to the master.
 
     Attributes:
         parameter: the parameter.
-        dtype: the type to compute in: the parameter's, but float32 for float16, in which squares of gradients vanish.
+        dtype: compute type: the parameter's, but float32 for float16, in which squares of gradients underflow.
         states: the smoothed gradients, in the order of the learner's ``state_names``.
         work: temporary arrays of the parameter's shape.
-        has_master: whether it has one.
-        master: the master; None where there is none, or none yet: it is made for the first update.
+        has_master: whether the parameter has a master.
+        master: the master; None if there is none, or before the first update, which creates it.
 
     Args:
-        states, work: how many there are.
-        row_work: how many temporary arrays an update of some rows needs.
-        keeps_gradients: whether updates leave gradients as they are.
-        takes_rows: whether updates of some rows get the whole parameter.
+        states, work: number of state arrays and of temporary arrays.
+        row_work: number of temporary arrays that an update of some rows needs.
+        keeps_gradients: whether updates leave gradients unmodified.
+        takes_rows: whether updates of some rows are passed the whole parameter.
     """
 
     __slots__ = (
@@ -85,7 +86,7 @@ class ParameterState:
         return [self.parameter.backend.empty(self.parameter.shape, self.dtype) for _ in range(count)]
 
     def reset(self) -> None:
-        """Forget all gradients."""
+        """Set the smoothed gradients to 0."""
         with self.parameter.backend.guard():
             for state in self.states:
                 state[...] = 0
@@ -94,11 +95,11 @@ class ParameterState:
 
     @property
     def values(self) -> Any:
-        """The array that updates change: the parameter's, or its master, once that is there."""
+        """The array to which updates are applied: the parameter's, or its master once it exists."""
         return self.parameter.array if self.master is None else self.master
 
     def follow(self) -> None:
-        """Have the master take those elements of the parameter that are not its rounding any more, because others have changed them."""
+        """Copy those elements of the parameter to the master that have been changed elsewhere and are no longer its rounding."""
         parameter = self.parameter
         if not self.has_master or (self._version == parameter.version and not parameter.is_volatile):
             return
@@ -111,7 +112,7 @@ class ParameterState:
         self._version = parameter.version
 
     def publish(self, rows: Any = None) -> None:
-        """Let the parameter, or some rows of it, be the rounding of its master, if it has one."""
+        """Round the master, if there is one, to the parameter or to some of its rows."""
         if self.master is not None:
             if rows is None:
                 self.parameter.array[...] = self.master
@@ -119,14 +120,14 @@ class ParameterState:
                 self.parameter.array[rows] = self.master[rows]
 
     def take_values(self, values: Any) -> None:
-        """Have other values, an array of the host's, from now on."""
+        """Set the parameter, and its master if there is one, to values from a host array."""
         self.follow()
         self.parameter.value = values
         if self.master is not None:
             self.restore_master(values)
 
     def restore_master(self, master: Any) -> None:
-        """Go on with a master, an array of the host's; None for one that is made of the parameter."""
+        """Restore the master from a host array; with None it is created from the parameter."""
         self._version = FOLLOWED_NONE
         if master is None or not self.has_master:
             self.master = None
@@ -138,7 +139,7 @@ class ParameterState:
     # ---- updates ----
 
     def part(self, gradient: Any, lazily: bool) -> Part:
-        """The part that an update with *gradient* changes; *lazily* only the rows that are present in a row-sparse one."""
+        """Return the part that an update with *gradient* changes; if *lazily*, only the rows present in a row-sparse gradient."""
         if self.has_master:
             self.follow()
         if type(gradient) is RowSparse:
@@ -158,7 +159,7 @@ class ParameterState:
         return whole
 
     def take_back(self, part: Part) -> None:
-        """Store what an update has done to a :meth:`part` that is a copy."""
+        """Write an updated :meth:`part` that is a copy back to the parameter and its states."""
         self.values[part.rows] = part.w
         for state, changed in zip(self.states, part.states, strict=True):
             state[part.rows] = changed
@@ -172,7 +173,7 @@ class ParameterState:
         return Part(xp, values.take(rows, axis=0), g, [state.take(rows, axis=0) for state in self.states], work, is_copy=True, rows=rows)
 
     def _densified(self, gradient: RowSparse) -> Any:
-        """The whole of a row-sparse gradient, in an array that is kept for it."""
+        """Return a row-sparse gradient as a dense array, in a buffer that is reused."""
         if self._dense is None:
             self._dense = self.parameter.backend.empty(self.parameter.shape, self.parameter.dtype)
         changed = self._filled if self._keeps_gradients and self._filled is not None else ...

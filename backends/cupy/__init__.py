@@ -1,4 +1,4 @@
-"""NVIDIA GPUs by CuPy, which is imported when a GPU is asked for."""
+"""NVIDIA GPUs by CuPy, which is imported when a GPU is requested."""
 
 from ...core.extension.hookspecs import Register, hookimpl
 

@@ -1,4 +1,4 @@
-"""CuPy as a backend: one GPU."""
+"""The CuPy backend: one NVIDIA GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.common.cached_property import cached_property
 from ...core.common.dtypes import FLOAT_TYPES
-from ...core.common.random import philox_normal, philox_uniform
 from ...core.extension.backend import Need
 from ...core.extension.device import DeviceKind
 from ...core.types.layout import Layout
@@ -21,11 +20,11 @@ from . import needs
 INSTALL = "install it for the CUDA version of your driver: pip install 'opencntk[gpu]' for CUDA 13, or pip install 'cupy-cuda12x[ctk]'"
 
 CORES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
-"""Cores of a multiprocessor by compute capability; 128 where it is not here."""
+"""CUDA cores per multiprocessor by compute capability; 128 for those not listed."""
 
 
 class GpuProperties(NamedTuple):
-    """What CNTK tells of a GPU; ``total_memory`` is in MiB."""
+    """The properties of a GPU that CNTK reports; ``total_memory`` is in MiB."""
 
     device_id: int
     name: str
@@ -36,12 +35,12 @@ class GpuProperties(NamedTuple):
 
 
 class CupyBackend:
-    """Arrays in the memory of an NVIDIA GPU.
+    """Backend for arrays in the memory of an NVIDIA GPU.
 
-    All work is given to one stream of the device's own, in the order in which it is asked for; nothing waits for it but who reads.
+    All work is enqueued in order on a single stream of the device. It runs asynchronously; only reads of results wait for it.
 
     Args:
-        device_id: number of the GPU.
+        device_id: index of the GPU.
     """
 
     name = "cupy"
@@ -64,11 +63,19 @@ class CupyBackend:
 
     @cached_property
     def stream(self) -> Any:
-        """The stream that has all work of the device; no other stream waits for it."""
+        """The non-blocking stream on which all work of the device is enqueued."""
         import cupy
 
         with cupy.cuda.Device(self.device_id):
             return cupy.cuda.Stream(non_blocking=True)
+
+    @cached_property
+    def blocks_together(self) -> int:
+        """How many blocks of a kernel may wait for each other: one on each multiprocessor; 0 where the driver launches no such kernels."""
+        import cupy
+
+        known = cupy.cuda.runtime.getDeviceProperties(self.device_id)
+        return int(known["multiProcessorCount"]) if known["cooperativeLaunch"] else 0
 
     @cached_property
     def _guard(self) -> Guard:
@@ -82,7 +89,7 @@ class CupyBackend:
 
         return Staging()
 
-    # ---- what there is ----
+    # ---- availability and properties ----
 
     def unavailable(self) -> str:
         try:
@@ -107,7 +114,7 @@ class CupyBackend:
         return "" if count else f"there is no GPU that CUDA can use{_hidden()}"
 
     def needs(self) -> list[Need]:
-        """The pieces that computing takes, for ``cntk doctor``."""
+        """Return the components that the backend requires, for ``cntk doctor``."""
         return needs.needs()
 
     def device_count(self) -> int:
@@ -172,7 +179,9 @@ class CupyBackend:
         return tuple([self.asarray(part, part.dtype) for part in data])
 
     def index(self, layout: Layout, name: str) -> Any:
-        mirrors = layout.__dict__.setdefault("mirrors", {})  # goes when the layout takes another size
+        if self._staging.is_recording:
+            raise RuntimeError(f"the index array '{name}' cannot be part of recorded work: it may be another when that is repeated")
+        mirrors = layout.__dict__.setdefault("mirrors", {})  # dropped when the layout is resized
         key = name, self.device_id
         if key not in mirrors:
             (mirrors[key],) = self.on_device(getattr(layout, name))
@@ -187,17 +196,29 @@ class CupyBackend:
     def take(self, array: Any, places: Any, axis: int | None, out: Any, mode: str, /) -> Any:
         return self.xp.take(array, places, axis, out, mode)
 
+    @cached_property
+    def _draw_number(self) -> Any:
+        """Device memory from which kernels read the number of a draw; reusable because the stream runs work in order."""
+        return self.empty((1,), np.float64)
+
     def uniform(self, out: Any, seed: int, draw: int) -> None:
-        self._draw(philox_uniform, out, seed, draw)
+        from .philox import uniform
+
+        self._draw(uniform, out, seed, draw)
 
     def normal(self, out: Any, seed: int, draw: int) -> None:
-        self._draw(philox_normal, out, seed, draw)
+        from .philox import normal
 
-    def _draw(self, draw_numbers: Callable[[Any, int, int], None], out: Any, seed: int, draw: int) -> None:
-        """Have the host draw numbers, which are then the same everywhere."""
-        numbers = np.empty(out.shape, out.dtype)
-        draw_numbers(numbers, seed, draw)
-        self.load(out, numbers)
+        self._draw(normal, out, seed, draw)
+
+    def _draw(self, bound: Callable[[Any, int, Any], Callable[[], None]], out: Any, seed: int, draw: int) -> None:
+        """Draw random numbers with a kernel that fills a contiguous array and reads the number of the draw from device memory."""
+        with self._guard:
+            drawn = out if out.flags.c_contiguous else self.xp.empty(out.shape, out.dtype)
+            self.load(self._draw_number, np.array([draw], np.float64))
+            bound(drawn, seed, self._draw_number)()
+            if drawn is not out:
+                self.xp.copyto(out, drawn)
 
     def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         return partial(full.sum, axes, None, target, target.ndim == full.ndim)
@@ -224,7 +245,7 @@ class CupyBackend:
 
 
 class Guard:
-    """Makes a device and its stream the current ones of a thread, one thread at a time; may be entered again within itself."""
+    """Reentrant context manager that makes a device and its stream current, for one thread at a time."""
 
     __slots__ = ("_device", "_lock", "_stream")
 
@@ -232,7 +253,7 @@ class Guard:
         self._device, self._stream, self._lock = device, stream, RLock()
 
     def __enter__(self) -> None:
-        self._lock.acquire()  # another thread's work would become part of what is recorded
+        self._lock.acquire()  # otherwise another thread's work would be captured in a recording
         self._device.__enter__()
         self._stream.__enter__()
 

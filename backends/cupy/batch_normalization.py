@@ -1,6 +1,6 @@
-"""Batch normalisation on GPUs, in training, by cuDNN, in float32 at least.
+"""Batch normalisation in training by cuDNN, computed in float32 or wider.
 
-The operator keeps the running statistics, and uses them elsewhere.
+The operator maintains the running statistics, and handles evaluation with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .cudnn import Cudnn, cudnn_of, scalars
 from .tensors import described
 
 BY_ELEMENT, BY_CHANNEL = 0, 1
-"""Whether each element, or each channel, has statistics of its own: cudnnBatchNormMode_t."""
+"""Statistics per element or per channel: cudnnBatchNormMode_t."""
 
 SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cudnnBatchNormalizationForwardTraining": (
@@ -29,11 +29,11 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     ),
     "cudnnBatchNormalizationBackward": (c_void_p, c_int, *(c_void_p,) * 14, c_double, *(c_void_p,) * 2),
 }
-"""The functions that are used, and what they take."""
+"""Argument types of the library functions that are used."""
 
 
 class BatchNormalizationKernel:
-    """``batch_normalization`` in training."""
+    """Kernel for ``batch_normalization`` in training."""
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, *inputs: Any) -> None:
@@ -48,11 +48,11 @@ class BatchNormalizationKernel:
 
 
 class _Loops:
-    """What the operator calls in place of its own passes over the data, always with the same arrays.
+    """cuDNN's replacement for the operator's own passes over the data, always called with the same arrays.
 
     Args:
         library: cuDNN.
-        op, ctx: the operator, and its surroundings.
+        op, ctx: the operator and its context.
     """
 
     def __init__(self, library: Cudnn, op: Any, ctx: Context) -> None:
@@ -61,7 +61,7 @@ class _Loops:
         self._bound: Callable[[], None] | None = None
 
     def normalise(self, x: Any, y: Any, scale: Any, bias: Any, mean: Any, variance: Any, inverse: Any, epsilon: float) -> None:
-        """Write the statistics of each feature of x, ``(rows, features, places)``, and the result to y."""
+        """Compute the statistics of each feature of *x*, ``(rows, features, places)``, and write the result to *y*."""
         scale, bias = self._as_statistics("scale", scale, mean), self._as_statistics("bias", bias, mean)
         if self._bound is None:
             data, features = described(self._library, x), described(self._library, mean[None])
@@ -91,7 +91,7 @@ class _Loops:
         xp.maximum(variance, 0, out=variance)
 
     def differentiate(self, x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
-        """Write the gradients of scale, bias and, where it is wanted, the operand."""
+        """Compute the gradients of scale, bias and, if required, the operand."""
         scale = self._as_statistics("scale", scale, mean)
         target = self._ctx.scratch("gradient", x.shape, x.dtype) if dx is None else dx
         if self._bound is None:
@@ -118,7 +118,7 @@ class _Loops:
         self._bound()
 
     def _as_statistics(self, key: str, vector: Any, like: Any) -> Any:
-        """A vector in the type of statistics."""
+        """Return a vector converted to the type of the statistics."""
         if vector.dtype == like.dtype:
             return vector
         wide = self._ctx.scratch(key, like.shape, like.dtype)
@@ -127,7 +127,7 @@ class _Loops:
 
 
 def _loops(op: Any, ctx: Context, out: Any, operand: Any) -> _Loops | None:
-    """What stands in for the operator's own passes; None where there is nothing."""
+    """Return the replacement for the operator's own passes; None to fall back to the operator."""
     if not ctx.training or not out.size or not out.flags.c_contiguous or not operand.flags.c_contiguous:
         return None
     backend: Any = ctx.backend

@@ -1,4 +1,4 @@
-"""Calls, and what else is made once for arrays and used again and again."""
+"""Sequences of launches, and a cache of objects made for particular arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Call = Callable[[], Any]
 
 
 class Work:
-    """Calls that give the device the same work each time: :class:`~cntk.core.extension.kernel.Repeatable`.
+    """Calls that enqueue the same work each time; implements :class:`~cntk.core.extension.kernel.Repeatable`.
 
     Args:
         calls: the calls.
@@ -32,28 +32,28 @@ class Work:
     work = __call__
 
     def holds(self) -> bool:
-        """It does: nothing that may change is in it."""
+        """Always true: the work depends on nothing that may change."""
         return True
 
     def prepare(self) -> None:
-        """There is nothing to prepare."""
+        """Do nothing; no preparation is required."""
 
 
 class _Known(NamedTuple):
-    """What was made, and for which arrays."""
+    """A cached object and the arrays for which it was made."""
 
     arrays: tuple[Any, ...]
     made: Any
 
 
 def again(ctx: Context, what: str, arrays: tuple[Any, ...], make: Callable[[], T]) -> T:
-    """What was made for arrays: the same as last time where these are the same, as they are from step to step.
+    """Return the object made for these arrays, reusing the last one if the arrays are the same, as they are from step to step.
 
     Args:
-        ctx: the context, whose ``state`` is the kernel's.
-        what: what is made.
-        arrays: what it reads and writes.
-        make: makes it.
+        ctx: the context; its ``state`` belongs to the kernel and holds the cache.
+        what: key of the object in the cache.
+        arrays: the arrays that the object reads and writes.
+        make: makes the object.
     """
     if ctx.state is None:
         ctx.state = {}

@@ -1,6 +1,6 @@
-"""Chains of element-wise operators in one kernel each, written from the operators' formulas; a single operator is a chain of one.
+"""Fusion of chains of element-wise operators into one generated kernel each; a single operator is a chain of one.
 
-Gradients of parameters are sums over rows: the kernel leaves those of parts of the rows, which are added up after it.
+Gradients of parameters are sums over rows: the kernel writes partial sums, which a second kernel adds up.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .prelude import STORED
 
 
 class ChainKernel:
-    """The kernel of chains, as :class:`~cntk.core.program.chains.Kernel` says."""
+    """Fused element-wise kernels; implements :class:`~cntk.core.program.chains.Kernel`."""
 
     shortest = 1
 
     @staticmethod
     def takes(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
-        """Whether an instruction may be a member of chains: its gradients are as large as its result, or sums over rows."""
+        """Whether an instruction can be fused; each of its gradients must have the shape of its result or be a sum over rows."""
         of, specs = instruction.op, [slots[index].spec for index in (*instruction.inputs, *instruction.outputs)]
         is_real = len({spec.dtype for spec in specs}) == 1 and np.dtype(specs[0].dtype or object) in STORED
         if not is_real or instruction.kernel is not None or not isinstance(of, Elementwise) or not states_formula(type(of)):
@@ -53,18 +53,18 @@ class ChainKernel:
 
     @staticmethod
     def plan(chain: Chain, slots: Sequence[Slot], sizes: Sizes) -> ChainPlan | None:
-        """How to run a chain; None where shapes do not broadcast, or memory is written that others still read."""
+        """Return a plan for a chain; None if shapes do not broadcast, or if memory would be overwritten that is still read."""
         plan = ChainPlan(chain, slots, sizes)
         return plan if plan.is_possible() else None
 
 
 class Written(NamedTuple):
-    """What a chain computes.
+    """The formulas of a chain.
 
     Attributes:
-        read: slots that it reads, and symbols for them.
-        stores: slots that it writes, and the values.
-        totals: slots of sums over rows, and what is added up.
+        read: symbols by the slots that the chain reads.
+        stores: slots that it writes, with their formulas.
+        totals: slots of sums over rows, with the formulas of the terms.
     """
 
     read: dict[int, Symbol]
@@ -73,18 +73,18 @@ class Written(NamedTuple):
 
 
 class ChainPlan:
-    """How a chain is run.
+    """Plan for running a chain at given sizes.
 
     Args:
         chain: the chain.
         slots: the program's slots.
-        sizes: sizes of their values.
+        sizes: sizes of the slots' values.
 
     Attributes:
         chain: the chain.
-        rows: how many rows of data there are.
+        rows: number of rows of data.
         dtype: element type of all values.
-        space: the static axes that it goes through; None where shapes do not broadcast.
+        space: static axes of the iteration space; None if shapes do not broadcast.
     """
 
     def __init__(self, chain: Chain, slots: Sequence[Slot], sizes: Sizes) -> None:
@@ -96,7 +96,7 @@ class ChainPlan:
         self._attributes = [(i.op, name) for i in chain.members for name in i.op._attribute_names]
 
     def is_possible(self) -> bool:
-        """Whether a kernel can run the chain."""
+        """Whether the chain can run as one kernel."""
         if self.space is None:
             return False
         written = self.written()
@@ -105,7 +105,7 @@ class ChainPlan:
         return all(self.is_full(slot) for slot in (*overwritten, *(slot for slot, _ in written.stores)))
 
     def is_full(self, slot: int) -> bool:
-        """Whether a slot has an element of its own for each place of the space."""
+        """Whether a slot spans the whole iteration space, without broadcasting."""
         return bool(self._slots[slot].spec.axes) and _without_leading_ones(self._specs[slot].dims) == _without_leading_ones(
             self.space or ()
         )
@@ -115,20 +115,20 @@ class ChainPlan:
         return bool(self._slots[slot].spec.axes)
 
     def attributes(self) -> list[Any]:
-        """Attributes of the operators, which may change."""
+        """Return the current attributes of the operators, which may change."""
         return [getattr(of, name) for of, name in self._attributes]
 
     def written(self) -> Written:
-        """What the chain computes, with the attributes that its operators have now."""
+        """Return the formulas of the chain, with its operators' current attributes."""
         return _Writer(self.chain, self._slots).written()
 
     def bind(self, arrays: Sequence[Any], context: Context) -> Fused:
-        """The chain on the arrays of slots."""
+        """Bind the chain to the arrays of the slots."""
         return Fused(self, arrays, context)
 
 
 class _Writer:
-    """Puts the formulas of a chain's members together."""
+    """Composes the formulas of a chain from those of its members."""
 
     def __init__(self, chain: Chain, slots: Sequence[Slot]) -> None:
         self._chain, self._slots = chain, slots
@@ -185,12 +185,12 @@ class _Writer:
 
 
 class Fused:
-    """A chain on arrays, which all go through it as one group.
+    """A chain bound to arrays, run as a single group.
 
     Args:
-        plan: how it is run.
-        arrays: the arrays of slots.
-        context: where memory for sums of parts comes from.
+        plan: the plan of the chain.
+        arrays: the arrays of the slots.
+        context: provides scratch memory for partial sums.
     """
 
     groups = 1
@@ -221,7 +221,7 @@ class Fused:
             self._calls += self._adding_up(of_parts if plan.rows else of_parts[:0], self._arrays[slot], shape[1:])
 
     def _adding_up(self, parts: Any, target: Any, space: Shape) -> list[Callable[[], None]]:
-        """What adds up the sums of parts, and of the places that have one element of the target."""
+        """Return the calls that add up partial sums, and sum over the axes along which the target is broadcast."""
         outputs: list[Along] = []
         terms = [Along(len(parts), size_of(space))]
         aligned, stride = (1,) * (len(space) - target.ndim) + target.shape, size_of(space)
@@ -231,31 +231,31 @@ class Fused:
         return folds.bound(self._context.backend, folds.TOTAL, parts, target, outputs or [Along(1, 0)], terms)
 
     def run(self) -> None:
-        """Run the chain."""
+        """Run the chain, rebinding it first if attributes have changed."""
         if not self.holds():
             self._bind()
         self.work()
 
     def holds(self) -> bool:
-        """Whether the operators' attributes are those that its kernel was written with."""
+        """Whether the operators' attributes are still those for which the kernel was generated."""
         return not self._attributes or self._attributes == self.plan.attributes()
 
     def prepare(self) -> None:
-        """There is nothing to prepare."""
+        """Do nothing; no preparation is required."""
 
     def work(self) -> None:
-        """Launch its kernels."""
+        """Launch the kernels."""
         for call in self._calls:
             call()
 
     def run_one(self, member: int, group: int) -> None:
-        """Run all members where the first one is asked for: they have one kernel."""
+        """Run the whole chain for the first member and nothing for the others: they share one kernel."""
         if member == 0:
             self.run()
 
 
 def substituted(term: Term, symbols: Sequence[Symbol], values: Sequence[Term]) -> Term:
-    """A term with values in the place of symbols."""
+    """Return a term with symbols replaced by values."""
     made: dict[int, Term] = {id(symbol): value for symbol, value in zip(symbols, values, strict=True)}
 
     def replaced(one: Term) -> Term:
@@ -268,6 +268,6 @@ def substituted(term: Term, symbols: Sequence[Symbol], values: Sequence[Term]) -
 
 
 def _without_leading_ones(dims: Sequence[int]) -> tuple[int, ...]:
-    """Static axes that say the same."""
+    """Return static axes without leading ones, which do not matter to broadcasting."""
     first = next((number for number, dim in enumerate(dims) if dim != 1), len(dims))
     return tuple(dims[first:])

@@ -1,6 +1,6 @@
-"""CUDA C++ texts and their kernels: compiled by NVRTC once, bound to arrays once, and then only launched.
+"""Compilation and launching of CUDA C++ kernels: compiled once by NVRTC, bound to arrays once, then only launched.
 
-CuPy keeps what NVRTC makes in its folder of kernels, by text, options and processor, so that other processes find it there.
+CuPy caches the compiled kernels on disk by source, options and GPU architecture, so that other processes find them there.
 """
 
 from __future__ import annotations
@@ -12,42 +12,43 @@ from typing import Any
 import numpy as np
 
 OPTIONS = ("-std=c++17", "--fmad=false")
-"""No product is joined with a sum, so that element-wise kernels compute what NumPy does, to the bit where they call no function."""
+"""Compiler options. Without fused multiply-add, element-wise kernels that call no function match NumPy to the bit."""
 
 THREADS = 256
-"""Threads of a block."""
+"""Threads per block."""
 
 BLOCKS = 4
-"""Blocks that a multiprocessor is to have at least, where texts say so: the compiler may otherwise save registers for more, and keep
-some in memory."""
+"""Minimum number of resident blocks per multiprocessor, in kernels that specify one; otherwise the compiler may limit registers for
+more blocks and spill some to memory."""
 
 MOST_BLOCKS = 2048
-"""Blocks of kernels whose threads go on to further elements: some for each of a large GPU's multiprocessors."""
+"""Maximum grid size of kernels with grid-stride loops: several blocks for each multiprocessor of a large GPU."""
 
 
 class Kernel:
-    """A kernel of a text.
+    """A compiled kernel.
 
     Args:
-        text: the text, CUDA C++ with ``extern "C"`` kernels.
-        name: the kernel's name in it.
+        text: CUDA C++ source with ``extern "C"`` kernels.
+        name: name of the kernel in the source.
+        together: whether blocks wait for each other; the driver then refuses a launch of more blocks than fit at once.
     """
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, together: bool = False) -> None:
         import cupy
 
         self.text, self.name = text, name
-        self._function = cupy.RawModule(code=text, options=OPTIONS).get_function(name)
+        self._function = cupy.RawModule(code=text, options=OPTIONS, enable_cooperative_groups=together).get_function(name)
 
     def bound(self, grid: int | Sequence[int], block: int | Sequence[int], *arguments: Any, shared: int = 0) -> Callable[[], None]:
-        """A function that launches the kernel with these arguments on the stream that is current whenever it is called.
+        """Return a function that launches the kernel with these arguments on the current stream.
 
-        The arrays' places are noted here, and the function keeps the arrays.
+        The addresses of the arrays are bound here; the function holds references to the arrays.
 
         Args:
-            grid: how many blocks, or how many along up to three axes; nothing is launched where one is 0.
-            block: how many threads a block has, likewise.
-            arguments: arrays of the device, None for no array, and NumPy's scalars of the types that the kernel takes.
+            grid: number of blocks, along up to three axes; nothing is launched if one is 0.
+            block: number of threads per block, along up to three axes.
+            arguments: device arrays, None for a null pointer, and NumPy scalars of the kernel's parameter types.
             shared: bytes of dynamic shared memory.
         """
         blocks, threads = _sizes(grid), _sizes(block)
@@ -59,33 +60,38 @@ class Kernel:
 
 
 class Launch(partial[None]):
-    """A launch of a kernel, which keeps the arrays that the kernel is given the places of."""
+    """A kernel launch that keeps alive the arrays whose addresses it passes."""
 
     arrays: tuple[Any, ...]
 
 
 @cache
-def compile(text: str, name: str) -> Kernel:
-    """The kernel called *name* of a text, compiled when it is first asked for.
+def compile(text: str, name: str, together: bool = False) -> Kernel:
+    """Return the kernel *name* of the source *text*, compiled on first use.
+
+    Args:
+        text: the text.
+        name: the kernel's name in it.
+        together: whether its blocks wait for each other.
 
     Raises:
-        RuntimeError: NVRTC refuses the text; the message is CuPy's.
+        RuntimeError: NVRTC cannot compile the source; the message is CuPy's.
     """
-    return Kernel(text, name)
+    return Kernel(text, name, together)
 
 
 def blocks_for(count: int) -> int:
-    """How many blocks go through *count* elements, one element for each thread at a time."""
+    """Return the grid size for a grid-stride loop over *count* elements, one element per thread at a time."""
     return min(-(-count // THREADS), MOST_BLOCKS)
 
 
 def index_type(count: int) -> Any:
-    """The type of indices of *count* elements: NumPy's, which :data:`INDEX_NAMES` has in C."""
+    """Return the NumPy type for indices of *count* elements; :data:`INDEX_NAMES` maps it to C."""
     return np.uint32 if count < 2**31 else np.uint64
 
 
 INDEX_NAMES = {np.uint32: "unsigned int", np.uint64: "unsigned long long"}
-"""Types of indices in C."""
+"""C types of indices by NumPy type."""
 
 
 def _sizes(given: int | Sequence[int]) -> tuple[int, ...]:

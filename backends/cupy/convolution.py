@@ -1,6 +1,6 @@
-"""Convolution and its transpose on GPUs, with the bias and the rectifier that follow, by cuDNN.
+"""Convolution and transposed convolution by cuDNN, with bias and ReLU epilogues.
 
-What cuDNN cannot do is left to the operator: filters that slide over more than three axes, and what it has no engine for.
+What cuDNN does not support falls back to the operator: filters with more than three spatial axes, and graphs without an engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .calls import Call, Work, again
 from .cudnn import ALIGNMENT, Convolution, Cudnn, Direction, Each, Graph, Pointwise, Tensor, between, computing_type, cudnn_of, tensor_of
 
 MOST_AXES = 3
-"""Axes along which cuDNN's filters slide."""
+"""Maximum number of spatial axes that cuDNN supports."""
 
 
 class ConvolutionKernel:
@@ -28,7 +28,7 @@ class ConvolutionKernel:
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
-        """A rectifier, or a sum with a number for each filter, and a rectifier."""
+        """Return how many of the steps are fused: a ReLU, or the sum with a bias per filter and a ReLU after it."""
         if op.transpose:
             return 0
         kinds = followers(steps)
@@ -38,12 +38,12 @@ class ConvolutionKernel:
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, filters: Any, operand: Any) -> bool:
-        """Whether the operator does the work."""
+        """Whether to fall back to the operator."""
         return _forward(op, ctx, out, filters, operand, None) is None
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that convolves these arrays."""
+        """Return a function that convolves these arrays; None if cuDNN does not support them."""
         calls = _forward(op, ctx, out, filters, operand, epilogue)
         return None if calls is None else Work(calls)
 
@@ -85,7 +85,7 @@ def _forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilog
 
 
 def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> list[Call]:
-    """What to call for the gradients, each by cuDNN where that has a way."""
+    """Return the calls for the gradients, each by cuDNN if that supports it."""
     backend: Any = ctx.backend
     library = cudnn_of(backend) if _lie_well(grad, filters, operand, *(target for target in grads if target is not None)) else None
     calls: list[Call] = []
@@ -103,14 +103,14 @@ def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, 
 
 
 class Correlations:
-    """Is handed correlations by the operator, in place of a module that computes them, and notes what to call.
+    """Collects cuDNN calls for the correlations of an operator; passed to it in place of a module that computes them.
 
     Args:
-        library: cuDNN, None where it is missing.
-        epilogue: what follows, if it is to be part of the call.
+        library: cuDNN; None if it is missing.
+        epilogue: the epilogue to fuse, if any.
 
     Attributes:
-        calls: what to call; None where cuDNN has no way to do it.
+        calls: the calls; None if cuDNN does not support a correlation.
     """
 
     def __init__(self, library: Cudnn | None, epilogue: Epilogue | None = None) -> None:
@@ -118,18 +118,18 @@ class Correlations:
         self.calls: list[Call] | None = []
 
     def correlate(self, ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
-        """Note a correlation."""
+        """Record the call for a correlation."""
         self._note(Direction.RESULT, operand, filters, out, g)
 
     def correlate_backward(
         self, ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation
     ) -> None:
-        """Note its gradients."""
+        """Record the calls for the gradients of a correlation."""
         if filters_grad is not None:
             self._note(Direction.FILTERS, operand, filters_grad, grad, g)
         if operand_grad is not None:
             if any(lower < 0 for lower in g.windows.lower) and self.calls is not None:
-                self.calls.append(lambda: operand_grad.fill(0))  # no window meets the first elements
+                self.calls.append(lambda: operand_grad.fill(0))  # no window covers the first elements
             self._note(Direction.OPERAND, operand_grad, filters, grad, g)
 
     def _note(self, direction: Direction, operand: Any, filters: Any, result: Any, g: Correlation) -> None:
@@ -169,7 +169,7 @@ def _bound(
 
 
 def _add_steps(epilogue: Epilogue, operations: list[Convolution | Each], tensors: list[Tensor], arrays: list[Any], dtype: str) -> bool:
-    """Let what follows be operations of the graph; False where it does not fit."""
+    """Append the epilogue to the operations of the graph; return False if it cannot be fused."""
     result = tensors[2]
     if epilogue.others:
         (bias,) = epilogue.others
@@ -188,7 +188,7 @@ def _add_steps(epilogue: Epilogue, operations: list[Convolution | Each], tensors
 
 
 def _pass_on(operations: list[Convolution | Each], tensors: list[Tensor], dtype: str) -> None:
-    """Let each operation hand what it makes to the next by a tensor that is nowhere in memory; the last one makes the result."""
+    """Connect each operation to the next by a virtual tensor; the last one writes the result."""
     for number in range(len(operations) - 1):
         passed = len(tensors)
         tensors.append(between(tensors[2], dtype))
@@ -197,12 +197,12 @@ def _pass_on(operations: list[Convolution | Each], tensors: list[Tensor], dtype:
 
 
 def _lie_well(*arrays: Any) -> bool:
-    """Whether arrays take another shape without being copied; a copy would hold what they hold now."""
+    """Whether arrays can be reshaped without a copy, which would not see later values."""
     return all(array.flags.c_contiguous for array in arrays)
 
 
 def _is_told(w: Windows) -> bool:
-    """Whether cuDNN, which is told sizes and padding, finds as many windows."""
+    """Whether cuDNN derives the same number of windows from sizes and padding."""
     axes = zip(w.seen, w.lower, w.upper, w.kernel, w.dilation, w.strides, w.out, strict=True)
     return all(
         (seen.stop - seen.start + max(lower, 0) + upper - (kernel - 1) * dilation - 1) // stride + 1 == out
@@ -211,7 +211,7 @@ def _is_told(w: Windows) -> bool:
 
 
 def _flat_axes(tensor: Tensor) -> Tensor:
-    """With two axes to slide along at least."""
+    """Return the tensor padded with axes of length 1 to at least two spatial axes."""
     lacking = max(4 - len(tensor.dims), 0)
     return tensor._replace(dims=tensor.dims + (1,) * lacking, strides=tensor.strides + (1,) * lacking)
 
@@ -222,5 +222,5 @@ def _alignment(array: Any) -> int:
 
 
 def _is_bias(spec: Spec) -> bool:
-    """Whether it has a number for each filter."""
+    """Whether a spec is that of a bias, with one number per filter."""
     return spec.axes == () and len(spec.dims) > 0 and size_of(spec.dims[1:]) == 1

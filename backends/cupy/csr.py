@@ -1,6 +1,6 @@
-"""Products of CSR rows with dense matrices: a warp writes 32 columns of a row of the result, and adds terms in the order of the entries.
+"""Products of CSR rows with dense matrices: a warp computes 32 columns of a row of the result, adding terms in the order of the entries.
 
-The terms of long rows are added up in pieces, and the sums of these as doubles, so that the error does not grow with the row.
+Long rows are summed in pieces, whose sums are added up as doubles, so that the error does not grow with the row.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .compiler import MOST_BLOCKS, THREADS, compile
 from .prelude import prelude
 
 PIECE = 256
-"""Entries of a row that a warp adds up one after another."""
+"""Number of consecutive entries of a row that make up a piece."""
 
 
 class Csr:
-    """Products with CSR rows."""
+    """Products of CSR rows with dense matrices."""
 
     @staticmethod
     def product(rows: Parts, dense: Any, out: Any) -> None:
-        """Write the product of *rows* with a matrix *dense*, ``(columns of the rows, n)``, to *out*, ``(rows, n)``."""
+        """Compute the product of *rows* with a matrix *dense*, ``(columns of the rows, n)``, into *out*, ``(rows, n)``."""
         data, indices, starts = rows
         count, width = out.shape
         if not count or not width:
@@ -34,10 +34,10 @@ class Csr:
 
     @staticmethod
     def transposed_product(rows: Parts, width: int, dense: Any) -> tuple[Any, Any]:
-        """The product of the transposed rows, which have *width* columns, with *dense*, ``(rows, n)``.
+        """Return the product of the transpose of *rows*, which have *width* columns, with *dense*, ``(rows, n)``.
 
         Returns:
-            The columns that hold entries, ascending, and the product's rows ``(columns with entries, n)``; the others are zero.
+            The columns with entries, ascending, and the product's rows for them, ``(columns with entries, n)``; all others are zero.
         """
         import cupy
 
@@ -56,7 +56,7 @@ class Csr:
 
 
 def text(dtype: Any, places: Sequence[str]) -> str:
-    """The text for elements of a type; *places* are the types of indices and of starts of rows."""
+    """Return the kernel source for an element type; *places* are the C types of indices and of row starts."""
     return f"""{prelude(dtype, "unsigned long long")}
 typedef {places[0]} place;
 typedef {places[1]} start;
@@ -84,5 +84,5 @@ multiply(const stored *data, const place *indices, const start *starts, const st
 
 
 def _integer(array: Any) -> str:
-    """The type of whole numbers in C."""
+    """Return the C type of an array of integers."""
     return "int" if array.dtype == np.int32 else "long long"

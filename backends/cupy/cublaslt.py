@@ -1,11 +1,11 @@
-"""Products of matrices by cuBLASLt: what is chosen when arrays are bound, and launched afterwards.
+"""Matrix products by cuBLASLt: an algorithm is chosen when arrays are bound, and launched afterwards.
 
-cuBLASLt takes matrices column by column.  Ours lie row by row, so that it is handed each as its own transpose, and the operands of
-``out = left @ right`` the other way round, for ``out.T = right.T @ left.T``; nothing is copied for it, nor where an operand or the result
-lies transposed already.  Stacks of matrices lie evenly apart; one of a single matrix is met by all of the other operand's.
+cuBLASLt expects column-major matrices.  Row-major matrices are passed as their transposes with the operands of ``out = left @ right``
+swapped, as ``out.T = right.T @ left.T``; nothing is copied, nor is an operand or result that is transposed already.  Batches of matrices
+have a constant stride; a batch of one matrix is broadcast.
 
-Sums are made in float32, of float64 in float64.  Handle, workspace and algorithm are given with each launch, so that launches can be
-recorded; algorithms are asked for when arrays are bound, which is never while work is recorded.
+Products accumulate in float32, or in float64 for float64.  Handle, workspace and algorithm are passed with each launch, so that launches
+can be captured; algorithms are selected when arrays are bound, which never happens during capture.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ...core.extension.compiled import switch_off
 from . import libraries
 
 WORKSPACE = 32 << 20
-"""Bytes that algorithms may use beside: as many as NVIDIA advises for Hopper."""
+"""Bytes of workspace that an algorithm may use: NVIDIA's recommendation for Hopper."""
 
 TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}
-"""Numbers of element types: cudaDataType_t."""
+"""Element types by name: cudaDataType_t."""
 
 COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_64F = 68, 77, 70
 OP_T = 1
@@ -34,11 +34,11 @@ EPILOGUE_DEFAULT, EPILOGUE_BIAS, EPILOGUE_RELU_BIAS, EPILOGUE_BGRADA, EPILOGUE_B
 PREFERENCE_WORKSPACE = 1
 PREFERENCE_ALIGNMENTS = (5, 6, 7, 8)
 ALIGNMENT = 256
-"""Bytes: what lies at a multiple of so many is as well placed as can be."""
+"""Largest alignment in bytes that makes a difference to algorithms."""
 
 
 class Algorithm(ctypes.Structure):
-    """cublasLtMatmulHeuristicResult_t: an algorithm, and what it takes."""
+    """cublasLtMatmulHeuristicResult_t: an algorithm and its requirements."""
 
     _fields_ = (
         ("algo", c_uint64 * 8),
@@ -64,19 +64,19 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cublasLtMatmulAlgoGetHeuristic": (*(c_void_p,) * 7, c_int, POINTER(Algorithm), POINTER(c_int)),
     "cublasLtMatmul": (*(c_void_p,) * 14, c_size_t, c_void_p),
 }
-"""The functions that are used, and what they take."""
+"""Argument types of the library functions that are used."""
 
 
 class Matrix(NamedTuple):
-    """An array as cuBLASLt sees it: a matrix that lies column by column, or a stack of them.
+    """An array as cuBLASLt sees it: a column-major matrix, or a batch of them.
 
     Attributes:
-        rows, columns: of the matrix that lies there.
-        leading: elements from one column to the next.
-        apart: elements from one matrix to the next.
-        turned: whether what is meant is that matrix transposed.
+        rows, columns: size of the matrix in memory.
+        leading: leading dimension, in elements.
+        apart: stride of the batch, in elements.
+        turned: whether the operand is the transpose of the matrix in memory.
         dtype: name of the element type.
-        aligned: bytes of which its address is a multiple.
+        aligned: alignment of the address in bytes.
     """
 
     rows: int
@@ -89,7 +89,7 @@ class Matrix(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What an algorithm is chosen for: ``d = a @ b`` for so many matrices each, and what is done to the result."""
+    """Key for selecting an algorithm: the batched product ``d = a @ b`` of *matrices* matrices, and its epilogue."""
 
     a: Matrix
     b: Matrix
@@ -101,28 +101,28 @@ class Problem(NamedTuple):
 
 
 class Bias(NamedTuple):
-    """A vector that is added to each row of a product, and whether the result is cut at 0."""
+    """Epilogue that adds a vector to each row of the product, followed by a ReLU if *is_cut*."""
 
     vector: Any
     is_cut: bool
 
 
 class Sums(NamedTuple):
-    """A vector that takes the sums of the right operand's columns."""
+    """Epilogue that writes the sums of the right operand's columns to a vector."""
 
     vector: Any
 
 
 Follows = Bias | Sums | None
-"""What is done beside a product."""
+"""Epilogue of a product, or none."""
 
 
 class Cublaslt:
-    """The library with a handle and a workspace for one backend.
+    """cuBLASLt with a handle and a workspace for one backend.
 
     Args:
-        library: the library.
-        backend: whose arrays are multiplied.
+        library: the loaded library.
+        backend: the backend whose arrays are multiplied.
     """
 
     def __init__(self, library: libraries.Loaded, backend: Any) -> None:
@@ -135,16 +135,16 @@ class Cublaslt:
         self._plan = lru_cache(maxsize=4096)(self._planned)
 
     def bound(self, left: Any, right: Any, out: Any, follows: Follows = None) -> Callable[[], None] | None:
-        """A function that writes ``left @ right`` to *out* whenever it is called.
+        """Return a function that computes ``out = left @ right``.
 
         Args:
-            left: array ``(m, k)``, or a stack of them, ``(count, m, k)``.
-            right: ``(k, n)``, or a stack.
-            out: ``(m, n)``, or a stack.
-            follows: what is done beside, for matrices and not for stacks: its vector has n elements.
+            left: array ``(m, k)``, or a batch ``(count, m, k)``.
+            right: array ``(k, n)``, or a batch.
+            out: array ``(m, n)``, or a batch.
+            follows: epilogue, whose vector has n elements; not supported for batches.
 
         Returns:
-            The function; None where cuBLASLt has no way to do it.
+            The function; None if cuBLASLt does not support the product.
         """
         if out.size == 0:
             return None if isinstance(follows, Sums) else _nothing
@@ -207,7 +207,7 @@ class Cublaslt:
         return made
 
     def _chosen(self, problem: Problem, description: c_void_p, matrices: list[c_void_p]) -> Algorithm | None:
-        """The algorithm that is expected to be the fastest; None where there is none."""
+        """Return the algorithm that the heuristics rank first; None if there is none."""
         preference = self._made("cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy")
         set_attribute = self._call["cublasLtMatmulPreferenceSetAttribute"]
         _set(set_attribute, preference, PREFERENCE_WORKSPACE, c_size_t(WORKSPACE))
@@ -218,12 +218,12 @@ class Cublaslt:
         ask = self._call["cublasLtMatmulAlgoGetHeuristic"]
         try:
             ask(self._handle, description, a, b, d, d, preference, 1, byref(found), byref(count))
-        except RuntimeError:  # it says so where no algorithm does this
+        except RuntimeError:  # raised if no algorithm supports the problem
             return None
         return found if count.value and found.state == 0 else None
 
     def _made(self, create: str, destroy: str, *arguments: int) -> c_void_p:
-        """An object of the library, which goes when nobody refers to it."""
+        """Create a library object, which is destroyed when it is no longer referenced."""
         made = c_void_p()
         self._call[create](byref(made), *arguments)
         weakref.finalize(made, self._call[destroy], c_void_p(made.value)).atexit = False
@@ -231,12 +231,12 @@ class Cublaslt:
 
 
 class _Plan:
-    """How a problem is solved.
+    """An algorithm for a problem, with its descriptors.
 
     Args:
         problem: the problem.
-        description: the operation without a vector of its own.
-        matrices: how operands and result lie.
+        description: descriptor of the operation, for products without a vector.
+        matrices: layouts of operands and result.
         found: the algorithm.
     """
 
@@ -249,7 +249,7 @@ class _Plan:
 
 @lru_cache(maxsize=64)
 def cublaslt_of(backend: Any) -> Cublaslt | None:
-    """The library for a backend's device; None, and a warning, where it is missing."""
+    """Return cuBLASLt for a backend's device; warn and return None if the library is missing."""
     try:
         return Cublaslt(libraries.load(libraries.CUBLASLT), backend)
     except libraries.Missing as error:
@@ -258,7 +258,7 @@ def cublaslt_of(backend: Any) -> Cublaslt | None:
 
 
 def _nothing() -> None:
-    """What writes a product without elements."""
+    """Compute a product without elements."""
 
 
 def _set(set_attribute: Callable[..., None], target: c_void_p, attribute: int, value: Any) -> None:
@@ -266,11 +266,11 @@ def _set(set_attribute: Callable[..., None], target: c_void_p, attribute: int, v
 
 
 def _placed(left: Any, right: Any, out: Any, follows: Follows) -> tuple[Problem, Any, Any, Any] | None:
-    """The problem, its operands and its vector; None for one that cuBLASLt cannot be told of."""
+    """Return the problem, its operands and its vector; None if cuBLASLt cannot express it."""
     d = _matrix(out)
     if d is None:
         return None
-    if d.turned:  # out.T lies row by row
+    if d.turned:  # out.T is row-major
         if isinstance(follows, Bias):
             return None
         left, right, d = right.swapaxes(-1, -2), left.swapaxes(-1, -2), d._replace(turned=False)
@@ -305,12 +305,12 @@ def _compute(dtype: str) -> int:
 
 
 def _together(operands: str, result: str) -> bool:
-    """Whether products of such operands may have such a result: halves may have one of float32, in which they are summed."""
+    """Whether operands and result of these types can be combined: half-precision operands may have a float32 result."""
     return operands == result or (operands in ("float16", "bfloat16") and result == "float32")
 
 
 def _matrix(array: Any) -> Matrix | None:
-    """An array, transposed, as a matrix that lies column by column; None where it is none, for its elements lie otherwise."""
+    """Return the transpose of an array as a column-major matrix; None if its strides do not allow it."""
     dtype = array.dtype.name
     if dtype not in TYPES or array.ndim not in (2, 3):
         return None
@@ -326,6 +326,6 @@ def _matrix(array: Any) -> Matrix | None:
 
 
 def _alignment(array: Any) -> int:
-    """The largest power of two, up to as many bytes as matter, that the array's address is a multiple of."""
+    """Return the largest power of two, up to ``ALIGNMENT``, that divides the array's address."""
     address: int = array.data.ptr
     return min(address & -address, ALIGNMENT)

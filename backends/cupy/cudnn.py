@@ -1,12 +1,10 @@
-"""cuDNN: a handle, what is made of and called with it, and its graphs.
+"""cuDNN: the handle, its descriptors and functions, and its graph API.
 
-Graphs are operations on tensors, for which cuDNN has engines, of which one is chosen when arrays are bound.
+A graph describes tensors and the operations on them; operations refer to tensors by their index in the graph.  A plan is a graph with an
+engine, which is chosen when arrays are bound; a variant pack holds the addresses for one execution of a plan.  All of these are created
+when arrays are bound: a call afterwards executes a plan with a variant pack, and can be captured.
 
-A graph says what its tensors are like and which operation makes which of which; tensors are known by their places in its list.  A plan is
-a graph with an engine; a variant pack has the addresses for one call of a plan.  All of it is made when arrays are bound: a call afterwards
-executes a plan with a pack, and can be recorded.
-
-Engines whose results differ from call to call are passed over, and those that round float32 before they multiply, unless that is allowed.
+Nondeterministic engines are skipped, and so are engines that round float32 before multiplying, unless TF32 is allowed.
 """
 
 from __future__ import annotations
@@ -23,13 +21,13 @@ from ...core.extension.compiled import switch_off
 from . import libraries
 
 LARGEST_WORKSPACE = 256 << 20
-"""Bytes that a plan may use beside."""
+"""Bytes of workspace that a plan may use."""
 
 ALIGNMENT = 16
-"""Bytes: what lies at a multiple of so many is as well placed as can be."""
+"""Largest alignment in bytes that makes a difference to engines."""
 
 TYPES = {"float16": 2, "bfloat16": 9, "float32": 0, "float64": 1}
-"""Numbers of element types: cudnnDataType_t."""
+"""Element types by name: cudnnDataType_t."""
 
 SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cudnnCreate": (POINTER(c_void_p),),
@@ -42,7 +40,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cudnnBackendGetAttribute": (c_void_p, c_int, c_int, c_int64, POINTER(c_int64), c_void_p),
     "cudnnBackendExecute": (c_void_p, c_void_p, c_void_p),
 }
-"""The functions that are used, and what they take."""
+"""Argument types of the library functions that are used."""
 
 
 class Kind(IntEnum):
@@ -89,7 +87,7 @@ ELEMENTS: dict[Type, Any] = {
     Type.VOID_PTR: c_void_p,
     Type.BACKEND_DESCRIPTOR: c_void_p,
 }
-"""What attributes are arrays of; of other types, of numbers of enumerations."""
+"""C types of attribute values; values of other attribute types are enumerators."""
 
 
 class Attribute(IntEnum):
@@ -148,7 +146,7 @@ class Attribute(IntEnum):
 
 
 class Note(IntEnum):
-    """What engines do to numbers: cudnnBackendNumericalNote_t."""
+    """Numerical properties of engines: cudnnBackendNumericalNote_t."""
 
     TENSOR_CORE = 0
     DOWN_CONVERT_INPUTS = 1
@@ -156,14 +154,14 @@ class Note(IntEnum):
 
 
 class Pointwise(IntEnum):
-    """Operations on elements: cudnnPointwiseMode_t."""
+    """Modes of element-wise operations: cudnnPointwiseMode_t."""
 
     ADD = 0
     RELU_FWD = 100
 
 
 class Direction(IntEnum):
-    """What a convolution computes, as the kind of its operation."""
+    """The tensor that a convolution computes, as the descriptor kind of its operation."""
 
     RESULT = Kind.OPERATION_CONVOLUTION_FORWARD
     FILTERS = Kind.OPERATION_CONVOLUTION_BACKWARD_FILTER
@@ -179,16 +177,16 @@ BY_DIRECTION = {
     Direction.OPERAND: ("BWD_DATA", "DX", "W", "DY"),
     Direction.FILTERS: ("BWD_FILTER", "X", "DW", "DY"),
 }
-"""What attributes are called."""
+"""Parts of the attribute names by direction: that of the operation, and those of operand, filters and result."""
 
 
 class Tensor(NamedTuple):
-    """What a tensor is like.
+    """Description of a tensor.
 
     Attributes:
-        dims, strides: sizes of its axes, and elements from one to the next along each.
+        dims, strides: shape, and strides in elements.
         dtype: name of the element type.
-        aligned: bytes of which its address is a multiple; 0 for one that is between two operations, and nowhere in memory.
+        aligned: alignment of the address in bytes; 0 for a virtual tensor, an intermediate that is not in memory.
     """
 
     dims: tuple[int, ...]
@@ -198,13 +196,13 @@ class Tensor(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """An operation: a convolution, or a gradient of one.
+    """A convolution, or a gradient of one.
 
     Attributes:
         direction: which of the tensors is computed.
-        x, w, y: operand, filters and result, or their gradients.
-        before, behind: padding.
-        strides, dilation: of the windows.
+        x, w, y: indices of operand, filters and result, or of their gradients.
+        before, behind: padding before and after, per axis.
+        strides, dilation: strides and dilation of the windows, per axis.
     """
 
     direction: Direction
@@ -218,7 +216,7 @@ class Convolution(NamedTuple):
 
 
 class Each(NamedTuple):
-    """An operation on each element of *x*, and of *b* where it takes two, that makes *y*."""
+    """An element-wise operation that computes *y* from *x*, and from *b* if it is binary."""
 
     mode: Pointwise
     x: int
@@ -227,7 +225,7 @@ class Each(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Operations on tensors, and the type that they compute in."""
+    """Operations on tensors, and the type in which they are computed."""
 
     tensors: tuple[Tensor, ...]
     operations: tuple[Convolution | Each, ...]
@@ -235,14 +233,14 @@ class Graph(NamedTuple):
 
 
 class Cudnn:
-    """The library with a handle and a workspace for one backend.
+    """cuDNN with a handle and a workspace for one backend.
 
     Args:
-        library: the library.
-        backend: whose arrays are computed with.
+        library: the loaded library.
+        backend: the backend whose arrays are used.
 
     Attributes:
-        handle: the handle.
+        handle: the cuDNN handle.
     """
 
     def __init__(self, library: libraries.Loaded, backend: Any) -> None:
@@ -255,14 +253,14 @@ class Cudnn:
         self._plan = lru_cache(maxsize=4096)(self._planned)
 
     def bound(self, graph: Graph, arrays: Sequence[Any]) -> Callable[[], None] | None:
-        """A function that executes a graph whenever it is called.
+        """Return a function that executes a graph.
 
         Args:
             graph: the graph.
-            arrays: those of its tensors that are in memory, in order.
+            arrays: arrays of its tensors in order, without those of virtual tensors.
 
         Returns:
-            The function; None where cuDNN has no way to do it.
+            The function; None if cuDNN does not support the graph.
         """
         plan = self._plan(graph, libraries.allows_tf32())
         if plan is None:
@@ -277,7 +275,7 @@ class Cudnn:
         return self.launching(self._call["cudnnBackendExecute"], plan.descriptor, pack)
 
     def launching(self, function: Callable[..., None], *arguments: Any) -> Callable[[], None]:
-        """What calls a function with the handle, on the stream that is current then, and these arguments."""
+        """Return a function that calls a library function with the handle and these arguments on the current stream."""
         set_stream, handle, stream = self._call["cudnnSetStream"], self.handle, self._stream
 
         def call() -> None:
@@ -287,18 +285,18 @@ class Cudnn:
         return call
 
     def functions(self, signatures: Mapping[str, tuple[Any, ...]]) -> dict[str, Callable[..., None]]:
-        """Functions of the library, by their names."""
+        """Return functions of the library by name."""
         return {name: self._library.function(name, types) for name, types in signatures.items()}
 
     def made(self, create: Callable[..., None], destroy: Callable[..., None], *needs: Any) -> c_void_p:
-        """An object of the library, which goes when nobody refers to it, and then what it *needs*."""
+        """Create a library object, which is destroyed when it is no longer referenced; it keeps alive what it *needs*."""
         made = c_void_p()
         create(byref(made))
         weakref.finalize(made, _destroy, destroy, c_void_p(made.value), needs).atexit = False
         return made
 
     def space(self, nbytes: int) -> Any:
-        """So many bytes at least, which all calls share, as one runs after the other; less that was there stays, as work may know it."""
+        """Return a workspace of at least *nbytes* bytes; calls share it, and smaller ones stay allocated, as calls may be bound to them."""
         if self._spaces[-1].nbytes < nbytes:
             self._spaces.append(self._backend.allocate(nbytes))
         return self._spaces[-1]
@@ -306,10 +304,10 @@ class Cudnn:
     # ---- plans ----
 
     def _planned(self, graph: Graph, allows_tf32: bool) -> _Plan | None:
-        """A graph with the engine that is expected to be the fastest of those that may be used; None where there is none."""
+        """Return a plan with the engine ranked first among those that are acceptable; None if there is none."""
         try:
             operations = self._operations(graph)
-        except RuntimeError:  # so it refuses operations that it does not have
+        except RuntimeError:  # raised for unsupported operations
             return None
         for mode in (HEURISTICS_A, HEURISTICS_FALLBACK):
             for config in self._configs(operations, mode):
@@ -386,7 +384,7 @@ class Cudnn:
         )
 
     def _configs(self, operations: c_void_p, mode: int) -> Iterator[c_void_p]:
-        """Engines for a graph, the one that is expected to be the fastest first."""
+        """Yield engine configurations for a graph, in the order of the heuristics, expected fastest first."""
         try:
             heuristics = self._descriptor(
                 Kind.ENGINEHEUR,
@@ -394,14 +392,14 @@ class Cudnn:
                 (Attribute.ENGINEHEUR_MODE, Type.HEUR_MODE, [mode]),
             )
             count = self._count(heuristics, Attribute.ENGINEHEUR_RESULTS)
-        except RuntimeError:  # no engine does this
+        except RuntimeError:  # no engine supports the graph
             return
         configs = [self._created(Kind.ENGINECFG) for _ in range(count)]
         found = self._asked(heuristics, Attribute.ENGINEHEUR_RESULTS, Type.BACKEND_DESCRIPTOR, [config.value for config in configs])
         yield from configs[: len(found)]
 
     def _suits(self, config: c_void_p, graph: Graph, allows_tf32: bool) -> bool:
-        """Whether the engine computes the same each time, and rounds nothing that is to be multiplied."""
+        """Whether the engine is deterministic, and does not round the operands of products, except to TF32 where that is allowed."""
         engine = self._created(Kind.ENGINE)
         self._asked(config, Attribute.ENGINECFG_ENGINE, Type.BACKEND_DESCRIPTOR, [engine.value])
         notes = self._asked(engine, Attribute.ENGINE_NUMERICAL_NOTE, Type.NUMERICAL_NOTE, [0] * MOST_NOTES)
@@ -416,7 +414,7 @@ class Cudnn:
                 (Attribute.EXECUTION_PLAN_ENGINE_CONFIG, Type.BACKEND_DESCRIPTOR, [config.value]),
                 needs=(config, operations),
             )
-        except RuntimeError:  # heuristics name engines that turn out not to do it
+        except RuntimeError:  # the heuristics may return engines that do not support the graph
             return None
         (nbytes,) = self._asked(made, Attribute.EXECUTION_PLAN_WORKSPACE_SIZE, Type.INT64, [0])
         return _Plan(made, nbytes) if nbytes <= LARGEST_WORKSPACE else None
@@ -424,7 +422,7 @@ class Cudnn:
     # ---- descriptors ----
 
     def _descriptor(self, kind: Kind, *attributes: tuple[Attribute, Type, Sequence[Any]], needs: tuple[Any, ...] = ()) -> c_void_p:
-        """A descriptor with attributes; what it *needs* stays as long as it."""
+        """Create and finalise a descriptor with attributes; it keeps alive what it *needs*."""
         made = self._created(kind, needs)
         set_attribute = self._call["cudnnBackendSetAttribute"]
         for name, type_, values in attributes:
@@ -444,14 +442,14 @@ class Cudnn:
         return count.value
 
     def _asked(self, descriptor: c_void_p, attribute: Attribute, type_: Type, room: Sequence[Any]) -> list[Any]:
-        """What an attribute holds, at most as much as there is *room* for."""
+        """Return the values of an attribute, at most ``len(room)`` of them."""
         count, values = c_int64(), _array(type_, room)
         self._call["cudnnBackendGetAttribute"](descriptor, attribute, type_, len(room), byref(count), values)
         return list(values)[: count.value]
 
 
 class _Plan(NamedTuple):
-    """A graph with an engine, and the bytes that it uses beside."""
+    """An execution plan, and the bytes of workspace that it requires."""
 
     descriptor: c_void_p
     workspace: int
@@ -459,7 +457,7 @@ class _Plan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def cudnn_of(backend: Any) -> Cudnn | None:
-    """The library for a backend's device; None, and a warning, where it is missing."""
+    """Return cuDNN for a backend's device; warn and return None if the library is missing."""
     try:
         return Cudnn(libraries.load(libraries.CUDNN), backend)
     except libraries.Missing as error:
@@ -468,30 +466,30 @@ def cudnn_of(backend: Any) -> Cudnn | None:
 
 
 def tensor_of(array: Any) -> Tensor:
-    """What an array is like."""
+    """Return the description of an array."""
     address: int = array.data.ptr
     strides = tuple([stride // array.itemsize for stride in array.strides])
     return Tensor(array.shape, strides, array.dtype.name, min(address & -address, ALIGNMENT))
 
 
 def scalars(dtype: str) -> tuple[Any, Any]:
-    """One and zero, as functions take them that blend what they compute with what is there."""
+    """Return the scaling factors alpha = 1 and beta = 0, which overwrite the result, for tensors of a type."""
     scalar = c_double if dtype == "float64" else c_float
     return byref(scalar(1)), byref(scalar(0))
 
 
 def between(like: Tensor, dtype: str) -> Tensor:
-    """A tensor between two operations."""
+    """Return a virtual tensor shaped like another, for the intermediate between two operations."""
     return like._replace(dtype=dtype, aligned=0)
 
 
 def computing_type(dtype: str) -> str:
-    """The type that tensors of this one are computed with in."""
+    """Return the compute type for tensors of an element type."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def _destroy(destroy: Callable[[c_void_p], None], descriptor: c_void_p, needs: tuple[Any, ...]) -> None:
-    """A descriptor goes, and then what it *needs*."""
+    """Destroy a descriptor; taking *needs* as an argument keeps these alive until then."""
     destroy(descriptor)
 
 

@@ -1,4 +1,4 @@
-"""The kernel of dropout: numbers are drawn where they are needed, forward and again backward, and no mask is kept."""
+"""Kernel for dropout: random numbers are drawn in the forward pass and redrawn in the backward pass, so that no mask is stored."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .places import Along, place_of
 from .prelude import prelude
 
 OF_BLOCK = 8
-"""Numbers that are drawn together."""
+"""Number of random numbers in a Philox block."""
 
 
 class DropoutKernel:
-    """One launch in each direction, which draws the same numbers; outside of training the operator copies."""
+    """Dropout with one launch per pass, both of which draw the same numbers; outside training the operator copies."""
 
     in_place = True
     recordable = True
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
-        """A function that draws and drops; None outside of training."""
+        """Return a function that applies dropout with a new draw each time; None outside training."""
         return _Drop(op, ctx, out, x) if ctx.training else None
 
     @staticmethod
@@ -46,7 +46,7 @@ class DropoutKernel:
 
 
 class _Drop:
-    """Draws and drops: :class:`~cntk.core.extension.kernel.Repeatable`, as all that differs from draw to draw is in the device's memory."""
+    """The launch; :class:`~cntk.core.extension.kernel.Repeatable`, as everything that differs between draws is in device memory."""
 
     def __init__(self, op: Any, ctx: Context, out: Any, x: Any) -> None:
         self._op, self._load, self._dtype = op, ctx.backend.load, x.dtype
@@ -58,7 +58,7 @@ class _Drop:
         self.work()
 
     def holds(self) -> bool:
-        """It does: rate and seed are among the numbers."""
+        """Always true: rate and seed are among the numbers in device memory."""
         return True
 
     def prepare(self) -> None:
@@ -67,15 +67,15 @@ class _Drop:
 
 
 def _place(ctx: Context) -> Any:
-    """Where the numbers of the draw are on the device."""
+    """Return the device memory for the :func:`numbers_of` a draw."""
     return ctx.keep("numbers", (5,), np.float64)
 
 
 def numbers_of(dtype: Any, rate: float, seed: int, draw: int) -> Any:
-    """What a kernel is told of a draw: its number, the rate, the factor of what is left, and the bits of the generator's two keys.
+    """Return a kernel's parameters for a draw: its number, the rate, the scale of kept elements, and the bits of the generator's two keys.
 
     Args:
-        dtype: type of the elements that are dropped.
+        dtype: element type.
         rate, seed, draw: as :meth:`~cntk.plugins.ops.dropout.Dropout.begin_draw` returns them.
     """
     numbers = np.array([draw, np.float32(rate), np.dtype(dtype).type(1 / (1 - rate)), 0, 0], np.float64)
@@ -84,11 +84,11 @@ def numbers_of(dtype: Any, rate: float, seed: int, draw: int) -> Any:
 
 
 def bound(x: Any, out: Any, numbers: Any) -> Callable[[], None]:
-    """A function that writes the elements of *x* that are left to *out*.
+    """Return a function that writes *x* with dropout applied to *out*.
 
     Args:
-        x, out: arrays of one shape and type.
-        numbers: :func:`numbers_of` the draw, on the device.
+        x, out: arrays of the same shape and type.
+        numbers: :func:`numbers_of` the draw, in device memory.
     """
     size = size_of(x.shape)
     made = text(x.dtype, _axes(x), _axes(out))
@@ -96,13 +96,13 @@ def bound(x: Any, out: Any, numbers: Any) -> Callable[[], None]:
 
 
 def _axes(array: Any) -> list[Along]:
-    """The axes of an array; the first one's length is not in texts."""
+    """Return the axes of an array; the length of the first does not appear in kernel sources."""
     strides = [stride // array.dtype.itemsize for stride in array.strides]
     return [Along(*axis) for axis in zip(array.shape, strides, strict=True)] or [Along(1, 1)]
 
 
 def text(dtype: Any, given: Sequence[Along], made: Sequence[Along]) -> str:
-    """The text for arrays that lie so."""
+    """Return the kernel source for an element type and the axes of operand and result."""
     return f"""{prelude(dtype, "unsigned long long")}
 {PHILOX}
 extern "C" __global__ void __launch_bounds__({THREADS})

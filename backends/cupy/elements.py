@@ -1,7 +1,7 @@
-"""Element-wise kernels: texts written from formulas, over operands that broadcast, with sums over rows beside.
+"""Generated element-wise kernels: formulas over operands that broadcast, with optional partial sums over rows.
 
-A thread goes through the rows of a part for one place of a row; the sums of parts are added up afterwards, in an order that the sizes
-alone decide.  Without sums a part is one row.
+Rows are divided into parts, and each thread loops over the rows of one part for one position in a row.  The partial sums are added up
+afterwards, in an order that depends on the sizes alone.  Without sums a part is one row.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .places import Along, place_of
 from .prelude import REAL, prelude
 
 AT_WORK = 65536
-"""Threads that keep a large GPU busy: where places of a row are fewer, rows are divided into parts."""
+"""Threads that keep a large GPU busy; rows with fewer positions are divided into parts."""
 
 LONGEST = 64
-"""Rows that a thread adds up."""
+"""Maximum number of rows that one thread adds up."""
 
 
 class Operand(NamedTuple):
     """An array that formulas read.
 
     Attributes:
-        symbol: what stands for it.
+        symbol: the symbol for it in formulas.
         array: the array.
-        axes: its axes, which are those of the space that the kernel goes through; without rows the stride of the first is 0.
+        axes: its axes, broadcast to the iteration space; without rows the stride of the first is 0.
     """
 
     symbol: Symbol
@@ -40,7 +40,7 @@ class Operand(NamedTuple):
 
 
 class Store(NamedTuple):
-    """An array that is written: the value of a formula goes to each element."""
+    """An array to which the value of a formula is written, element by element."""
 
     term: Term
     array: Any
@@ -48,7 +48,7 @@ class Store(NamedTuple):
 
 
 def axes_of(array: Any, shape: Sequence[int], has_rows: bool) -> tuple[Along, ...]:
-    """The axes of an array in a space of *shape*, ``(rows, *static)``, to which it broadcasts; without rows it lacks the first."""
+    """Return the axes of an array broadcast to *shape*, ``(rows, *static)``; an array without rows lacks the first axis."""
     strides = [stride // array.dtype.itemsize for stride in array.strides]
     own = list(zip(array.shape, strides, strict=True))
     rows = [own.pop(0) if has_rows else (1, 0)]
@@ -60,21 +60,21 @@ def axes_of(array: Any, shape: Sequence[int], has_rows: bool) -> tuple[Along, ..
 
 
 def parts_of(rows: int, places: int) -> int:
-    """How many parts rows are divided into where sums are wanted of each place."""
+    """Return the number of parts into which rows are divided for summation at each of *places* positions."""
     return max(1, min(rows, max(AT_WORK // max(places, 1), -(-rows // LONGEST))))
 
 
 def bound(
     dtype: Any, shape: Sequence[int], operands: Sequence[Operand], stores: Sequence[Store], sums: Sequence[tuple[Term, Any]] = ()
 ) -> Callable[[], None]:
-    """A function that computes formulas for all elements of a space, whenever it is called.
+    """Return a function that computes formulas for all elements of an iteration space.
 
     Args:
         dtype: element type of the arrays.
-        shape: the space, ``(rows, *static)``.
-        operands: what formulas read.
-        stores: what is written.  It may lie in an operand's memory, element by element.
-        sums: formulas whose sums over the rows of a part are wanted, and arrays of doubles for these, ``(parts, *static)``.
+        shape: the iteration space, ``(rows, *static)``.
+        operands: the arrays that formulas read.
+        stores: the arrays to write; one may share the memory of an operand, element by element.
+        sums: formulas to sum over the rows of each part, with arrays of doubles for the partial sums, ``(parts, *static)``.
     """
     rows, places = shape[0], size_of(shape[1:])
     parts = len(sums[0][1]) if sums else rows
@@ -89,7 +89,7 @@ def bound(
 
 
 def text(dtype: Any, index: str, static: Sequence[int], operands: Sequence[Operand], stores: Sequence[Store], sums: Sequence[Term]) -> str:
-    """The text of such a kernel, called ``elements``; arrays and numbers of rows are its arguments."""
+    """Return the source of such a kernel, ``elements``, which takes the arrays, the number of rows and that of parts."""
     real = REAL[np.dtype(dtype)]
     arrays = [f"const stored *x{i}" for i in range(len(operands))] + [f"stored *y{i}" for i in range(len(stores))]
     arguments = ", ".join([*arrays, *(f"double *sums{i}" for i in range(len(sums))), "size rows", "size parts"])

@@ -1,6 +1,6 @@
-"""Folds: sums, extremes, sums of exponentials and places of extremes over some axes, in an order that the sizes alone decide.
+"""Reductions over axes: sums, extremes, sums of exponentials and positions of extremes, in an order that depends on the sizes alone.
 
-A team of threads shares each result; where results are few and long, pieces have teams of their own, and a second kernel folds these.
+A team of threads computes each result; long reductions with few results are split into pieces, which a second kernel combines.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ AT_WORK = 65536
 """Threads that keep a large GPU busy."""
 
 SHORTEST = 16
-"""Terms that a thread of a piece folds, at least."""
+"""Minimum number of terms per thread of a piece."""
 
 MOST_PIECES = 1024
 MOST_BLOCKS = 65535
 
 
 class Rule(NamedTuple):
-    """What is folded, in C.
+    """A reduction, as fragments of C.
 
     Attributes:
-        state: what is known of some terms.
-        start: the state without terms.
-        take: takes a term *x*, number *at*, into *state*.
-        merge: takes the state *other* into *state*.
-        result: what is stored in the end; *scale* is a number that the kernel is given.
-        nbytes: the size of a state.
+        state: members of the accumulator.
+        start: initial value of the accumulator.
+        take: accumulates the term *x*, number *at*, into *state*.
+        merge: combines the accumulator *other* into *state*.
+        result: expression for the result; *scale* is an argument of the kernel.
+        nbytes: size of an accumulator.
     """
 
     state: str
@@ -70,7 +70,7 @@ LOG_TOTAL = Rule(
     "state.edge + logarithm((real)state.total)",
     16,
 )
-"""The logarithm of the sum of exponentials, each divided by the largest so far."""
+"""Logarithm of the sum of exponentials, each relative to the largest so far."""
 
 PLACE_OF_GREATEST = Rule(
     "real best; size at;",
@@ -85,17 +85,17 @@ PLACE_OF_GREATEST = Rule(
     "state.at",
     16,
 )
-"""The place of the greatest element, the first one of several; NaN is greater than all."""
+"""Position of the first of the greatest elements; NaN compares greater than any number."""
 
 
 class Shape(NamedTuple):
-    """How a fold is shared.
+    """Distribution of a reduction over threads.
 
     Attributes:
-        team: threads that share a result.
-        neighbours: whether the threads of a team are neighbours, or else those of one term of several results.
-        pieces: how many pieces the terms of a result come in.
-        length: terms of a piece.
+        team: number of threads per result.
+        neighbours: whether adjacent threads belong to one team; otherwise they take the same term of several results.
+        pieces: number of pieces into which the terms of a result are split.
+        length: number of terms per piece.
     """
 
     team: int
@@ -105,8 +105,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(outputs: int, terms: int, neighbours: bool) -> Shape:
-    """How a fold of so many results of so many terms is shared.
-
+    """Return the distribution of a reduction with *outputs* results of *terms* terms each.
     >>> from cntk.backends.cupy.folds import shape_of
     >>> shape_of(1000, 10, True), shape_of(1, 1000000, True)
     (Shape(team=16, neighbours=True, pieces=1, length=10), Shape(team=256, neighbours=True, pieces=245, length=4082))
@@ -122,14 +121,14 @@ def shape_of(outputs: int, terms: int, neighbours: bool) -> Shape:
 def bound(
     backend: Any, rule: Rule, x: Any, out: Any, outputs: Sequence[Along], terms: Sequence[Along], scale: float = 1.0
 ) -> list[Callable[[], None]]:
-    """Functions that, called one after the other, fold an array.
+    """Return functions that, called in order, reduce an array.
 
     Args:
-        backend: where memory for the states of pieces comes from.
-        rule: what is folded.
+        backend: allocates memory for the accumulators of pieces.
+        rule: the reduction.
         x: the array.
-        out: where results go, one after another, in an element type of their own.
-        outputs, terms: the axes of *x* along which results lie, and those over which they are folded.
+        out: contiguous array for the results, which may have another element type.
+        outputs, terms: the axes of *x* that are kept, and those that are reduced.
         scale: factor of a total.
     """
     count, length = (_count(axes) for axes in (outputs, terms))
@@ -154,7 +153,7 @@ def bound(
 
 
 def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Along], terms: Sequence[Along], shape: Shape) -> str:
-    """The text of a fold of elements: to results, or to states of pieces."""
+    """Return the source of a kernel that reduces elements to results, or to accumulators of pieces."""
     take = f"const real x = value_of(given[{place_of('output', outputs)} + {place_of('at', terms)}]); {rule.take}"
     whole = _kernel("fold", "stored", STORED[np.dtype(result)], take, _end(rule, result))
     piece = _kernel("fold_pieces", "stored", "State", take, "made[blockIdx.y * outputs + output] = state;")
@@ -162,7 +161,7 @@ def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Alon
 
 
 def last_text(dtype: Any, result: Any, index: str, rule: Rule, shape: Shape) -> str:
-    """The text of a fold of states to results."""
+    """Return the source of a kernel that combines accumulators into results."""
     take = f"const State other = given[at * outputs + output]; {rule.merge}"
     return _beginning(dtype, index, rule, shape) + _kernel("fold_states", "State", STORED[np.dtype(result)], take, _end(rule, result))
 
@@ -225,7 +224,7 @@ extern "C" __global__ void __launch_bounds__({THREADS})
 
 
 def _power_of_two(count: int) -> int:
-    """The least power of 2 that is not less."""
+    """Return the smallest power of 2 that is not less than *count*."""
     return 1 << max(count - 1, 0).bit_length()
 
 

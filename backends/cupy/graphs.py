@@ -1,4 +1,4 @@
-"""CUDA graphs: work that a stream has been given once, and is given again by one call."""
+"""CUDA graphs: capture work that is enqueued on a stream, and replay it with one launch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import cupy
 
 
 def record(calls: Callable[[], None], stream: Any) -> Callable[[], None] | None:
-    """A function that has a stream do the work that *calls* gives it; None if some of it cannot be in a graph.
+    """Capture the work that *calls* enqueues in a CUDA graph.
 
-    Memory that is allocated meanwhile comes from a pool of the graph's own, so that nobody else is given it while the graph exists.
+    Memory allocated during capture comes from a pool private to the graph, so that it is not reused while the graph exists.
 
     Args:
-        calls: gives work to the stream, which is the current one.
-        stream: the stream.
+        calls: enqueues the work on the current stream, which is *stream*.
+        stream: the stream to capture and to replay on.
+
+    Returns:
+        A function that replays the work; None if some of it cannot be captured.
     """
     pool = cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc):
@@ -25,9 +28,9 @@ def record(calls: Callable[[], None], stream: Any) -> Callable[[], None] | None:
         try:
             calls()
         except BaseException as error:
-            with suppress(RuntimeError):  # what is refused ends the capture
+            with suppress(RuntimeError):  # an operation that cannot be captured ends the capture
                 stream.end_capture()
-            if isinstance(error, (NotImplementedError, RuntimeError)):  # CuPy's own calls of libraries; reads of the device
+            if isinstance(error, (NotImplementedError, RuntimeError)):  # CuPy's own library calls; reads from the device
                 return None
             raise
         graph = stream.end_capture()
@@ -36,5 +39,5 @@ def record(calls: Callable[[], None], stream: Any) -> Callable[[], None] | None:
 
 
 def _launch(graph: Any, stream: Any, pool: Any) -> None:
-    """Launch a graph; the pool is an argument so that it lives as long as what launches."""
+    """Launch a graph; taking the pool as an argument keeps it alive as long as the launch function."""
     graph.launch(stream)

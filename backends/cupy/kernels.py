@@ -1,5 +1,5 @@
-"""Kernels for the arrays of this backend: of generated CUDA C++, and of NVIDIA's libraries; a plugin of its own, without which operators
-compute by CuPy's functions."""
+"""Kernels for this backend's arrays, in generated CUDA C++ and by NVIDIA's libraries; a separate plugin, without which operators use
+CuPy's functions."""
 
 from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 from ..fused import LEARNERS
@@ -8,6 +8,8 @@ OPERATORS = {
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
+    "delay:FutureValue": "delay:DelayKernel",
+    "delay:PastValue": "delay:DelayKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
     "extremum:ArgMax": "reduction:ReductionKernel",
     "extremum:ReduceMax": "reduction:ReductionKernel",
@@ -21,17 +23,27 @@ OPERATORS = {
     "reduction:ReduceMean": "reduction:ReductionKernel",
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
+    "sequence_broadcast:BroadcastAs": "sequences:BroadcastKernel",
+    "sequence_broadcast:ReconcileDynamicAxis": "sequences:BroadcastKernel",
+    "sequence_ends:IsFirst": "marks:EndKernel",
+    "sequence_ends:IsLast": "marks:EndKernel",
+    "sequence_reduction:SequenceReduceMax": "sequences:MaxKernel",
+    "sequence_reduction:SequenceReduceSum": "sequences:SumKernel",
+    "sequence_softmax:SequenceSoftmax": "sequences:SoftmaxKernel",
+    "sequence_unpacking:UnpackSequenceWithMask": "marks:UnpackKernel",
+    "sequence_windows:SequenceWindows": "windows:WindowsKernel",
     "softmax:LogSoftmax": "rows:LogSoftmaxKernel",
     "softmax:Softmax": "rows:SoftmaxKernel",
 }
-"""The kernel of each operator."""
+"""Kernels by operator."""
 
 ENGINES = {
     "Chain": "chains:ChainKernel",
     "Csr": "csr:Csr",
     "Products": "products:Products",
+    "Recurrence": "recurrence:fuse",
 }
-"""What serves several operators: chains of element-wise ones, and products of CSR rows and of dense matrices."""
+"""Kernels that serve several operators: chains of element-wise ones, products of CSR rows and of dense matrices, loops of recurrences."""
 
 
 @hookimpl
@@ -40,6 +52,7 @@ def cntk_register_kernels(register: RegisterKernel) -> None:
         register(f"cntk.learners.{learner}", "cupy", f"cntk.backends.cupy.learner_kernels:{learner.partition(':')[2]}")
     for operator, kernel in OPERATORS.items():
         register(f"cntk.plugins.ops.{operator}", "cupy", f"cntk.backends.cupy.{kernel}")
+    register("cntk.core.operators.inserted_ops:Expand", "cupy", "cntk.backends.cupy.sequences:ExpandKernel")
 
 
 @hookimpl

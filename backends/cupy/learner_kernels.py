@@ -1,8 +1,8 @@
-"""Learners' steps as one kernel each for all parameters together, written from a table of formulas.
+"""Learner updates of all parameters in one launch, with kernels generated from a table of formulas.
 
-A kernel's ``update`` stands in for a learner's ``prepare`` and ``step`` and computes what these compute, to the bit: the same operations
-in the same order and in the parameter's type.  Where steps are divided by the mean of their multipliers, a first kernel leaves these and
-their sums, and a second one moves; the mean stays on the device.
+A kernel's ``update`` replaces a learner's ``prepare`` and ``step`` and gives the same results, to the bit: the same operations in the same
+order and in the parameter's type.  If steps are divided by the mean of their multipliers, a first kernel writes these and their sums, and a
+second one updates the parameters; the mean stays on the device.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .compiler import BLOCKS, THREADS, compile
 from .prelude import prelude
 
 CHUNK = BLOCK
-"""Elements of a parameter that a block of threads updates: those that have lanes of their own where they are summed."""
+"""Elements of a parameter that a thread block updates: one block of the summation in ``core.common.sums``."""
 
 
 class Part(Protocol):
-    """A parameter, or some of its rows, in an update; see :mod:`~cntk.learners.parameter_state`."""
+    """A parameter to update, or some of its rows; see :mod:`~cntk.learners.parameter_state`."""
 
     xp: Any
     w: Any
@@ -35,15 +35,15 @@ class Part(Protocol):
 
 
 class Rule(NamedTuple):
-    """A learner's formula, in C.
+    """A learner's update formula, in C.
 
     Attributes:
-        states: names of the smoothed gradients of an element.
-        numbers: names of the numbers in the formula.
-        step: moves *w*, an element of the parameter, by *x*, that of the prepared gradient; or leaves the *multiplier* of *x*.
-        leaves_multiplier: whether the step leaves the multiplier.  The learner's last coefficient then says whether steps are divided by
-            the mean of all multipliers.
-        moves_if: when such a step is made.
+        states: names of an element's state variables, such as smoothed gradients.
+        numbers: names of the coefficients in the formula.
+        step: updates *w*, an element of the parameter, by *x*, an element of the prepared gradient; or computes the *multiplier* of *x*.
+        leaves_multiplier: whether the step computes the multiplier.  The learner's last coefficient then tells whether steps are divided
+            by the mean of all multipliers.
+        moves_if: condition under which such a step is applied.
     """
 
     states: tuple[str, ...]
@@ -116,19 +116,19 @@ RMSPROP = Rule(
     sign = new_sign;
     multiplier = length / root(squares + floor);""",
     True,
-    "rate != 0",  # a step size that has overflowed makes the mean infinite: nothing moves
+    "rate != 0",  # an overflowed step size makes the mean infinite: parameters stay unchanged
 )
 
-FIXED = ("w", "g", "rows", "multipliers", "sums", "width", "elements", "first_chunk")
-"""What a table has of each part, beside the places of its states."""
+FIXED = ("w", "g", "rows", "row_bytes", "multipliers", "sums", "width", "elements", "first_chunk")
+"""Fields of a part in the table, followed by the addresses of its states."""
 
 
 class LearnerKernel:
     """The kernel of a learner.
 
     Args:
-        rule: its formula.
-        rule_of_rows: that of updates of some rows of a parameter; None if they come as copies of their own.
+        rule: formula of the update.
+        rule_of_rows: formula of updates of some rows of a parameter; None if rows are passed as copies.
     """
 
     def __init__(self, rule: Rule, rule_of_rows: Rule | None = None) -> None:
@@ -138,11 +138,11 @@ class LearnerKernel:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether parts may be some rows of a parameter."""
+        """Whether a part may be some rows of a parameter, updated in place."""
         return self._rule_of_rows is not None
 
     def update(self, parts: Sequence[Part]) -> None:
-        """Update parameters and states in place; gradients stay as they are."""
+        """Update parameters and states in place; gradients are not modified."""
         for dtype in dict.fromkeys(part.w.dtype for part in parts):
             same = [part for part in parts if part.w.dtype == dtype]
             whole = [part for part in same if part.rows is None or not self.takes_rows]
@@ -166,16 +166,16 @@ class LearnerKernel:
 
 
 MOST_KNOWN = 64
-"""Tables of parts that are kept: gradients lie in the same places again for minibatches of the same size."""
+"""Number of cached tables of parts: gradients have the same addresses again for minibatches of the same size."""
 
 
 class Bound:
-    """A rule on parts in their places.
+    """A rule bound to the arrays of parts.
 
     Args:
         rule: the rule.
-        parts: the parts, none empty, of one element type.
-        takes_rows: whether those with rows are rows of a parameter.
+        parts: non-empty parts of one element type.
+        takes_rows: whether parts with rows are updated in the parameter.
         averaged: whether steps are divided by the mean of multipliers.
     """
 
@@ -203,6 +203,7 @@ class Bound:
             "w": part.w.data.ptr,
             "g": part.g.data.ptr,
             "rows": 0 if rows is None else rows.data.ptr,
+            "row_bytes": 0 if rows is None else rows.itemsize,
             "multipliers": part.work[0].data.ptr if self._averaged else 0,
             "sums": self._sums.data.ptr if self._sums is not None else 0,
             "width": size // len(rows) if rows is not None else 1,
@@ -212,7 +213,7 @@ class Bound:
         return [*(fixed[name] for name in FIXED), *(state.data.ptr for state in part.states)]
 
     def run(self, numbers: Sequence[Sequence[float]]) -> None:
-        """Update the parts with these numbers, those of the formula and those that prepare gradients."""
+        """Update the parts with the coefficients of the formula and of the preparation of gradients, one sequence per part."""
         count = self._host.shape[1]
         for line, given in zip(self._host, numbers, strict=True):
             line[:] = given if len(given) == count else (*given[: count - 3], *given[-3:])
@@ -222,12 +223,12 @@ class Bound:
 
 
 def _arrays(part: Part, takes_rows: bool) -> list[Any]:
-    """All arrays of a part whose places are in tables."""
+    """Return the arrays of a part whose addresses are in the table."""
     return [part.w, part.g, *part.states, *part.work, *([part.rows] if takes_rows and part.rows is not None else [])]
 
 
 def text(rule: Rule, dtype: Any, averaged: bool) -> str:
-    """The text of a rule's kernels for parameters of a type: ``step``, or where it is averaged ``gather``, ``average`` and ``move``."""
+    """Return the source of a rule's kernels for a parameter type: ``step``, or ``gather``, ``average`` and ``move`` if *averaged*."""
     states = [f"real &{name} = ((real *)part[{len(FIXED) + i}])[place];" for i, name in enumerate(rule.states)]
     numbers = [f"const real {name} = (real)number[{i}];" for i, name in enumerate(rule.numbers)]
     numbers += [f"const real {name} = (real)number[{len(rule.numbers) + i}];" for i, name in enumerate(("scale", "threshold", "weight"))]
@@ -260,6 +261,10 @@ def _beginning(rule: Rule, dtype: Any) -> str:
 #define LANES {LANES}
 #define ROWS_OF_LANES {ROWS}
 
+__device__ __forceinline__ long long row_at(const long long *part, long long at) {{
+    return part[ROW_BYTES] == 4 ? ((const int *)part[ROWS])[at] : ((const long long *)part[ROWS])[at];
+}}
+
 __device__ __forceinline__ real prepared(real g, real w, real scale, real threshold, real weight) {{
     real x = g * scale;
     if (x > threshold)
@@ -284,8 +289,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
     const long long first = (chunk - part[FIRST_CHUNK]) * CHUNK, end = first + CHUNK;
     const long long after = end < part[ELEMENTS] ? end : part[ELEMENTS];
     for (long long at = first + threadIdx.x; at < after; at += {THREADS}) {{
-        const long long *rows = (const long long *)part[ROWS];
-        const long long place = rows ? rows[at / part[WIDTH]] * part[WIDTH] + at % part[WIDTH] : at;
+        const long long place = part[ROWS] ? row_at(part, at / part[WIDTH]) * part[WIDTH] + at % part[WIDTH] : at;
         {lines}
     }}
     {after}

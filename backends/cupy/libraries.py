@@ -1,7 +1,7 @@
-"""NVIDIA's libraries as functions of Python: where they are, whether their version will do, and errors in place of a status.
+"""Loading of NVIDIA's libraries with ctypes: search, version check, and conversion of status codes to exceptions.
 
-They are looked for where their pip packages put them: by cuda-pathfinder where that is installed, else in the folder ``nvidia`` of
-Python's packages, and at last where the system's loader looks.
+Libraries are searched for in their pip packages, by cuda-pathfinder if it is installed, otherwise in the ``nvidia`` folder of
+site-packages; and finally on the search path of the system's loader.
 """
 
 from __future__ import annotations
@@ -19,58 +19,82 @@ from ...core.extension.compiled import Unusable
 
 
 class Missing(Unusable):
-    """A library is not there, cannot be loaded, or has another version than one that is known."""
+    """Raised if a library is not installed, cannot be loaded, or has an unsupported version."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """What is known of a library.
+    """Description of a library.
 
     Attributes:
-        name: what cuda-pathfinder calls it.
-        files: names of its file, the best first.
-        folders: where pip packages have it, below the folder ``nvidia``.
-        package: the pip package to install.
-        versions: the first version that will do, and the first that may not.
-        asks: the function that tells the version.
-        by_pointer: whether that writes the version where it is told to, and does not return it.
-        names: the function that names a status.
+        title: display name.
+        name: name in cuda-pathfinder.
+        files: file names, in order of preference.
+        folders: folders in pip packages, relative to the ``nvidia`` folder.
+        packages: pip packages that contain it, for CUDA 13 and 12.
+        versions: first supported version, and first version no longer supported.
+        purpose: what it is used for.
+        asks: function that reports the version; empty if only CuPy calls the library.
+        names: function that names a status code; empty if only CuPy calls the library.
+        by_pointer: whether the version function writes to a pointer instead of returning the version.
     """
 
+    title: str
     name: str
     files: tuple[str, ...]
     folders: tuple[str, ...]
-    package: str
+    packages: tuple[str, str]
     versions: tuple[int, int]
-    asks: str
-    names: str
+    purpose: str
+    asks: str = ""
+    names: str = ""
     by_pointer: bool = False
+
+    @property
+    def package(self) -> str:
+        """The pip packages to install, as text for messages."""
+        return f"{self.packages[0]} (for CUDA 13) or {self.packages[1]}"
 
 
 CUBLASLT = Library(
+    "cuBLASLt",
     "cublasLt",
     ("libcublasLt.so.13", "libcublasLt.so.12"),
     ("cu13/lib", "cublas/lib"),
-    "nvidia-cublas (for CUDA 13) or nvidia-cublas-cu12",
+    ("nvidia-cublas", "nvidia-cublas-cu12"),
     (120000, 140000),
+    "products of matrices",
     "cublasLtGetVersion",
     "cublasLtGetStatusName",
 )
 CUDNN = Library(
+    "cuDNN",
     "cudnn",
     ("libcudnn.so.9",),
     ("cudnn/lib",),
-    "nvidia-cudnn-cu13 or nvidia-cudnn-cu12",
+    ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
     (90000, 100000),
+    "convolutions, pooling, normalisation, recurrent layers",
     "cudnnGetVersion",
     "cudnnGetErrorString",
 )
+NVRTC = Library(
+    "NVRTC",
+    "nvrtc",
+    ("libnvrtc.so.13", "libnvrtc.so.12"),
+    ("cu13/lib", "cuda_nvrtc/lib"),
+    ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
+    (120000, 140000),
+    "compiling kernels",
+)
 NCCL = Library(
+    "NCCL",
     "nccl",
     ("libnccl.so.2",),
     ("nccl/lib",),
-    "nvidia-nccl-cu13 or nvidia-nccl-cu12",
+    ("nvidia-nccl-cu13", "nvidia-nccl-cu12"),
     (21800, 30000),
+    "sums over several GPUs",
     "ncclGetVersion",
     "ncclGetErrorString",
     by_pointer=True,
@@ -78,19 +102,19 @@ NCCL = Library(
 
 
 class Loaded:
-    """A library that is there.
+    """A loaded library.
 
     Args:
-        library: which it is.
-        functions: what has its functions as attributes.
-        path: its file.
+        library: its description.
+        functions: object with its functions as attributes, such as a ``ctypes.CDLL``.
+        path: path of its file.
 
     Attributes:
         library, path: as given.
         version: its version.
 
     Raises:
-        Missing: the version is not one that is known.
+        Missing: the version is not supported.
     """
 
     def __init__(self, library: Library, functions: Any, path: str) -> None:
@@ -113,17 +137,17 @@ class Loaded:
         return version.value
 
     def function(self, name: str, types: Sequence[Any]) -> Callable[..., None]:
-        """A function that returns a status, with errors in its place.
+        """Return a library function that raises an exception in place of returning a status code.
 
         Args:
-            name: its name.
+            name: name of the function.
             types: ctypes of its arguments.
 
         Returns:
-            A function of these arguments, which raises RuntimeError where the status is not that of success.
+            A function of these arguments, which raises RuntimeError if the status is not success.
 
         Raises:
-            Missing: this version has no such function.
+            Missing: this version of the library has no such function.
         """
         found = getattr(self._functions, name, None)
         if found is None:
@@ -140,7 +164,7 @@ class Loaded:
         return call
 
     def name_of(self, status: int) -> str:
-        """What the library calls a status."""
+        """Return the library's name of a status code."""
         name = getattr(self._functions, self.library.names)
         name.argtypes, name.restype = (ctypes.c_int,), ctypes.c_char_p
         text: bytes | None = name(status)
@@ -159,10 +183,10 @@ def _attempt(library: Library) -> Loaded | Missing:
 
 
 def load(library: Library) -> Loaded:
-    """A library, which is looked for the first time that it is asked for.
+    """Return a library, loaded on first use.
 
     Raises:
-        Missing: it is not there; the message says why, and what to install.
+        Missing: the library cannot be used; the message says why, and what to install.
     """
     found = _attempt(library)
     if isinstance(found, Missing):
@@ -171,8 +195,7 @@ def load(library: Library) -> Loaded:
 
 
 def dotted(version: int) -> str:
-    """A version as people write it.
-
+    """Return a version number in dotted form.
     >>> from cntk.backends.cupy.libraries import dotted
     >>> dotted(91900), dotted(131000), dotted(22707)
     ('9.19.0', '13.10.0', '2.27.7')
@@ -181,12 +204,12 @@ def dotted(version: int) -> str:
 
 
 def _places(library: Library) -> Iterator[str]:
-    """Where the library may be, the likeliest place first."""
+    """Yield candidate paths of the library, the likeliest first."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         yield load_nvidia_dynamic_lib(library.name).abs_path
-    except Exception:  # it is not installed, too old to know the library, or does not find it
+    except Exception:  # not installed, too old to know the library, or library not found
         pass
     for folder in dict.fromkeys(sys.path):
         for inner in library.folders:
@@ -204,17 +227,17 @@ def _shown(arguments: Sequence[Any]) -> str:
 def _shown_one(argument: Any) -> str:
     if isinstance(argument, ctypes.Array):
         return str(list(argument))
-    target = getattr(argument, "_obj", argument)  # of what byref gives
+    target = getattr(argument, "_obj", argument)  # unwraps the result of byref
     return str(getattr(target, "value", target))
 
 
 def current_stream() -> Callable[[], int]:
-    """A function that gives the address of the stream that work goes to now."""
+    """Return a function that returns the pointer of the current stream."""
     from cupy.cuda import get_current_stream
 
     return lambda: get_current_stream().ptr
 
 
 def allows_tf32() -> bool:
-    """Whether float32 numbers may lose bits of their fraction before they are multiplied."""
+    """Whether float32 operands may be rounded to TF32 before they are multiplied."""
     return math.value == "tf32"

@@ -1,4 +1,4 @@
-"""The way of data between host and device: through memory that the device reads and writes by itself, while the host goes on."""
+"""Asynchronous transfers between host and device through pinned memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import cupy
 import numpy as np
 
 SMALLEST = 1 << 12
-"""Bytes of the smallest block."""
+"""Minimum size of a block in bytes."""
 
 AT_ONCE = 1 << 28
-"""Bytes that may be on their way before the host waits for those that left first."""
+"""Bytes of blocks that may be allocated before the host waits for the oldest transfers."""
 
 
 class Block(NamedTuple):
-    """Pinned memory of the host.
+    """A block of pinned host memory.
 
     Attributes:
-        memory, nbytes: the memory, and its size.
-        sent: when what was in it last had arrived.
+        memory, nbytes: the memory and its size.
+        sent: event recorded after the last transfer from the block.
     """
 
     memory: Any
@@ -31,25 +31,28 @@ class Block(NamedTuple):
 
 
 class Staging:
-    """Pinned blocks that data go through, each of which is used again as soon as its data have arrived.
+    """Pinned staging buffers, each reused once its transfer has completed.
 
     Attributes:
-        is_recording: whether work is being recorded, which data of the host cannot be part of.
+        is_recording: whether work is being captured, which cannot include host data.
     """
 
     def __init__(self) -> None:
-        self._blocks: deque[Block] = deque()  # in the order in which they were sent
+        self._blocks: deque[Block] = deque()  # oldest transfer first
         self._nbytes = 0
         self._lock = Lock()
         self.is_recording = False
 
     def send(self, array: Any, data: Any, stream: Any) -> None:
-        """Have data copied into a contiguous array by a stream; they may change as soon as this returns.
+        """Copy host data to a contiguous device array asynchronously; *data* may be modified as soon as this returns.
 
         Args:
-            array: where to.
-            data: what the host has, which is broadcast to the array's shape and converted to its element type.
-            stream: the stream.
+            array: the device array.
+            data: host data, which are broadcast to the array's shape and converted to its element type.
+            stream: the stream on which the copy is enqueued.
+
+        Raises:
+            RuntimeError: work is being captured.
         """
         if not array.size:
             return
@@ -64,7 +67,7 @@ class Staging:
             self._blocks.append(block)
 
     def _take(self, nbytes: int) -> Block:
-        """A block of at least so many bytes that nothing is on its way in."""
+        """Return a block of at least *nbytes* bytes with no transfer in progress."""
         with self._lock:
             for index, block in enumerate(self._blocks):
                 if block.nbytes >= nbytes and block.sent.done:
@@ -80,10 +83,10 @@ class Staging:
 
 
 def fetch(number: Any, stream: Any) -> Callable[[], float]:
-    """Begin to copy a number from the device to the host; the function that is returned waits for it and gives it.
+    """Start copying a number from the device to the host, and return a function that waits for it and returns it.
 
     Args:
-        number: an array without axes.
+        number: a 0-d device array.
         stream: the stream that computes it.
     """
     memory = cupy.cuda.alloc_pinned_memory(number.nbytes)

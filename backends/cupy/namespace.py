@@ -1,7 +1,7 @@
-"""CuPy's functions, and those of NumPy's that operators call and that CuPy has not, or has otherwise.
+"""CuPy's array namespace, with the NumPy functions that operators call and that CuPy lacks or implements differently.
 
-CuPy's own adds at repeated places in whatever order, and to runs of rows as differences of running sums, which lose what is small.  Here
-both are sums in an order that depends on the places alone.
+CuPy's ``add.at`` adds at repeated indices in an undefined order, and its sums of runs are differences of cumulative sums, which lose small
+values.  Here the order of both sums depends on the indices alone.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import cupy
 from cupy import *  # noqa: F403
 
 from ...core.common.dtypes import computing_type
+from . import segments
 
 
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
-    """NumPy's ``take`` of places that there are: whatever the mode, others wrap around."""
+    """NumPy's ``take`` for indices in range; in every mode, others wrap around."""
     return cupy.take(a, indices, axis, out)
 
 
 def lexsort(keys: Sequence[Any]) -> Any:
-    """NumPy's ``lexsort``, of a sequence of arrays."""
+    """NumPy's ``lexsort`` for a sequence of arrays."""
     return cupy.lexsort(cupy.stack(keys))
 
 
 class Function:
-    """A function of two operands, which may be called, and has methods that CuPy's lacks."""
+    """A binary function with ufunc methods that CuPy's lacks."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -36,26 +37,24 @@ class Function:
 
 
 class Add(Function):
-    """``add``, with sums of runs and at repeated places."""
+    """``add`` with ``reduce``, ``reduceat`` and ``at``."""
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         return array.sum(axis, dtype, out, keepdims)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        """Sums of runs along an axis, each from one index up to the next, which is larger."""
-        rows = cupy.moveaxis(array, axis, 0)
-        wanted = array.dtype if dtype is None else cupy.dtype(dtype)
-        first = indices[cupy.searchsorted(indices, cupy.arange(len(rows)), side="right") - 1]
-        summed = _running_sums(rows, first, computing_type(wanted))
-        ends = cupy.concatenate((indices[1:] - 1, cupy.full(1, len(rows) - 1, indices.dtype)))
-        result = cupy.moveaxis(summed[ends], 0, axis)
+        """Return the sums of runs along an axis, each from one index up to the next; indices must be increasing."""
+        rows = cupy.ascontiguousarray(cupy.moveaxis(array, axis, 0))
+        sums = cupy.empty((len(indices), *rows.shape[1:]), array.dtype if dtype is None else dtype)
+        segments.bound(rows, cupy.concatenate((indices, cupy.full(1, len(rows), indices.dtype))), sums)()
+        result = cupy.moveaxis(sums, 0, axis)
         if out is None:
-            return result.astype(wanted, copy=False)
+            return result
         cupy.copyto(out, result)
         return out
 
     def at(self, target: Any, indices: Any, values: Any) -> None:
-        """Add values at places, which are numbers from 0 or a tuple of these; at a place that is there twice both."""
+        """Add values at non-negative indices, or a tuple of these, accumulating at repeated ones."""
         parts = indices if isinstance(indices, tuple) else (indices,)
         shape = parts[0].shape
         static = target.shape[len(parts) :]
@@ -70,18 +69,18 @@ class Add(Function):
         summed = _running_sums(terms, cupy.searchsorted(place, place, side="left"), computing_type(target.dtype))
         totals = summed[cupy.searchsorted(place, place, side="right") - 1]
         where = tuple([part.reshape(-1)[order] for part in parts])
-        target[where] = (target[where] + totals).astype(target.dtype, copy=False)  # the same at places that are there twice
+        target[where] = (target[where] + totals).astype(target.dtype, copy=False)  # the same value at repeated indices
 
 
 class Subtract(Function):
-    """``subtract``, also at repeated places."""
+    """``subtract`` with ``at``."""
 
     def at(self, target: Any, indices: Any, values: Any) -> None:
         add.at(target, indices, -values)
 
 
 class Extremum(Function):
-    """``maximum`` or ``minimum``, also along axes."""
+    """``maximum`` or ``minimum`` with ``reduce``."""
 
     def __init__(self, function: Any, along: Any) -> None:
         super().__init__(function)
@@ -92,7 +91,7 @@ class Extremum(Function):
 
 
 class LogAddExp(Function):
-    """``logaddexp``, also along an axis."""
+    """``logaddexp`` with ``reduce``."""
 
     def reduce(self, array: Any, axis: Any = 0) -> Any:
         largest = array.max(axis, None, True)
@@ -109,13 +108,13 @@ logaddexp = LogAddExp(cupy.logaddexp)
 
 
 def _running_sums(rows: Any, first: Any, dtype: Any) -> Any:
-    """For each row the sum of those from the row ``first`` up to it, added up in a tree."""
+    """Return for each row the sum of the rows from ``first`` up to it, by tree summation."""
     sums = rows.astype(dtype)
     number = cupy.arange(len(rows))
-    beside = (1,) * (sums.ndim - 1)
+    ones = (1,) * (sums.ndim - 1)
     reach = 1
     while reach < len(rows):
-        is_within = (number[reach:] - reach >= first[reach:]).reshape(-1, *beside)
+        is_within = (number[reach:] - reach >= first[reach:]).reshape(-1, *ones)
         sums[reach:] += cupy.where(is_within, sums[:-reach], sums.dtype.type(0))
         reach *= 2
     return sums

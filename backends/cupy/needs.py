@@ -1,6 +1,6 @@
-"""The pieces that computing on NVIDIA GPUs takes: what there is of each, and how to get it.
+"""Components required to compute on NVIDIA GPUs: which of them are installed, and how to get the others.
 
-Nothing is imported to find out, and no GPU is touched but to be counted: `cntk doctor` asks on machines without any of this, too.
+Nothing is imported to find out, and GPUs are only counted and named, so that `cntk doctor` also works on machines without any of them.
 """
 
 from __future__ import annotations
@@ -9,57 +9,24 @@ import ctypes
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from ...core.extension.backend import Need
+from .libraries import CUBLASLT, CUDNN, NCCL, NVRTC, Library, dotted
 
 EXTRA = "pip install 'opencntk[gpu]'"
 
 DRIVER = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
-"""Names of the driver's library."""
+"""File names of the driver library."""
 
 FIRST_CUDA = 12000
-"""The first version of CUDA that will do, as drivers tell it."""
-
-
-@dataclass(frozen=True)
-class Library:
-    """A library of NVIDIA's.
-
-    Attributes:
-        name: what people call it.
-        packages: the pip packages that bring it, for CUDA 13 and 12.
-        files: names under which the system's loader may find it.
-        first: the first version that will do.
-        purpose: what it is for.
-    """
-
-    name: str
-    packages: tuple[str, ...]
-    files: tuple[str, ...]
-    first: tuple[int, ...]
-    purpose: str
-
-
-LIBRARIES = (
-    Library("cuBLASLt", ("nvidia-cublas", "nvidia-cublas-cu12"), ("libcublasLt.so.13", "libcublasLt.so.12"), (12,), "products of matrices"),
-    Library(
-        "cuDNN",
-        ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
-        ("libcudnn.so.9",),
-        (9,),
-        "convolutions, pooling, normalisation, recurrent layers",
-    ),
-    Library("NVRTC", ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("libnvrtc.so.13", "libnvrtc.so.12"), (12,), "compiling kernels"),
-    Library("NCCL", ("nvidia-nccl-cu13", "nvidia-nccl-cu12"), ("libnccl.so.2",), (2, 18), "sums over several GPUs"),
-)
+"""Minimum CUDA version, as reported by the driver."""
 
 
 def needs() -> list[Need]:
-    """All pieces, those without which nothing goes first."""
-    return [_cupy(), *_driver_and_card(), *map(_library, LIBRARIES), _numba()]
+    """Return all components, the indispensable ones first."""
+    return [_cupy(), *_driver_and_card(), *map(_library, (CUBLASLT, CUDNN, NVRTC, NCCL)), _numba()]
 
 
 def _cupy() -> Need:
@@ -104,12 +71,12 @@ def _card(driver: ctypes.CDLL) -> Need:
 def _library(library: Library) -> Need:
     package = next((package for package in library.packages if _version_of(package)), "")
     found = _version_of(package) if package else ""
-    if found and _numbers(found) < library.first:
-        least = ".".join(map(str, library.first))
+    least = dotted(library.versions[0])
+    if found and _numbers(found) < _numbers(least):
         remedy = f"{package} {found} is too old, {least} or later is needed: pip install --upgrade {package}"
-        return Need(library.name, "", library.purpose, remedy)
+        return Need(library.title, "", library.purpose, remedy)
     found = next((file for file in library.files if _loaded((file,)) is not None), "") if not found else f"{found} of {package}"
-    return Need(library.name, found, library.purpose, f"{EXTRA}, or pip install {library.packages[0]}")
+    return Need(library.title, found, library.purpose, f"{EXTRA}, or pip install {library.packages[0]}")
 
 
 def _numba() -> Need:
@@ -117,7 +84,7 @@ def _numba() -> Need:
 
 
 def _installed(packages: Sequence[str]) -> str:
-    """Version and name of the first of some packages that is installed; ``there`` where none is, as in a build of one's own."""
+    """Return version and name of the first installed package; ``there`` if there is none, as with a build from source."""
     return next((f"{found} of {package}" for package in packages if (found := _version_of(package))), "there")
 
 
@@ -137,7 +104,7 @@ def _load(file: str) -> ctypes.CDLL:
 
 
 def _loaded(files: Sequence[str]) -> ctypes.CDLL | None:
-    """The first of some libraries that the system's loader finds."""
+    """Return the first of the libraries that the system's loader finds; None if it finds none."""
     for file in files:
         try:
             return _load(file)

@@ -1,9 +1,9 @@
-"""Random numbers on the device: Philox 4x64-10, as :mod:`~cntk.core.common.random` draws them on the host.
+"""Random numbers on the device: Philox 4x64-10, as in :mod:`~cntk.core.common.random` on the host.
 
-Uniform numbers are the same to the bit.  Normal ones are made of the same bits by the same formula; logarithm, sine and cosine are the
-device's, which differ from the host's by units in the last place.
+Uniform numbers are identical to the bit.  Normal numbers are computed from the same bits by the same formula, but with the device's
+logarithm, sine and cosine, which differ from the host's by units in the last place.
 
-The number of a draw is read from the device's memory, so that a graph of launches can be replayed with the next draw's.
+The number of a draw is read from device memory, so that a captured graph can be replayed with the number of the next draw.
 
 Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -58,16 +58,16 @@ NUMBER_OF_A_BLOCK = {
     np.dtype(np.float32): "single_of(words, number)",
     np.dtype(np.float64): "double_of(words, number)",
 }
-"""A uniform number of each type."""
+"""C expressions for a uniform number by element type."""
 
 
 def uniform(out: Any, seed: int, numbers: Any) -> Callable[[], None]:
-    """A function that fills a contiguous array with uniform numbers in [0, 1).
+    """Return a function that fills a contiguous array with uniform numbers in [0, 1).
 
     Args:
         out: the array.
-        seed: the stream's seed.
-        numbers: doubles of the device, the first of which is the number of the draw.
+        seed: seed of the random stream.
+        numbers: doubles in device memory, the first of which is the number of the draw.
     """
     size, of_block = size_of(out.shape), 4 if out.dtype == np.float64 else 8
     blocks = -(-size // of_block)
@@ -75,7 +75,7 @@ def uniform(out: Any, seed: int, numbers: Any) -> Callable[[], None]:
 
 
 def normal(out: Any, seed: int, numbers: Any) -> Callable[[], None]:
-    """A function that fills a contiguous array with standard normal numbers; the arguments are those of :func:`uniform`."""
+    """Return a function that fills a contiguous array with standard normal numbers; the arguments are those of :func:`uniform`."""
     size = size_of(out.shape)
     pairs = (size + 1) // 2
     return compile(normal_text(out.dtype), "normal").bound(blocks_for(pairs), THREADS, out, np.uint64(size), *key_of(seed), numbers)
@@ -83,8 +83,7 @@ def normal(out: Any, seed: int, numbers: Any) -> Callable[[], None]:
 
 @lru_cache(maxsize=256)
 def key_of(seed: int) -> tuple[Any, Any]:
-    """What NumPy's generator makes of a seed.
-
+    """Return the key that NumPy's generator derives from a seed.
     >>> from cntk.backends.cupy.philox import key_of
     >>> [int(half) for half in key_of(2**64 + 5)]
     [5, 1]
@@ -94,7 +93,7 @@ def key_of(seed: int) -> tuple[Any, Any]:
 
 
 def uniform_text(dtype: Any) -> str:
-    """The text of uniform numbers of a type."""
+    """Return the source of the kernel for uniform numbers of a type."""
     of_block = 4 if np.dtype(dtype) == np.float64 else 8
     return f"""{prelude(dtype, "unsigned long long")}
 {PHILOX}
@@ -111,7 +110,7 @@ uniform(stored *out, size count, unsigned long long key0, unsigned long long key
 
 
 def normal_text(dtype: Any) -> str:
-    """The text of normal numbers of a type: each pair of uniform ones gives two (Box-Muller transform)."""
+    """Return the source of the kernel for normal numbers of a type, by the Box-Muller transform of pairs of uniform numbers."""
     return f"""{prelude(dtype, "unsigned long long")}
 {PHILOX}
 extern "C" __global__ void __launch_bounds__({THREADS})

@@ -1,4 +1,4 @@
-"""Where elements lie: the axes that a number counts through, and the expression in C of the place that it stands for."""
+"""Index arithmetic: strided axes, and C expressions that convert a linear index to an offset."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Along(NamedTuple):
-    """An axis that is counted through.
+    """An axis of an iteration space.
 
     Attributes:
-        length: its length; that of the first axis is not looked at, and may be anything.
-        stride: how many elements it is from one index to the next, 0 where all have the same element.
+        length: its length; that of the first axis is ignored.
+        stride: its stride in elements; 0 for a broadcast axis.
     """
 
     length: int
@@ -19,8 +19,7 @@ class Along(NamedTuple):
 
 
 def merged(axes: Sequence[Along]) -> list[Along]:
-    """The same places with fewer axes: without those of length 1, and with one in the place of two that lie together.
-
+    """Return axes without those of length 1, and with adjacent ones merged if they are contiguous.
     The first axis is kept, whatever its length.
 
     >>> from cntk.backends.cupy.places import Along, merged
@@ -38,8 +37,7 @@ def merged(axes: Sequence[Along]) -> list[Along]:
 
 
 def place_of(number: str, axes: Sequence[Along]) -> str:
-    """An expression for the place that a number stands for, which counts through axes, the last one first.
-
+    """Return a C expression for the offset of the linear index *number*, in row-major order.
     >>> from cntk.backends.cupy.places import Along, place_of
     >>> place_of("i", [Along(7, 12), Along(3, 4), Along(4, 1)])
     'i'

@@ -1,6 +1,6 @@
-"""Pooling on GPUs by cuDNN: averages, and maxima where no gradient is wanted, as cuDNN does not promise which of equal elements has it.
+"""Pooling by cuDNN: average pooling, and max pooling without gradients, as cuDNN does not specify which of equal maxima receives it.
 
-The operator does the rest itself, and windows that cuDNN, which pads evenly, cannot be told of.
+Everything else falls back to the operator, including windows that cuDNN's symmetric padding cannot express.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .cudnn import Cudnn, cudnn_of, scalars
 from .tensors import described, ints, whole
 
 AVERAGE = 1
-"""What the operator calls averages."""
+"""The operator's ``pooling_type`` of average pooling."""
 
 MAXIMA, AVERAGES_OF_ALL, AVERAGES_INSIDE = 0, 1, 2
 PROPAGATE_NAN = 1
@@ -29,22 +29,22 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cudnnPoolingForward": (c_void_p,) * 8,
     "cudnnPoolingBackward": (c_void_p,) * 12,
 }
-"""The functions that are used, and what they take."""
+"""Argument types of the library functions that are used."""
 
 
 class PoolingKernel:
-    """``pooling``."""
+    """Kernel for ``pooling``."""
 
     recordable = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
-        """Whether the operator does the work."""
+        """Whether to fall back to the operator."""
         return _prepared(op, ctx, x) is None or not out.flags.c_contiguous
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
-        """A function that pools these arrays."""
+        """Return a function that pools these arrays; None if cuDNN does not support them."""
         found = _prepared(op, ctx, x)
         return None if found is None else Work([_forward(*found, op, x, out)])
 
@@ -81,14 +81,14 @@ def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, 
     one, zero = scalars(x.dtype.name)
     seen, target = (_planes(array, w.dims)[(slice(None), slice(None), *w.seen)] for array in (x, dx))
     results, places = described(library, _planes(grad, w.out)), described(library, seen)
-    gradient = results, grad.data.ptr  # stands for the result as well, which averages do not need
+    gradient = results, grad.data.ptr  # passed as the result as well, which average pooling does not use
     given = (_description(library, op, w), one, *gradient, *gradient, places, seen.data.ptr, zero, places, target.data.ptr)
     call = library.launching(functions["cudnnPoolingBackward"], *given)
     return [call] if target.shape == _planes(dx, w.dims).shape else [lambda: dx.fill(0), call]
 
 
 def _prepared(op: Any, ctx: Context, x: Any) -> tuple[Cudnn, Windows] | None:
-    """The library and the windows; None where the operator does the work."""
+    """Return cuDNN and the windows; None to fall back to the operator."""
     w = op.windows(x.shape if ctx.layouts[0] is None else x.shape[1:]).moving
     is_ours = op.pooling_type == AVERAGE or (not ctx.training and w.meet_elements)
     if not is_ours or len(w.dims) > MOST_AXES or not x.size or not x.flags.c_contiguous or not _is_told(w):
@@ -99,7 +99,7 @@ def _prepared(op: Any, ctx: Context, x: Any) -> tuple[Cudnn, Windows] | None:
 
 
 def _is_told(w: Windows) -> bool:
-    """Whether as much padding behind as before makes as many windows, and each meets more than padding."""
+    """Whether symmetric padding gives the same number of windows, none of which covers only padding."""
     axes = zip(w.seen, w.lower, w.kernel, w.strides, w.out, strict=True)
     return all(
         max(lower, 0) < kernel and (seen.stop - seen.start + 2 * max(lower, 0) - kernel) // stride + 1 == out
@@ -117,5 +117,5 @@ def _description(library: Cudnn, op: Any, w: Windows) -> c_void_p:
 
 
 def _planes(array: Any, dims: tuple[int, ...]) -> Any:
-    """An array as planes that windows slide over, each a channel of its own."""
+    """Return an array as planes over which windows slide, ``(planes, 1, *dims)``."""
     return array.reshape(-1, 1, *dims)

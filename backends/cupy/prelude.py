@@ -1,7 +1,7 @@
-"""What all texts begin with: the types of elements in memory and of numbers that are computed with, and functions of them.
+"""Common beginning of all kernel sources: the storage and compute types, and functions of them.
 
-Elements are loaded and stored in the array's own type, ``stored``, and computed with as ``real``: float16 as float.  Numbers that change
-from step to step are doubles in the device's memory, rounded to ``real`` once.
+Elements are loaded and stored in the array's type, ``stored``, and computed in ``real``, which is float for float16.  Numbers that change
+from step to step are doubles in device memory, rounded to ``real`` once.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 STORED = {np.dtype(np.float16): "half", np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
-"""Element types in memory."""
+"""C storage types by element type."""
 
 REAL = {np.dtype(np.float16): "float", np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
-"""What they are computed with as."""
+"""C compute types by element type."""
 
 COMPUTED = {np.dtype(np.float16): np.float32, np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64}
-"""The same, in NumPy's types: those of partial results."""
+"""NumPy compute types by element type, used for partial results."""
 
 TEXT = """
 #ifdef __CUDACC_RTC__
@@ -68,6 +68,6 @@ __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
 
 
 def prelude(dtype: Any, index: str = "unsigned int") -> str:
-    """The beginning of a text for arrays of *dtype* and indices of a type."""
+    """Return the beginning of a kernel source for arrays of *dtype* and indices of the C type *index*."""
     kind = np.dtype(dtype)
     return f"{TEXT}\ntypedef {STORED[kind]} stored;\ntypedef {REAL[kind]} real;\ntypedef {index} size;\n"

@@ -1,6 +1,6 @@
-"""Products of dense matrices on GPUs, with the bias and the rectifier that follow and, on the way back, the gradient of the bias.
+"""Products of dense matrices by cuBLASLt, with bias and ReLU epilogues, and the gradient of the bias in the backward pass.
 
-What cuBLASLt cannot do, and products of sparse operands, are left to the operator.
+Products that cuBLASLt does not support, and those of sparse operands, fall back to the operator.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class TimesKernel:
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
-        """A sum with a number for each column, and a rectifier."""
+        """Return how many of the steps are fused: the sum with a row vector, and a ReLU after it."""
         return Products.takes(steps)
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
-        """Whether the operator does the work: of sparse operands, and of those that lie so that cuBLASLt cannot read them."""
+        """Whether to fall back to the operator: for sparse operands, and for memory layouts that cuBLASLt does not support."""
         return _forward(op, ctx, out, left, right, None) is None
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that multiplies these arrays."""
+        """Return a function that multiplies these arrays; None if cuBLASLt does not support them."""
         calls = _forward(op, ctx, out, left, right, epilogue)
         return None if calls is None else Work(calls)
 
@@ -64,7 +64,7 @@ class Products:
 
     @staticmethod
     def takes(steps: Sequence[Step]) -> int:
-        """How many of the operators that follow a product it computes with it: a sum with a number for each column, and a rectifier."""
+        """Return how many of the steps after a product are fused into it: the sum with a row vector, and a ReLU after it."""
         kinds = followers(steps)
         if kinds[0] is not Follower.SUM or steps[0].others[0].axes != () or len(steps[0].others[0].dims) != 1:
             return 0
@@ -72,7 +72,7 @@ class Products:
 
     @staticmethod
     def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
-        """Write a product to *out*."""
+        """Compute ``out = left @ right``."""
         calls = _product(ctx, left, right, out)
         if calls is None:
             ctx.xp.matmul(left, right, out=out)
@@ -82,7 +82,7 @@ class Products:
 
     @staticmethod
     def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that writes a product, with what follows, whenever it is called; None where it cannot."""
+        """Return a function that computes the product and its epilogue; None if cuBLASLt does not support them."""
         calls = _with_steps(ctx, left, right, out, epilogue)
         return None if calls is None else Work(calls)
 
@@ -98,20 +98,20 @@ def _forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: E
 
 
 def _with_steps(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None) -> list[Call] | None:
-    """What to call for a product and the steps that follow: one launch where these are done beside."""
+    """Return the calls for a product and its epilogue: a single launch if cuBLASLt fuses them."""
     if epilogue is None:
         return _product(ctx, left, right, out)
     (bias,) = epilogue.others
     if bias.size == out.shape[-1] and bias.dtype == out.dtype and bias.flags.c_contiguous:
-        beside = _product(ctx, left, right, out, Bias(bias, has_rectifier(epilogue.steps)))
-        if beside is not None:
-            return beside
+        fused = _product(ctx, left, right, out, Bias(bias, has_rectifier(epilogue.steps)))
+        if fused is not None:
+            return fused
     calls = _product(ctx, left, right, out)
     return None if calls is None else [*calls, *epilogue.calls(ctx, out)]
 
 
 def _product(ctx: Context, left: Any, right: Any, out: Any, follows: Follows = None) -> list[Call] | None:
-    """What to call for a product; None where there is no way."""
+    """Return the calls for a product; None if cuBLASLt does not support it."""
     backend: Any = ctx.backend
     library = cublaslt_of(backend)
     if library is None:
@@ -125,13 +125,13 @@ def _product(ctx: Context, left: Any, right: Any, out: Any, follows: Follows = N
 
 
 def _deep_product(ctx: Context, library: Cublaslt, left: Any, right: Any, out: Any, terms: int) -> list[Call] | None:
-    """The same, by the products of pieces, which are added up: as elsewhere, errors do not grow with the number of terms."""
+    """Return the calls for a split-K product, whose partial products are added up, so that errors do not grow with the depth."""
     depth = left.shape[-1]
     pieces, rest = divmod(depth, terms)
     wide = np.float32 if out.dtype.name in ("float16", "bfloat16") else out.dtype
     products = ctx.scratch("products of pieces", (*out.shape[:-2], pieces + (rest > 0), *out.shape[-2:]), np.dtype(wide))
     calls: list[Call | None] = []
-    if out.ndim == 2:  # the pieces are a stack
+    if out.ndim == 2:  # the pieces form one batch
         lefts = left[:, : pieces * terms].reshape(left.shape[0], pieces, terms).swapaxes(0, 1)
         rights = right[: pieces * terms].reshape(pieces, terms, right.shape[1])
         if not _are_views((lefts, left), (rights, right)):
@@ -154,7 +154,7 @@ def _deep_product(ctx: Context, library: Cublaslt, left: Any, right: Any, out: A
 def _backward(
     op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any, epilogue: Epilogue | None
 ) -> list[Call]:
-    """What to call for the gradients."""
+    """Return the calls for the gradients of the operands and the bias."""
     dleft, dright = grads
     calls: list[Call] = []
     weights = None
@@ -176,7 +176,7 @@ def _backward(
 
 
 def _through_steps(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> tuple[Any, list[Call], Call | None]:
-    """The gradient before the steps, what to call for it, and for that of the bias, where it is wanted."""
+    """Return the gradient of the product, the calls that compute it, and the call for the gradient of the bias if it is required."""
     calls: list[Call] = []
     sum_step, *rest = epilogue.steps
     for step in rest:
@@ -216,5 +216,5 @@ def _gradient_of_left(op: Any, ctx: Context, grad: Any, dleft: Any, left: Any, r
 
 
 def _are_views(*pairs: tuple[Any, Any]) -> bool:
-    """Whether the first of each two arrays begins where the second does; a copy would hold what that holds now."""
+    """Whether the first array of each pair is a view of the second; a copy would not see later values."""
     return all(view.data.ptr == array.data.ptr for view, array in pairs)

@@ -1,4 +1,4 @@
-"""The kernel of reductions: sums, means, extremes, logarithms of sums of exponentials, and places of the greatest elements."""
+"""Kernel for reductions: sums, means, extremes, logarithms of sums of exponentials, and positions of the greatest elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULES = {
     "LogSum": folds.LOG_TOTAL,
     "Argmax": folds.PLACE_OF_GREATEST,
 }
-"""What is folded for each kind of reduction."""
+"""Rules by kind of reduction."""
 
 FORMULAS: dict[str, Callable[..., Any]] = {
     "Sum": lambda x, y, dy, share: dy,
@@ -29,22 +29,22 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "Max": lambda x, y, dy, share: dy * (x == y),
     "Min": lambda x, y, dy, share: dy * (x == y),
 }
-"""Gradients of the operand *x*; others are the operator's."""
+"""Formulas for the gradient of the operand *x*; other kinds fall back to the operator."""
 
 
 class ReductionKernel:
-    """Any axes of contiguous arrays."""
+    """Reductions of contiguous arrays over any axes."""
 
     recordable = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
-        """Whether a call is left to the operator: there are no elements, of which some kinds have no value."""
+        """Whether to fall back to the operator: for empty arrays, for which some kinds have no value, and for strided ones."""
         return not x.size or not (out.flags.c_contiguous and x.flags.c_contiguous)
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None]:
-        """A function that reduces."""
+        """Return a function that reduces *x* into *out*."""
         kind, axes = op.reduction_op_name, op.array_axes(ctx, x)
         along = [Along(length, stride // x.dtype.itemsize) for length, stride in zip(x.shape, x.strides, strict=True)]
         outputs = [axis for number, axis in enumerate(along) if number not in axes] or [Along(1, 0)]

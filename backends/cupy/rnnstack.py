@@ -1,6 +1,6 @@
-"""Stacks of recurrent layers on GPUs by cuDNN, whose packed layout of sequences is that of rows here, and whose weights lie alike.
+"""Stacks of recurrent layers by cuDNN, whose packed sequence layout and weight layout are the same as the operator's.
 
-The operator does the work where cuDNN is missing, or would have the weights in another order.
+Falls back to the operator if cuDNN is missing, or expects the weights in another order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .cudnn import TYPES, Cudnn, computing_type, cudnn_of
 from .tensors import ints
 
 CELLS = {"rnnReLU": 0, "rnnTanh": 1, "lstm": 2, "gru": 3}
-"""Numbers of cells: cudnnRNNMode_t."""
+"""Cell types by name: cudnnRNNMode_t."""
 
 STANDARD, DOUBLE_BIAS, LINEAR_INPUT, NO_PADDING = 0, 2, 0, 0
 ONE_WAY, BOTH_WAYS = 0, 1
@@ -57,15 +57,15 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cudnnRNNBackwardData_v8": (*(c_void_p,) * 16, *(c_size_t, c_void_p) * 3),
     "cudnnRNNBackwardWeights_v8": (c_void_p, c_void_p, c_int, *(c_void_p,) * 7, *(c_size_t, c_void_p) * 3),
 }
-"""The functions that are used, and what they take."""
+"""Argument types of the library functions that are used."""
 
 
 class OptimizedRNNStackKernel:
-    """``optimized_rnnstack``."""
+    """Kernel for ``optimized_rnnstack``."""
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any, weights: Any) -> bool:
-        """Whether the operator does the work."""
+        """Whether to fall back to the operator."""
         return _stack_for(op, ctx, out, x, weights) is None
 
     @staticmethod
@@ -90,12 +90,12 @@ class OptimizedRNNStackKernel:
 
 
 class _Sequences(NamedTuple):
-    """Sequences as cuDNN is told of them.
+    """cuDNN's descriptors of a batch of sequences.
 
     Attributes:
-        layout: where they come from.
-        below, above: descriptions of the operand and the result.
-        states: description of what is carried from step to step.
+        layout: the layout that they describe.
+        below, above: descriptors of the operand and the result.
+        states: descriptor of the hidden states.
     """
 
     layout: Layout
@@ -105,14 +105,14 @@ class _Sequences(NamedTuple):
 
 
 class _Stack:
-    """A stack of layers.
+    """A stack of recurrent layers.
 
     Args:
         library: cuDNN.
         op: the operator.
         dtype: name of the element type.
         width: size of the operand's vectors.
-        weights: those of all layers.
+        weights: the weights of all layers.
     """
 
     def __init__(self, library: Cudnn, op: Any, dtype: str, width: int, weights: Any) -> None:
@@ -126,7 +126,7 @@ class _Stack:
         self.fits = self._lie_alike(weights)
 
     def forward(self, ctx: Context, x: Any, weights: Any, out: Any, mode: int | None = None) -> Call:
-        """What computes the result; in training, or where *mode* says so, what gradients need is kept."""
+        """Return the call that computes the result; in training, or if *mode* is TRAINING, it keeps what the gradients need."""
         mode = (TRAINING if ctx.training else INFERENCE) if mode is None else mode
         sequences = self._told(ctx)
         spaces = self._spaces(ctx, sequences, mode)
@@ -135,7 +135,7 @@ class _Stack:
         return self._library.launching(self._functions["cudnnRNNForward"], *given, *states, self._nbytes, weights.data.ptr, *spaces)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, weights: Any) -> Iterator[Call]:
-        """What computes the gradients, one after the other; that of the weights is added to what is there."""
+        """Yield the calls that compute the gradients, in order; that of the weights is accumulated."""
         dx, dweights = grads
         if not ctx.training:
             out = ctx.scratch("result", out.shape, out.dtype)
@@ -153,7 +153,7 @@ class _Stack:
             add = self._functions["cudnnRNNBackwardWeights_v8"]
             yield self._library.launching(add, self._description, ADD, None, *read, *target, *spaces)
 
-    # ---- what cuDNN is told ----
+    # ---- descriptors ----
 
     def _described(self) -> c_void_p:
         op, functions = self._op, self._functions
@@ -180,7 +180,7 @@ class _Stack:
         return made
 
     def _told(self, ctx: Context) -> _Sequences:
-        """Descriptions of the sequences, made anew where these lie otherwise."""
+        """Return the descriptors of the sequences, created anew when the layout has changed."""
         layout = ctx.layouts[0]
         assert layout is not None
         if self._sequences is None or self._sequences.layout is not layout:
@@ -203,7 +203,7 @@ class _Stack:
         return made
 
     def _spaces(self, ctx: Context, sequences: _Sequences, mode: int) -> tuple[Any, ...]:
-        """Sizes and addresses of the space for one call, and of that which stays for gradients."""
+        """Return size and address of the workspace, and of the reserve space, which is kept for the gradients."""
         work, reserve = c_size_t(), c_size_t()
         ask = self._functions["cudnnGetRNNTempSpaceSizes"]
         ask(self._library.handle, self._description, mode, sequences.below, byref(work), byref(reserve))
@@ -220,14 +220,14 @@ class _Stack:
     # ---- weights ----
 
     def _lie_alike(self, weights: Any) -> bool:
-        """Whether cuDNN has each matrix and bias where the operator has it."""
+        """Whether cuDNN has each matrix and bias at the same offset as the operator."""
         size = c_size_t()
         ask = self._functions["cudnnGetRNNWeightSpaceSize"]
         ask(self._library.handle, self._description, byref(size))
         return size.value == self._nbytes and list(self._found(weights)) == list(self._expected(weights.itemsize))
 
     def _expected(self, itemsize: int) -> Iterator[tuple[int, int]]:
-        """Where the operator has the matrix and the bias of each gate, in bytes from the first weight, layer by layer."""
+        """Yield the operator's byte offsets of the matrix and the bias of each gate, layer by layer."""
         hidden, layers = self._op.hidden_size, self._op.num_layers * self._directions
         gates = _gates(self._op)
         matrix, sizes = 0, []
@@ -241,7 +241,7 @@ class _Stack:
             yield place * itemsize, (matrix + number * hidden) * itemsize
 
     def _found(self, weights: Any) -> Iterator[tuple[int, int]]:
-        """Where cuDNN has them."""
+        """Yield cuDNN's byte offsets of the matrix and the bias of each gate, layer by layer."""
         ask, first = self._functions["cudnnGetRNNWeightParams"], weights.data.ptr
         of_matrix, of_bias = self._made("Tensor"), self._made("Tensor")
         for layer in range(self._op.num_layers * self._directions):
@@ -253,7 +253,7 @@ class _Stack:
 
 
 def _stack_for(op: Any, ctx: Context, out: Any, x: Any, weights: Any) -> _Stack | None:
-    """The stack, made when it is first wanted; None where the operator does the work."""
+    """Return the stack, created on first use; None to fall back to the operator."""
     if type(ctx.state) is _Stack:
         return ctx.state
     backend: Any = ctx.backend
@@ -268,7 +268,7 @@ def _stack_for(op: Any, ctx: Context, out: Any, x: Any, weights: Any) -> _Stack 
 
 
 def _lengths(layout: Layout) -> list[int]:
-    """Lengths of sequences, the longest first, without empty ones; what is no sequence has one step."""
+    """Return the lengths of the non-empty sequences, longest first; samples that are not sequences have length 1."""
     if layout.lengths is None:
         return [1] * layout.samples
     return [int(length) for length in np.sort(layout.lengths)[::-1] if length]

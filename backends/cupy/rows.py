@@ -1,7 +1,7 @@
 """Kernels over rows of classes: softmax, its logarithm, cross entropy with softmax and classification errors.
 
-A warp goes through a row, or a block where there are many classes; both add up in an order that the number of classes alone decides.
-Exponentials are computed again where they are needed again, which takes less time than to write and read them.
+A warp handles a row, or a block if there are many classes; the order of summation depends on the number of classes alone.
+Exponentials are recomputed where they are needed again, which is faster than storing and loading them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .compiler import BLOCKS, INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_
 from .prelude import COMPUTED, prelude
 
 MOST_OF_A_WARP = 1024
-"""Classes that a warp goes through; more are a block's."""
+"""Maximum number of classes that a warp handles; rows with more are handled by a block."""
 
 TEAM = """
 #define WARPS (TEAM / 32)
@@ -181,11 +181,11 @@ BODIES = {
         """EACH(i) store(dy[AT(i)], i == guesses[row] ? -value_of(grad[row]) : 0);""",
     ),
 }
-"""For each kernel its arrays, and what it does for a row that begins at *base*."""
+"""Array parameters of each kernel, and its body for the row that begins at *base*."""
 
 
 def text(name: str, dtype: Any, classes: int, inner: int, index: str, places: Sequence[str] = ("int", "int")) -> str:
-    """The text of a kernel for so many classes, *inner* elements apart; *places* are the types of CSR indices and of starts of rows."""
+    """Return the source of a kernel for classes *inner* elements apart; *places* are the C types of CSR indices and of row starts."""
     team = 32 if classes <= MOST_OF_A_WARP else THREADS
     arrays, body = BODIES[name]
     return f"""{prelude(dtype, index)}
@@ -205,7 +205,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS}) {name}({arrays
 
 
 def bound(name: str, rows: int, classes: int, inner: int, *arrays: Any, places: Sequence[str] = ("int", "int")) -> Callable[[], None]:
-    """A function that runs a kernel for all rows."""
+    """Return a function that launches a kernel for all rows."""
     size = index_type(rows * classes)
     team = 32 if classes <= MOST_OF_A_WARP else THREADS
     made = compile(text(name, arrays[0].dtype, classes, inner, INDEX_NAMES[size], places), name)
@@ -213,7 +213,7 @@ def bound(name: str, rows: int, classes: int, inner: int, *arrays: Any, places: 
 
 
 class SoftmaxKernel:
-    """Softmax along one axis, or along several that lie together."""
+    """Softmax along one axis, or along all static axes."""
 
     recordable = True
 
@@ -221,12 +221,12 @@ class SoftmaxKernel:
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *inputs: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether to fall back to the operator: for empty and for strided arrays."""
         return not out.size or not all(array.flags.c_contiguous for array in (out, *inputs) if array is not None)
 
     @classmethod
     def bind(cls, op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None]:
-        """A function that writes the softmax."""
+        """Return a function that computes the softmax."""
         return Work([bound(cls.name, *_classes(op, ctx, out), x, out)])
 
     @classmethod
@@ -245,13 +245,13 @@ class SoftmaxKernel:
 
 
 class LogSoftmaxKernel(SoftmaxKernel):
-    """The same for the logarithm."""
+    """The logarithm of softmax along one axis, or along all static axes."""
 
     name = "log_softmax"
 
 
 def _classes(op: Any, ctx: Context, x: Any) -> tuple[int, int, int]:
-    """How many rows there are, how many classes sum to 1, and how far these are apart."""
+    """Return the number of rows, the number of classes, and the stride of the classes in elements."""
     static = x.shape if ctx.layouts[0] is None else x.shape[1:]
     if op.axis is None:
         return size_of(x.shape) // size_of(static), size_of(static), 1
@@ -260,19 +260,19 @@ def _classes(op: Any, ctx: Context, x: Any) -> tuple[int, int, int]:
 
 
 class CrossEntropyKernel:
-    """Logits whose classes are the last axis, and targets of the same shape, dense or sparse; the operator computes others."""
+    """Cross entropy of logits with classes on the last axis and targets of the same shape, dense or sparse."""
 
     recordable = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether to fall back to the operator, as for other axes and shapes."""
         axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
         return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1) or not _are_alike(ctx, z, y)
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> Callable[[], None] | None:
-        """A function that writes the losses; None for sparse targets, whose arrays are others each time."""
+        """Return a function that computes the losses; None for sparse targets, whose arrays are different each time."""
         return None if isinstance(y, SparseRows) else Work([bound("cross_entropy", *_last(z), z, y, *_kept(ctx, z), out)])
 
     @staticmethod
@@ -300,18 +300,18 @@ class CrossEntropyKernel:
 
 
 class ErrorKernel:
-    """Outputs and targets of the same shape, dense or sparse; the operator computes others."""
+    """Classification errors of outputs and targets of the same shape, dense or sparse."""
 
     recordable = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether to fall back to the operator, as for other shapes."""
         return not _are_alike(ctx, z, y)
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> Callable[[], None] | None:
-        """A function that writes the errors; None for sparse targets, whose arrays are others each time."""
+        """Return a function that computes the errors; None for sparse targets, whose arrays are different each time."""
         return None if isinstance(y, SparseRows) else Work([bound("error", *_last(z), z, y, _guesses(ctx, z), out)])
 
     @staticmethod
@@ -326,7 +326,7 @@ class ErrorKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, z: Any, y: Any) -> None:
-        if ctx.state is not None:  # forward was the operator's
+        if ctx.state is not None:  # the forward pass fell back to the operator
             op.backward(ctx, grad, grads, out, z, y)
             return
         dy = grads[1]
@@ -334,7 +334,7 @@ class ErrorKernel:
 
 
 def _are_alike(ctx: Context, z: Any, y: Any) -> bool:
-    """Whether rows of operands lie alike, one after another."""
+    """Whether the operands have the same shape and contiguous rows."""
     alike = y.shape == z.shape and (ctx.layouts[0] is None) == (ctx.layouts[1] is None) and z.ndim and z.size
     return bool(alike and z.flags.c_contiguous and (z.ndim <= 2 if isinstance(y, SparseRows) else y.flags.c_contiguous))
 
@@ -344,16 +344,16 @@ def _last(z: Any) -> tuple[int, int, int]:
 
 
 def _kept(ctx: Context, z: Any) -> tuple[Any, Any]:
-    """Space for the largest logit of each row and for the sum of the exponentials."""
+    """Return buffers for the largest logit of each row and for its sum of exponentials."""
     rows, wide = size_of(z.shape[:-1]), COMPUTED[z.dtype]
     return ctx.keep("edge", (rows,), wide), ctx.keep("total", (rows,), wide)
 
 
 def _guesses(ctx: Context, z: Any) -> Any:
-    """Space for the class with the largest output of each row."""
+    """Return a buffer for the class with the largest output of each row."""
     return ctx.keep("guesses", (size_of(z.shape[:-1]),), np.int64)
 
 
 def _places(y: Any) -> list[str]:
-    """The types of a CSR matrix's indices, and of the starts of its rows, in C."""
+    """Return the C types of a CSR matrix's indices and of its row starts."""
     return ["int" if part.dtype == np.int32 else "long long" for part in y.parts[1:]]

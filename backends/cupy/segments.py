@@ -1,6 +1,6 @@
-"""Sums of runs of rows that lie one after another, in an order that the runs' lengths and the rows' width alone decide.
+"""Sums of runs of consecutive rows, in an order that depends on the runs' lengths and the rows' width alone.
 
-A warp adds up a run: its lanes take columns and, where these are few, rows of the run in turn.
+A warp adds up a run: its lanes are assigned to columns and, if these are few, to rows of the run in turn.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .prelude import REAL, STORED, prelude
 
 
 def bound(values: Any, starts: Any, out: Any) -> Callable[[], None]:
-    """A function that writes the sum of each run, ``values[starts[i]:starts[i + 1]]``, to a row of *out*; 0 where there are no rows.
+    """Return a function that writes the sum of each run, ``values[starts[i]:starts[i + 1]]``, to a row of *out*; 0 for empty runs.
 
     Args:
-        values: the rows, contiguous, ``(rows, *static)``.
-        starts: where runs start, and where the last one ends, ``(runs + 1,)``; rows before the first one are left out.
-        out: ``(runs, *static)``, contiguous; its element type may be another.
+        values: contiguous array of rows, ``(rows, *static)``.
+        starts: starts of the runs and the end of the last one, ``(runs + 1,)``; rows before the first run are ignored.
+        out: contiguous array ``(runs, *static)``, which may have another element type.
     """
     runs, width = len(starts) - 1, 1
     for dim in out.shape[1:]:
@@ -34,8 +34,7 @@ def bound(values: Any, starts: Any, out: Any) -> Callable[[], None]:
 
 
 def columns_of(width: int) -> int:
-    """How many columns of a row a warp takes at a time.
-
+    """Return the number of columns that a warp handles at a time.
     >>> from cntk.backends.cupy.segments import columns_of
     >>> [columns_of(width) for width in (1, 3, 32, 100)]
     [1, 4, 32, 32]
@@ -44,7 +43,7 @@ def columns_of(width: int) -> int:
 
 
 def text(dtype: Any, result: Any, start: str, columns: int) -> str:
-    """The text for rows and results of these types."""
+    """Return the kernel source for the types of rows, results and *start* indices."""
     made = STORED[np.dtype(result)]
     return f"""{prelude(dtype, "unsigned long long")}
 typedef {start} start;

@@ -1,4 +1,4 @@
-"""Descriptions of tensors for those functions of cuDNN that are not graphs."""
+"""Tensor descriptors for cuDNN functions outside its graph API."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cudnnDestroyTensorDescriptor": (c_void_p,),
     "cudnnSetTensorNdDescriptor": (c_void_p, c_int, c_int, c_void_p, c_void_p),
 }
-"""The functions that are used, and what they take."""
+"""Argument types of the library functions that are used."""
 
 
 def described(library: Cudnn, array: Any) -> c_void_p:
-    """A description of an array, of two axes beside rows and channels at least."""
+    """Return a tensor descriptor of an array, padded to at least two axes besides rows and channels."""
     functions = library.functions(SIGNATURES)
     made = library.made(functions["cudnnCreateTensorDescriptor"], functions["cudnnDestroyTensorDescriptor"])
     dims, strides = whole(array.shape, 4), whole(tuple([stride // array.itemsize for stride in array.strides]), 4)
@@ -25,10 +25,10 @@ def described(library: Cudnn, array: Any) -> c_void_p:
 
 
 def whole(values: tuple[int, ...], count: int, rest: int = 1) -> tuple[int, ...]:
-    """So many values at least, filled up."""
+    """Return values padded with *rest* to at least *count* of them."""
     return values + (rest,) * (count - len(values))
 
 
 def ints(values: Any) -> Any:
-    """Values as an array of C."""
+    """Return values as a C array of ints."""
     return (c_int * len(values))(*values)

@@ -1,4 +1,4 @@
-"""GPUs of NVIDIA's through Numba: the bodies of the compiled loops of ``fused``, as CUDA kernels on the arrays of another backend."""
+"""NVIDIA GPUs by Numba: the bodies of the compiled loops of ``fused`` as CUDA kernels on the arrays of another backend."""
 
 from ...core.extension import compiled
 from ...core.extension.hookspecs import Register, RegisterKernel, hookimpl
@@ -14,7 +14,7 @@ OPERATORS = {
     "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
     "softmax:Softmax": "softmax:SoftmaxKernel",
 }
-"""The kernel of each operator."""
+"""Kernels by operator."""
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""Arrays as kernels take them: in one piece."""
+"""Conversion of arrays to the contiguous ones that kernels require."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...core.types.context import Context
 
 
 def whole(ctx: Context, name: str, array: Any) -> Any:
-    """The array, or a copy of one that is a part of another."""
+    """Return the array, or a contiguous copy of it if it is a part of another."""
     if array.flags.c_contiguous:
         return array
     copied = ctx.scratch(name, array.shape, array.dtype)
@@ -17,11 +17,11 @@ def whole(ctx: Context, name: str, array: Any) -> Any:
 
 
 def place(ctx: Context, name: str, array: Any) -> Any:
-    """The array, or space for one that is a part of another, to be given to :func:`put` afterwards."""
+    """Return the array, or a contiguous buffer for it if it is a part of another; pass it to :func:`put` afterwards."""
     return array if array.flags.c_contiguous else ctx.scratch(name, array.shape, array.dtype)
 
 
 def put(ctx: Context, array: Any, result: Any) -> None:
-    """Copy a result to where it belongs, if it was computed elsewhere."""
+    """Copy a result to its array, if it was computed in a separate buffer."""
     if result is not array:
         ctx.xp.copyto(array, result)

@@ -1,4 +1,4 @@
-"""What the backend needs, found out without an import of Numba."""
+"""Availability of the backend, determined without importing Numba."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...core.common.environment import switch_in
 from ...core.extension import compiled
 
 SIMULATOR = "NUMBA_ENABLE_CUDASIM"
-"""Numba's environment variable that has Python run kernels, a thread of its own for each of theirs, where it is 1."""
+"""Numba's environment variable that, set to 1, enables the simulator: kernels run in Python, with a Python thread for each CUDA thread."""
 
 INSTALL = "pip install 'numba-cuda[cu13]' (cu12 for drivers of CUDA 12)"
 
@@ -17,8 +17,7 @@ DRIVERS = "libcuda.so.1", "nvcuda.dll"
 
 
 def is_simulated() -> bool:
-    """Whether Numba's simulator stands in for a card.
-
+    """Whether Numba's simulator replaces the GPU.
     Raises:
         ValueError: the environment variable is neither 0 nor 1.
     """
@@ -26,7 +25,7 @@ def is_simulated() -> bool:
 
 
 def why_not() -> str:
-    """What is missing and how to get it; empty where nothing is."""
+    """Return what is missing and how to get it; empty if nothing is."""
     if not compiled.is_wanted():
         return f"{compiled.SWITCH} is 0, which turns compiled code off; set it to 1 or unset it"
     if find_spec("numba") is None:

@@ -1,4 +1,4 @@
-"""The backend: its memory and arrays are those of the backend ``cupy`` or, under Numba's simulator, NumPy's."""
+"""The numba-cuda backend, whose memory and arrays are those of the backend ``cupy`` or, under Numba's simulator, NumPy's."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from . import BACKEND
 from .availability import is_simulated, why_not
 
 ARRAYS = "cupy"
-"""The backend whose memory and arrays serve where there is a card."""
+"""The backend whose memory and arrays are used if there is a GPU."""
 
 
 def _arrays() -> Any:
-    """The class of the backend that has memory and arrays; NumPy's where there is none other, of which ``unavailable`` tells."""
+    """Return the class of the backend that provides memory and arrays; NumPy's if no other is usable, which ``unavailable`` reports."""
     return NumpyBackend if is_simulated() or ARRAYS not in plugins.backends else plugins.backends.get(ARRAYS)
 
 
 class NumbaCudaBackend(_arrays()):  # type: ignore[misc]
-    """One GPU, whose kernels Numba compiles; ``CNTK_GPU_BACKEND=numba-cuda`` has programs use it, and nobody does who does not ask.
+    """Backend for one GPU with kernels compiled by Numba; used only if selected by ``CNTK_GPU_BACKEND=numba-cuda``.
 
-    Random numbers come from kernels; what no kernel computes is computed on the arrays, as on the backend that these are of.
+    Random numbers are drawn by kernels; operators without a kernel compute on the arrays, as on the backend that provides these.
 
     Args:
-        device_id: number of the GPU.
+        device_id: index of the GPU.
     """
 
     name = BACKEND

@@ -1,8 +1,8 @@
-"""Bodies of loops as CUDA kernels, with Numba's compiler for GPUs or its simulator.
+"""Compilation of loop bodies to CUDA kernels, by Numba's CUDA compiler or its simulator.
 
-The bodies are those of compiled loops, or written like them: in Python and :mod:`cntk.core.machine.language`.  A thread has every n-th turn
-of their :func:`~cntk.core.machine.language.prange`, n being the number of threads, so results do not depend on the grid.  The numbers that
-a body takes lie in the device's memory, so that the same launch can be repeated with others, in a CUDA graph too.
+Bodies are those of compiled loops, or are written like them: in Python and :mod:`cntk.core.machine.language`.  Of n threads, each takes
+every n-th iteration of :func:`~cntk.core.machine.language.prange`, so that results do not depend on the grid.  The numbers that a body
+takes are in device memory, so that a launch can be repeated with other numbers, also in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from .availability import is_simulated
 Body = Callable[..., None]
 
 THREADS = 256
-"""Threads of a block."""
+"""Threads per block."""
 
 FEWEST_BLOCKS, MOST_BLOCKS = 128, 2048
-"""Blocks of a grid; Numba warns of fewer."""
+"""Minimum and maximum grid size; Numba warns about smaller grids."""
 
 SIMULATED_THREADS, SIMULATED_BLOCKS = 8, 2
-"""The same for the simulator, to which each thread is one of Python's."""
+"""Threads per block and blocks per grid in the simulator, where each thread is a Python thread."""
 
 NUMBERS = {"r": "{real}.dtype.type(numbers[{at}])", "d": "numbers[{at}]", "q": "np.int64(numbers[{at}])"}
-"""How a body gets a number of a kind, by the letters of :mod:`cntk.core.machine.signatures`; all are float64 in memory."""
+"""Conversions of a body's numbers from float64 by kind, in the letters of :mod:`cntk.core.machine.signatures`."""
 
 SIMULATED = is_simulated()
-"""Whether Python runs kernels: Numba goes by it when it is imported."""
+"""Whether the simulator runs kernels, which Numba decides when it is imported."""
 
 _simulating = ForkSafeLock()
 _unread = language.Unread()
 
 
 class Kernel:
-    """A body as a CUDA kernel, compiled for each combination of element types when it is first launched with them.
+    """A loop body as a CUDA kernel, compiled for each combination of element types on first launch.
 
     Args:
-        body: the body; its arrays come before its numbers.
+        body: the body, a function of arrays followed by numbers.
         signature: its arguments, in the letters of :mod:`cntk.core.machine.signatures`.
-        by_blocks: whether a block of threads has a turn for itself, of which the body sees to it, and not a thread.
+        by_blocks: whether an iteration is handled by a thread block, as the body implements, and not by a thread.
     """
 
     def __init__(self, body: Body, signature: str, by_blocks: bool = False) -> None:
@@ -58,21 +58,21 @@ class Kernel:
 
     @classmethod
     def of(cls, loop: Loop) -> Kernel:
-        """The body of a loop for the CPU, whose signature has been told."""
+        """Return a kernel with the body and the signature of a loop for the CPU."""
         return cls(loop.function, loop.signature or "")
 
     def bound(self, turns: int, *arrays: Any) -> Launch:
-        """What launches the kernel on these arrays, in the memory of the device.
+        """Return a launch of the kernel bound to device arrays.
 
         Args:
-            turns: how many there are for the threads to share.
+            turns: number of iterations, which are shared among the threads.
             arrays: the body's arrays, which must not be empty.
         """
         return Launch(self.launcher, _grid(turns, 1 if self._by_blocks else THREADS), arrays, len(self._numbers))
 
     @property
     def launcher(self) -> Any:
-        """What Numba has made of the body."""
+        """The body compiled by Numba."""
         with compiling:
             return _launcher(self.body, self.signature)
 
@@ -82,9 +82,9 @@ class Kernel:
 
 
 class Launch:
-    """A kernel with the arrays that it works on; called with the numbers that it takes, it launches the kernel on the current stream.
+    """A kernel bound to arrays; calling it with the kernel's numbers launches it on the current stream.
 
-    Nothing waits for the device; the arrays must live until it has done its work, as those of a program do.
+    The launch is asynchronous; the arrays must stay alive until it has completed, as those of a program do.
     """
 
     def __init__(self, launcher: Any, grid: tuple[int, int], arrays: Sequence[Any], numbers: int) -> None:
@@ -109,10 +109,10 @@ class Launch:
 
 
 def once(held: Any, given: Sequence[Any], make: Callable[[], Any]) -> Any:
-    """What has been bound to arrays: *held*, if it is bound to those that are *given*, else what is made now.
+    """Return *held* if it is bound to the *given* arrays, otherwise bind anew with *make*.
 
     Returns:
-        the arrays and what is bound to them, to be given as *held* next time.
+        The arrays and the object bound to them, to be passed as *held* next time.
     """
     if held is not None and all(map(_is, held[0], given)):
         return held
@@ -120,12 +120,12 @@ def once(held: Any, given: Sequence[Any], make: Callable[[], Any]) -> Any:
 
 
 def flat(array: Any) -> Any:
-    """A contiguous array with one axis, in the same memory."""
+    """Return a flat view of a contiguous array."""
     return array.reshape(-1)
 
 
 def backend_of(array: Any) -> Any:
-    """The backend that an array is on."""
+    """Return the backend of an array."""
     return backend_named(BACKEND, 0 if SIMULATED else array.device.id)
 
 
@@ -133,7 +133,7 @@ def _is(one: Any, other: Any) -> bool:
     return one is other
 
 
-# ---- what Numba makes of a body ----
+# ---- compilation ----
 
 
 @cache
@@ -145,8 +145,7 @@ def _launcher(body: Body, signature: str) -> Any:
 
 
 def entry_text(letters: Iterable[str]) -> str:
-    """The source text of the kernel: the body called with its arrays, and the numbers out of memory in the types that it takes.
-
+    """Return the source of the kernel's entry, which calls the body with its arrays and with numbers read from memory and converted.
     >>> from cntk.backends.numba_cuda.compiler import entry_text
     >>> print(entry_text(["R1", "R1", "r"]))
     def entry(a0, a1, numbers):
@@ -162,7 +161,7 @@ def entry_text(letters: Iterable[str]) -> str:
 
 
 def _device_function(body: Any) -> Any:
-    """The body with a thread's turns in the place of all."""
+    """Return the body as a device function that runs the iterations of one thread."""
     names = {name: _turns if value is language.prange else value for name, value in body.__globals__.items()}
     copied = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
     compiled = cuda.jit(device=True)(copied)
@@ -175,7 +174,7 @@ def _turns(count: Any) -> range:
 
 
 def _silenced(body: Body) -> Body:
-    """The body without warnings of overflows and the like, of which each of the simulator's threads would have its own."""
+    """Return the body with floating-point warnings disabled, which each thread of the simulator would otherwise raise."""
 
     def run(*arguments: Any) -> None:
         with np.errstate(all="ignore"):
@@ -185,7 +184,7 @@ def _silenced(body: Body) -> Body:
 
 
 def _register_overloads() -> None:
-    """Let kernels call what has been noted since; Python calls these functions as they are."""
+    """Register overloads noted since the last call, so that kernels can call them; Python calls these functions directly."""
     if SIMULATED:
         return
     from numba.cuda.extending import overload
@@ -198,7 +197,7 @@ def _register_overloads() -> None:
 
 
 def _grid(turns: int, turns_of_a_block: int) -> tuple[int, int]:
-    """Numbers of blocks and of their threads."""
+    """Return the number of blocks and the number of threads per block."""
     blocks = -(-turns // turns_of_a_block)
     if SIMULATED:
         return min(max(blocks, 1), SIMULATED_BLOCKS), SIMULATED_THREADS
@@ -206,7 +205,7 @@ def _grid(turns: int, turns_of_a_block: int) -> tuple[int, int]:
 
 
 def _argument(array: Any) -> Any:
-    """What Numba takes for an array, in the same memory."""
+    """Return a Numba array that shares an array's memory."""
     if SIMULATED:
         from numba.cuda.cudadrv.devicearray import FakeCUDAArray
 
@@ -223,13 +222,13 @@ def _current_stream() -> int:
 
 
 def _configured(launcher: Any, grid: tuple[int, int], stream: int, arguments: Sequence[Any]) -> Callable[[], None]:
-    """What launches a kernel on the stream at an address; 0 is that of programs that use no others."""
+    """Return a function that launches a kernel on the stream with this pointer; 0 is the default stream."""
     if SIMULATED:
         return partial(_simulate, launcher, grid, arguments)
     return partial(launcher[*grid, cuda.external_stream(stream) if stream else 0], *arguments)
 
 
 def _simulate(launcher: Any, grid: tuple[int, int], arguments: Sequence[Any]) -> None:
-    """Run a kernel; the simulator runs one at a time, and keeps one grid for each."""
+    """Run a kernel in the simulator, which runs one at a time and keeps one grid for each."""
     with _simulating:
         launcher[grid](*arguments)

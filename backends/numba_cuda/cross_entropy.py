@@ -1,4 +1,4 @@
-"""The kernel of cross entropy with softmax.  Narrow rows have a thread each, and the bodies of the loops for the CPU."""
+"""Kernels for cross entropy with softmax.  Narrow rows are handled by one thread each, with the bodies of the loops for the CPU."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ KERNELS = {
     (True, False): (rows.cross_entropy, rows.cross_entropy_gradient),
     (True, True): (rows.sparse_cross_entropy, rows.sparse_cross_entropy_gradient),
 }
-"""The kernels forward and back, by whether rows are wide and whether targets are sparse."""
+"""Kernels of the forward and the backward pass, by whether rows are wide and whether targets are sparse."""
 
 
 class CrossEntropyKernel:
-    """Kernels for logits of float32 and float64 whose classes are the last axis, and targets of the same shape, dense or sparse.
+    """Cross entropy of float32 and float64 logits with classes on the last axis and targets of the same shape, dense or sparse.
 
-    Exponentials are computed again for the gradient.
+    Exponentials are recomputed for the gradient.
     """
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether to fall back to the operator."""
         if not z.size or z.dtype == np.float16 or y.shape != z.shape or (ctx.layouts[0] is None) != (ctx.layouts[1] is None):
             return True
         axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
@@ -40,7 +40,7 @@ class CrossEntropyKernel:
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> Callable[[], None] | None:
-        """The launch itself; None where arrays are not in one piece, or come with each minibatch, as those of sparse targets do."""
+        """Return the launch; None if arrays are not contiguous, or differ for each minibatch, as those of sparse targets do."""
         if isinstance(y, SparseRows) or CrossEntropyKernel.declines(op, ctx, out, z, y):
             return None
         if not all(array.flags.c_contiguous for array in (out, z, y)):
@@ -82,7 +82,7 @@ class CrossEntropyKernel:
 
 
 def _rows(ctx: Context, z: Any, y: Any) -> tuple[Any, Sequence[Any], Any, Any]:
-    """Logits, the arrays of the target, and space for the largest logit of each row and for the sum of the exponentials."""
+    """Return the logits, the arrays of the target, and buffers for the largest logit of each row and for its sum of exponentials."""
     count = z.size // z.shape[-1]
     targets = y.parts if isinstance(y, SparseRows) else (whole(ctx, "target", y),)
     return whole(ctx, "logits", z), targets, ctx.keep("edge", (count,), z.dtype), ctx.keep("total", (count,), z.dtype)

@@ -1,4 +1,4 @@
-"""Products of CSR rows with dense matrices: a thread to each element of the result, which adds up its terms in order."""
+"""Products of CSR rows with dense matrices: one thread per element of the result adds up its terms in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .compiler import Kernel
 
 @jittable
 def _piece(data: Any, indices: Any, begin: int, end: int, dense: Any, column: int) -> Any:
-    """The sum of some terms in their own type."""
+    """Return the sum of a range of terms, accumulated in their own type."""
     total = dense.dtype.type(0)
     for k in range(begin, end):
         total += data[k] * dense[indices[k], column]
@@ -36,7 +36,7 @@ MULTIPLY = Kernel(_multiply, "R1 N1 N1 R2 R2")
 
 
 def product(rows: Parts, dense: Any, out: Any) -> None:
-    """Write the product with a matrix *dense*, ``(columns of the rows, n)``, to *out* ``(rows, n)``."""
+    """Compute the product of *rows* with a matrix *dense*, ``(columns of the rows, n)``, into *out*, ``(rows, n)``."""
     if not len(rows[0]):
         out.fill(0)
     elif out.size:
@@ -44,13 +44,13 @@ def product(rows: Parts, dense: Any, out: Any) -> None:
 
 
 def transposed_product(xp: Any, rows: Parts, dense: Any) -> tuple[Any, Any]:
-    """The product of the transposed rows with *dense* ``(rows, n)``.
+    """Return the product of the transpose of *rows* with *dense*, ``(rows, n)``.
 
     Args:
         xp: array namespace.
 
     Returns:
-        The columns that hold entries, ascending, and the product's rows ``(columns with entries, n)``; the others are zero.
+        The columns with entries, ascending, and the product's rows for them, ``(columns with entries, n)``; all others are zero.
     """
     data, indices, indptr = rows
     if not len(data):

@@ -1,4 +1,4 @@
-"""The kernel of dropout."""
+"""Kernel for dropout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .compiler import Kernel, flat, once
 from .random import HALVES, bits_of, half_of, key_of
 
 SPARE = np.uint32(8)
-"""Bits of each 32 that are not a part of the random number."""
+"""Bits of each 32-bit word that are not used for the random number."""
 
 
 def _drop(x: Any, y: Any, mask: Any, draw: int, k0: int, k1: int, k2: int, k3: int, least: int, scale: Any) -> None:
@@ -39,13 +39,13 @@ DROP, DROP_GRADIENT = Kernel(_drop, "R1 R1 B1 q q q q q q r"), Kernel(_drop_grad
 
 
 class DropoutKernel:
-    """Kernels for float32 and float64 in training; the random numbers are the operator's."""
+    """Dropout of float32 and float64 in training, with the same random numbers as the operator."""
 
     in_place = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether to fall back to the operator."""
         return not ctx.training or out.dtype == np.float16 or not out.size
 
     @staticmethod
@@ -77,5 +77,5 @@ class DropoutKernel:
 
 
 def _mask(ctx: Context, like: Any) -> Any:
-    """Space for what has been kept, a byte for each element."""
+    """Return a buffer for the mask of kept elements, one byte per element."""
     return ctx.keep("kept", (like.size,), np.uint8)

@@ -1,4 +1,4 @@
-"""The kernels of learners, whose bodies are those of the loops for the CPU."""
+"""Kernels for learners, with the bodies of the loops for the CPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Launches = tuple[Launch, ...]
 
 
 def launches(part: Any, bind: Callable[[Sequence[Any]], Launches]) -> Launches:
-    """The launches that are bound to a part's arrays, by *bind* where they are others than in the update before."""
+    """Return the launches bound to a part's arrays, bound anew by *bind* if the arrays have changed since the last update."""
     g = part.g if part.g.flags.c_contiguous else part.xp.ascontiguousarray(part.g)
     arrays = part.w, g, *part.states, *part.work
     part.bound = once(part.bound, arrays, lambda: bind([flat(array) for array in arrays]))
@@ -27,7 +27,7 @@ def launches(part: Any, bind: Callable[[Sequence[Any]], Launches]) -> Launches:
 
 
 class Elementwise:
-    """The kernel of a learner that treats all elements alike and by themselves.
+    """The kernel of a learner with an element-wise update.
 
     Args:
         of: its kernel for the CPU.
@@ -41,11 +41,11 @@ class Elementwise:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether parts may be some rows of a parameter."""
+        """Whether a part may be some rows of a parameter, updated in place."""
         return self._rows_kernel is not None
 
     def update(self, parts: Sequence[Any]) -> None:
-        """Update parameters and states in place; gradients stay as they are."""
+        """Update parameters and states in place; gradients are not modified."""
         for part in parts:
             if part.g.size:
                 (self._launch_rows if part.rows is not None else self._launch)(part)
@@ -61,12 +61,12 @@ class Elementwise:
 
 
 class Averaging:
-    """The kernel of a learner whose steps may be divided by the mean of their multipliers, which the host waits for.
+    """The kernel of a learner whose steps may be divided by the mean of their multipliers, for which the host waits.
 
     Args:
-        descend: loop over parameter, gradient and states where nothing is divided.
-        gather: kernel that writes multipliers behind the states.
-        stops: whether a rate of 0, as a mean that is infinite makes it, leaves parameters as they are, whatever their gradients.
+        descend: loop over parameter, gradient and states, for updates without the division.
+        gather: kernel that writes the multipliers after the states.
+        stops: whether a rate of 0, which results from an infinite mean, leaves parameters unchanged whatever their gradients.
     """
 
     work_arrays = 1
@@ -75,7 +75,7 @@ class Averaging:
         self._descend, self._gather, self._move, self._stops = Kernel.of(descend), gather, Kernel.of(kernel.move), stops
 
     def update(self, parts: Sequence[Any]) -> None:
-        """Update parameters and states in place; gradients stay as they are."""
+        """Update parameters and states in place; gradients are not modified."""
         for part in parts:
             if part.g.size:
                 self._update(part)

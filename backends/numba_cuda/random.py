@@ -1,4 +1,4 @@
-"""Random numbers, the same to the bit as on the CPU."""
+"""Random numbers, identical to the bit to those on the CPU."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from ..fused.philox import HALF, LOW, philox
 from .compiler import Kernel, flat
 
 HALVES = 8
-"""Numbers of 32 bits that come together; of 64 bits there are half as many."""
+"""Number of 32-bit numbers in a Philox block; there are half as many 64-bit numbers."""
 
 DIGITS = {np.dtype(np.float16): 11, np.dtype(np.float32): 24, np.dtype(np.float64): 53}
-"""Random bits of a number of each type."""
+"""Number of random bits by element type."""
 
 
 @lru_cache(maxsize=256)
 def key_of(seed: int) -> tuple[int, ...]:
-    """What NumPy's generator makes of a seed: two words, in numbers of 32 bits, the lower ones first."""
+    """Return the key that NumPy's generator derives from a seed: two words as 32-bit numbers, lower halves first."""
     words = np.random.Philox(key=seed).state["state"]["key"].astype("<u8")
     return tuple(words.view("<u4").tolist())
 
 
 @jittable
 def bits_of(group: int, draw: int, k0: int, k1: int, k2: int, k3: int) -> Any:
-    """Four words of 64 bits that belong together, of a draw and a :func:`key_of` a seed."""
+    """Return a block of four 64-bit words for the number of a draw and the :func:`key_of` a seed."""
     key = (np.uint64(k0) | (np.uint64(k1) << HALF), np.uint64(k2) | (np.uint64(k3) << HALF))
     return philox(key, np.uint64(group + 1), np.uint64(draw))
 
 
 @jittable
 def half_of(words: Any, at: int) -> Any:
-    """One of the eight numbers of 32 bits that four words are."""
+    """Return one of the eight 32-bit halves of four words."""
     return np.uint32((words[at >> 1] >> (HALF * np.uint64(at & 1))) & LOW)
 
 
@@ -65,7 +65,7 @@ def uniform(out: Any, seed: int, draw: int) -> None:
 
 
 def normal(backend: Any, out: Any, seed: int, draw: int) -> None:
-    """Fill a contiguous array with standard normal numbers: the transform of Box and Muller, as the library has its functions."""
+    """Fill a contiguous array with standard normal numbers by the Box-Muller transform, with the array library's functions."""
     xp, half = backend.xp, (out.size + 1) // 2
     u, numbers = backend.empty((2 * half,), np.float64), flat(out)
     uniform(u, seed, draw)

@@ -1,6 +1,6 @@
-"""Softmax, its logarithm and cross entropy over wide rows ``(rows, classes)``: a block of threads to a row.
+"""Softmax, its logarithm and cross entropy over wide rows ``(rows, classes)``, with one thread block per row.
 
-Each thread adds up every n-th term in float64, and these sums are added in pairs, in an order that the number of threads decides alone.
+Each thread adds up every n-th term in float64, and these sums are added in pairs, in an order that depends on the number of threads alone.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from ..fused.exponential import exp
 from .compiler import THREADS, Kernel
 
 WIDE = 64
-"""Classes from which on a row has a block of threads."""
+"""Minimum number of classes of rows that are handled by a thread block."""
 
 
 @cuda.jit(device=True)
 def _mine(size: int) -> range:
-    """The elements of a row that are this thread's."""
+    """Return the elements of a row that this thread handles."""
     return range(cuda.threadIdx.x, size, cuda.blockDim.x)
 
 
 @cuda.jit(device=True)
 def _rows(x: Any) -> range:
-    """The rows that are this block's."""
+    """Return the rows that this block handles."""
     return range(cuda.blockIdx.x, x.shape[0], cuda.gridDim.x)
 
 
 @cuda.jit(device=True)
 def _added(value: float, shared: Any) -> Any:
-    """The sum of all threads' values."""
+    """Return the sum of the values of all threads."""
     at, step = cuda.threadIdx.x, cuda.blockDim.x >> 1
     shared[at] = value
     cuda.syncthreads()
@@ -47,7 +47,7 @@ def _added(value: float, shared: Any) -> Any:
 
 @cuda.jit(device=True)
 def _largest(row: Any, shared: Any) -> Any:
-    """The largest element of a row, NaN left out."""
+    """Return the largest element of a row, ignoring NaN."""
     at, step, best = cuda.threadIdx.x, cuda.blockDim.x >> 1, -np.inf
     for i in _mine(row.size):
         best = max(best, row[i]) if row[i] == row[i] else best
@@ -65,7 +65,7 @@ def _largest(row: Any, shared: Any) -> Any:
 
 @cuda.jit(device=True)
 def _added_powers(row: Any, edge: Any, shared: Any) -> Any:
-    """The sum of the exponentials of the distances from *edge*."""
+    """Return the sum of the exponentials of the row's differences from *edge*."""
     total = 0.0
     for i in _mine(row.size):
         total += exp(row[i] - edge)
@@ -138,7 +138,7 @@ def _sparse_cross_entropy(z: Any, data: Any, indices: Any, indptr: Any, edge: An
 
 @cuda.jit(device=True)
 def _note(of: Any, row: int, picked: Any, shared: Any, edge: Any, total: Any, out: Any) -> None:
-    """Write a row's loss, and what its gradient needs."""
+    """Write the loss of a row, and the values that its gradient needs."""
     peak = _largest(of, shared)
     powers = of.dtype.type(_added_powers(of, peak, shared))
     if cuda.threadIdx.x == 0:

@@ -1,4 +1,4 @@
-"""The kernels of softmax and its logarithm.  Narrow rows have a thread each, and the bodies of the loops for the CPU."""
+"""Kernels for softmax and its logarithm.  Narrow rows are handled by one thread each, with the bodies of the loops for the CPU."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .rows import WIDE
 
 
 class SoftmaxKernel:
-    """Kernels for float32 and float64 where what sums to 1 lies together.  Other axes are left to the operator."""
+    """Softmax of float32 and float64 along contiguous axes; other axes fall back to the operator."""
 
     narrow, wide = Kernel.of(distributions.softmax), rows.softmax
     narrow_gradient, wide_gradient = Kernel.of(distributions.softmax_gradient), rows.softmax_gradient
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
-        """Whether a call is left to the operator."""
+        """Whether to fall back to the operator."""
         return not out.size or not _classes(op, ctx, out)
 
     @classmethod
     def bind(cls, op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
-        """The launch itself; None where arrays are not in one piece."""
+        """Return the launch; None if arrays are not contiguous."""
         if cls.declines(op, ctx, out) or not (out.flags.c_contiguous and x.flags.c_contiguous):
             return None
         classes = _classes(op, ctx, out)
@@ -52,14 +52,14 @@ class SoftmaxKernel:
 
 
 class LogSoftmaxKernel(SoftmaxKernel):
-    """The same for the logarithm."""
+    """Logarithm of softmax, with the same types and axes."""
 
     narrow, wide = Kernel.of(distributions.log_softmax), rows.log_softmax
     narrow_gradient, wide_gradient = Kernel.of(distributions.log_softmax_gradient), rows.log_softmax_gradient
 
 
 def _launch(ctx: Context, narrow: Kernel, wide: Kernel, classes: int, operands: Sequence[Any], result: Any, at: int) -> None:
-    """Run a kernel over rows of classes; what is bound is kept in the context, the way forward and the way back side by side."""
+    """Run a kernel over rows of classes; the context caches the launches of the forward and the backward pass."""
     arrays = [whole(ctx, f"operand {i}", x) for i, x in enumerate(operands)]
     arrays.append(place(ctx, "result", result))
     held = list(ctx.state or (None, None))
@@ -75,7 +75,7 @@ def _bound(narrow: Kernel, wide: Kernel, classes: int, arrays: Sequence[Any]) ->
 
 
 def _classes(op: Any, ctx: Context, x: Any) -> int:
-    """How many elements, one after another in memory, sum to 1; 0 where kernels do not serve."""
+    """Return the number of classes, which are adjacent in memory; 0 to fall back to the operator."""
     if x.dtype == np.float16:
         return 0
     static = x.shape if ctx.layouts[0] is None else x.shape[1:]

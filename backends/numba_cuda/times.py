@@ -1,4 +1,4 @@
-"""The kernel of products with CSR rows."""
+"""Kernel for products with CSR rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .csr import product, transposed_product
 
 
 class TimesKernel:
-    """``times`` and ``times_transpose`` for CSR rows and a parameter; other products are left to the operator."""
+    """``times`` and ``times_transpose`` for CSR rows and a parameter; other products fall back to the operator."""
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
-        """Whether a call is left to the operator: dense operands, sums over several axes, right operands that differ from row to row."""
+        """Whether to fall back: for dense left operands, sums over several axes, right operands with rows or in float16."""
         is_parameter = not isinstance(right, SparseRows) and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank
         return not isinstance(left, SparseRows) or not is_parameter or right.dtype == np.float16
 

@@ -149,7 +149,8 @@ class Asynchronous(Protocol):
         The work is on the same memory each time, which is kept as long as what is returned.
 
         Args:
-            calls: hands over the work; it has done so before, so that nothing is compiled any more.
+            calls: hands over the work; it has done so before, so that nothing is compiled any more.  Data of the host and the index arrays
+                of layouts cannot be part of it: :meth:`Backend.on_device` and :meth:`Backend.index` raise a RuntimeError meanwhile.
 
         Returns:
             A function that has the work done, which this method has not; None where it cannot be recorded.

@@ -18,7 +18,8 @@ class Kernel(Protocol):
     """The static methods of every kernel.
 
     One with ``in_place = True`` may get a result that lies in an operand's memory, if the operator may.  One with
-    ``recordable = True`` gives a device the same work whenever it is called with the same arrays.
+    ``recordable = True`` gives a device the same work whenever it is called with the same arrays, and takes index arrays from ``ctx.index``
+    and ``ctx.index_from`` alone, in ``forward`` and ``backward``.
     """
 
     def forward(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> None:

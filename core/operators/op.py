@@ -73,7 +73,8 @@ class Traits:
         varies_in_training: whether, in training, a row of the result depends on the other rows of the minibatch, or on chance.
         reversed_operands: whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters.
         recordable: whether forward and backward make the same calls of ``ctx.xp`` for arrays of the same shapes, whatever these hold and
-            however rows lie, and read nothing from them; a device may repeat them without Python then.
+            however rows lie, and read nothing from them; a device may repeat them without Python then.  What index arrays hold may
+            differ if they come from ``ctx.index`` and ``ctx.index_from``, and not from ``ctx.brought``.
     """
 
     expands_operands: bool = True

@@ -25,7 +25,8 @@ from ..types.context import Context
 from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
 from . import memory, out_of_memory, profiling
-from .recorded import Recording, recorded, repeatable_calls
+from .index_buffers import IndexBuffers, RecordableContext
+from .recorded import Recording, is_repeatable, recorded, repeatable_calls
 from .recurrence import BoundLoop, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
 from .sizes import Sizes
@@ -77,6 +78,10 @@ class Binding:
         self.stage: int = 0 if before is None else before.stage + 1
         self.is_last = self.stage == self.program.stages - 1
         self.sizes = sizes
+        self._buffers: IndexBuffers | None = None
+        if isinstance(self.backend, Asynchronous):
+            earlier = None if before is None else before._buffers
+            self._buffers = IndexBuffers(self.backend, () if earlier is None else earlier.stages)
         self.contexts: dict[Instruction, Context] = {} if before is None else dict(before.contexts)
         self.bound_loops: dict[Loop, BoundLoop] = {} if before is None else dict(before.bound_loops)
         self.arrays: list[Any] = [None] * len(self.program.slots) if before is None else list(before.arrays)
@@ -123,6 +128,8 @@ class Binding:
             bound_loop.take_over(self)
         for instruction in self._instructions:
             self._tell_layouts(self.contexts[instruction], instruction)
+        if self._buffers is not None:
+            self._buffers.outdate()
         return True
 
     def resolve_layouts(self) -> dict[Instruction, Layout]:
@@ -228,12 +235,12 @@ class Binding:
     def _record(self) -> None:
         """Have the backend record what it can; checks read what has been computed, and are not recorded."""
         self.whole_backward = self.backward_steps
-        self._has_schedules = self.program.has_loops or isinstance(self.backend, Asynchronous)
-        if not isinstance(self.backend, Asynchronous) or self.program.checked:
+        self._has_schedules = self.program.has_loops or self._buffers is not None
+        if self._buffers is None or not isinstance(self.backend, Asynchronous) or self.program.checked:
             return
         repeatable = {*repeatable_calls(self.program.instructions), add, self.backend.xp.copyto}
-        self.forward_steps = recorded(self.backend, self.forward_steps, repeatable)
-        self.whole_backward = recorded(self.backend, self.backward_steps, repeatable)
+        self.forward_steps = recorded(self.backend, self.forward_steps, repeatable, self._buffers)
+        self.whole_backward = recorded(self.backend, self.backward_steps, repeatable, self._buffers)
 
     def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
         """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
@@ -253,7 +260,11 @@ class Binding:
         return known
 
     def _context(self, instruction: Instruction) -> Context:
-        context = Context(self.backend, self.program.training, self.pool)
+        arguments = self.backend, self.program.training, self.pool
+        if self._buffers is not None and instruction.loop is None and is_repeatable(instruction):
+            context: Context = RecordableContext(self._buffers, *arguments)
+        else:
+            context = Context(*arguments)
         self._tell_layouts(context, instruction)
         return context
 
@@ -409,6 +420,8 @@ class Binding:
             held.clear()
         self.contexts.clear()
         self.bound_loops.clear()
+        if self._buffers is not None:
+            self._buffers.clear()
         del self.placement
 
 

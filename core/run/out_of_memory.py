@@ -1,7 +1,7 @@
-"""What is said when memory runs out, and to whom it belongs.
+"""Error messages for running out of memory, which name the operator or variable that holds it.
 
-Whoever catches such an error in a program's run gives the workspace's memory back and raises a new one outside of the ``except`` clause:
-the frames of the first one, and those of whoever handles the new one, must not keep the memory that the next minibatch needs.
+Code that catches such an error while a program runs must free the workspace and raise a new error outside the ``except`` clause, so that
+neither the frames of the original error nor those of its handler keep alive the memory that the next minibatch needs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def too_large(binding: Binding, own: Sequence[int], nbytes: Sequence[int], error: MemoryError) -> MemoryError:
-    """The error of an arena that cannot be had.
+    """Return the error for an arena that cannot be allocated.
 
     Args:
-        binding: what was to be bound.
-        own, nbytes: the slots that are to lie in it, and the bytes of each.
+        binding: the binding that needs the arena.
+        own, nbytes: the slots to be placed in it, and the bytes of each.
         error: the backend's error.
     """
     size, slot = max(zip(nbytes, own, strict=True))
@@ -35,7 +35,7 @@ def too_large(binding: Binding, own: Sequence[int], nbytes: Sequence[int], error
 
 
 def in_a_step(binding: Binding, node: Primitive, error: MemoryError) -> MemoryError:
-    """The error of an operator that needs more memory than can be had while it is bound or runs."""
+    """Return the error for an operator that cannot allocate the memory that it needs when it is bound or runs."""
     sizes, backend = binding.sizes, binding.backend
     outputs = [index for one in binding.program.instructions if one.node is node for index in one.outputs]
     dense = [index for index in outputs if sizes.shapes[index] is not None and not sizes.specs[index].sparse]
@@ -69,7 +69,7 @@ def _said(error: MemoryError) -> str:
 
 
 def _owner(binding: Binding, slot: int) -> str:
-    """Whose value or gradient a slot holds."""
+    """Return a description of the node or variable whose value or gradient a slot holds."""
     held = binding.program.slots[slot]
     value = slot if held.like is None else held.like
     what = "" if held.like is None else "the gradient of "

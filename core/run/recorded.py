@@ -1,8 +1,9 @@
-"""Recorded calls: what a backend with a queue of its own is handed once and then repeats as one, without Python in between.
+"""Recordings: sequences of calls that an asynchronous backend captures once and then replays as one, without Python in between.
 
-Calls that follow one another are recorded together where all of them hand over the same work whatever the arrays hold and however rows
-lie: element-wise operators, those whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True`` and bound calls
-that are :class:`~cntk.core.extension.kernel.Repeatable`.  The others are made one by one between the recordings, as before.
+Consecutive calls are recorded together if each enqueues the same work regardless of the arrays' contents and of the layout of rows:
+element-wise operators, operators whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True``, and bound calls
+that are :class:`~cntk.core.extension.kernel.Repeatable`.  All other calls are made one by one between the recordings.  The contents
+of index arrays that calls ask their contexts for may differ (:mod:`~cntk.core.run.index_buffers`).
 """
 
 from __future__ import annotations
@@ -20,46 +21,57 @@ if TYPE_CHECKING:
     from ..extension.backend import Asynchronous
     from ..program.slots import Instruction
     from .binding import Step
+    from .index_buffers import IndexBuffers
 
 WARM_UPS = 2
-"""How often calls are made as they are before they are recorded: kernels are compiled and scratch space is found meanwhile."""
+"""Number of ordinary runs before calls are recorded, in which kernels are compiled and scratch memory is allocated."""
 
 
 class Recording:
-    """Calls that are recorded when they have been made some times.
+    """A sequence of calls that is recorded after a number of warm-up runs.
 
     Args:
-        backend: what records.
+        backend: the backend that records.
         calls: the calls.
+        buffers: the index arrays that calls ask for.
     """
 
-    def __init__(self, backend: Asynchronous, calls: Sequence[Step]) -> None:
-        self._backend, self._calls = backend, calls
+    def __init__(self, backend: Asynchronous, calls: Sequence[Step], buffers: IndexBuffers) -> None:
+        self._backend, self._calls, self._buffers = backend, calls, buffers
         self._made = 0
-        self._refused = False
+        self._refused = self._has_indices = self._is_ready = False
         self._replay: Callable[[], None] | None = None
         bound = [(one, call[2]) for call in calls if (one := _repeatable(call[0])) is not None]
         self._bound = [one for one, _ in bound]
         self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound]
 
     def steps(self) -> Iterator[Step]:
-        """The calls, or those that repeat them; one by one while they are measured."""
-        if self._is_recorded():
+        """Yield the replay of the calls, or the calls themselves while they are not recorded or are being profiled."""
+        self._is_ready = False
+        if not recorders.value and not self._refused:
+            yield self._get_ready, (), self._calls[0][2], None, ()
+        if self._is_ready:
             yield from self._prepare
             yield self._replay, (), self._calls[0][2], None, ()  # type: ignore[misc]
         else:
             self._made += 1
             yield from self._calls
 
-    def _is_recorded(self) -> bool:
-        if recorders.value or self._refused:
-            return False
+    def _get_ready(self) -> None:
+        """Record the calls if it is time, and have the index arrays of the minibatch brought to what was recorded."""
         if self._replay is not None and not all(one.holds() for one in self._bound):
             self._replay, self._made = None, 0
         if self._replay is None and self._made >= WARM_UPS:
+            self._record()
+        self._is_ready = self._replay is not None and (not self._has_indices or self._buffers.fill())
+
+    def _record(self) -> None:
+        if not self._buffers.place():
+            return
+        with self._buffers.recording() as has_indices:
             self._replay = self._backend.record(self._work)
-            self._refused = self._replay is None
-        return self._replay is not None
+            self._has_indices = has_indices()
+        self._refused = self._replay is None
 
     def _work(self) -> None:
         for call, arguments, *_ in self._calls:
@@ -70,30 +82,40 @@ class Recording:
                 one.work()
 
 
-def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]]) -> list[Any]:
-    """The steps, with recordings in the place of those that follow one another and can be recorded.
+def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]], buffers: IndexBuffers) -> list[Any]:
+    """Return the steps with each run of consecutive recordable steps replaced by a recording.
 
     Args:
-        backend: what records.
+        backend: the backend that records.
         steps: the steps.
-        repeatable: what hands over the same work whenever it is called with the same arrays.
+        repeatable: the calls that enqueue the same work whenever their arrays are the same.
+        buffers: the index arrays that the steps ask for.
     """
     found: list[Any] = []
     for can_be, group in groupby(steps, key=lambda step: _is_recordable(step, repeatable)):
         calls = list(group)
-        found.extend([Recording(backend, calls)] if can_be and len(calls) > 1 else calls)
+        found.extend([Recording(backend, calls, buffers)] if can_be and len(calls) > 1 else calls)
     return found
 
 
 def repeatable_calls(instructions: Iterable[Instruction]) -> set[Callable[..., None]]:
-    """Those methods of instructions that hand over the same work whenever they are called with the same arrays."""
+    """Return the methods of instructions that enqueue the same work whenever their arrays are the same."""
     found: set[Callable[..., None]] = set()
     for instruction in instructions:
         if instruction.op.traits.recordable:
             found.update((instruction.op.forward, instruction.op.backward))
-        if getattr(instruction.kernel, "recordable", False):
+        if _has_recordable_kernel(instruction):
             found.update((instruction.forward, instruction.backward))
     return found
+
+
+def is_repeatable(instruction: Instruction) -> bool:
+    """Whether any of its methods hands over the same work whenever it is called with the same arrays."""
+    return instruction.op.traits.recordable or _has_recordable_kernel(instruction)
+
+
+def _has_recordable_kernel(instruction: Instruction) -> bool:
+    return getattr(instruction.kernel, "recordable", False)
 
 
 def _is_recordable(step: Any, repeatable: Set[Callable[..., None]]) -> bool:

@@ -79,6 +79,7 @@ class BoundLoop:
         samples: how many sequences there are.
         padded_rows: how many there may be in minibatches that come later.
         alive, starts: how many of them each step has, and its first row.
+        whole: the layout of all steps.
         offsets: the first row of each step, and the number of rows, as an array.
         ones: as many ones as any step has sequences.
     """
@@ -114,6 +115,7 @@ class BoundLoop:
         self.binding = binding
         layout = binding.sizes.layouts[self.loop.body[0].outputs[0]]
         assert layout is not None
+        self.whole = layout
         self.samples: int = layout.samples
         self.offsets: Index = layout.offsets
         self.alive: list[int] = layout.alive.tolist()
@@ -342,6 +344,11 @@ class LoopSchedule:
     def sequences(self) -> int:
         """How many sequences there may be."""
         return self.bound_loop.padded_rows
+
+    @property
+    def offsets(self) -> Any:
+        """The first row of each step, and the number of rows, where the backend's arrays are."""
+        return self.bound_loop.binding.backend.index(self.bound_loop.whole, "offsets")
 
     def allocate(self, nbytes: int) -> Any:
         """So many bytes of memory for the duration of a run."""

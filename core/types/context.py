@@ -75,6 +75,17 @@ class Context:
         """
         return self.backend.index(layout, name)
 
+    def index_from(self, make: Callable[[Context], Index]) -> Array:
+        """An index array that depends on the context's layouts alone: on the backend's device, to be read only.
+
+        A device that repeats recorded calls has it made anew for each minibatch, as those of :meth:`index`.
+
+        Args:
+            make: makes the array on the host, given the context; the same function at each call.
+        """
+        (array,) = self.backend.on_device(make(self))
+        return array
+
     def brought(self, index: Index) -> Array:
         """An index array that was made on the host, to pick rows by: on the backend's device, to be read only.
 

@@ -162,6 +162,44 @@ class PastValue(Delay):
 
     # ---- rows ----
 
+    def continues(self, ctx: Context) -> bool:
+        """Whether sequences may continue others: those of the previous minibatch, or in the next one."""
+        layout = _of_sequences(ctx.layout)
+        return self.steps_back > 0 and (layout.continues is not None or ctx.training in self._last_steps)
+
+    def rows_read(self, ctx: Context) -> Index:
+        """Row of the operand that each row reads; where that is outside of the sequence, -1 less the row of the initial state.
+
+        Raises:
+            RuntimeError: sequences may continue others.
+        """
+        if self.continues(ctx):
+            raise RuntimeError("steps of another minibatch are no rows of the operand")
+        read = self._rows_read(_of_sequences(ctx.layout))
+        rows, states = self._outside(ctx)
+        read[rows] = -1 if states is None else -1 - states
+        return read
+
+    def rows_outside(self, ctx: Context) -> Index:
+        """Each row that reads the initial state, and -1 in the place of the others.
+
+        Raises:
+            RuntimeError: sequences may continue others.
+        """
+        read = self.rows_read(ctx)
+        found = read * 0 - 1
+        (outside,) = (read < 0).nonzero()
+        found[outside] = outside
+        return found
+
+    def rows_that_read(self, ctx: Context) -> Index:
+        """Row that reads each row of the operand, -1 where none does."""
+        read = self._rows_read(_of_sequences(ctx.layout))
+        (inside,) = (read >= 0).nonzero()
+        found = read * 0 - 1
+        found[read[inside]] = inside
+        return found
+
     def _steps_read(self, layout: Layout) -> Index:
         """Step that each row reads, which may lie outside its sequence."""
         return layout.step_of_row - self.steps_back

@@ -53,7 +53,7 @@ class ReconcileDynamicAxis(SequenceOp):
         (x, _), (before, after) = inputs, ctx.layouts
         assert after is not None
         if before is not None and before.rows != after.rows:
-            take_rows(ctx, out, x, after.sequence_of_row)
+            take_rows(ctx, out, x, after, "sequence_of_row")
         elif isinstance(x, SparseRows):
             out.set(x.data, x.indices, x.indptr)
         else:

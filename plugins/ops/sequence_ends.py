@@ -32,8 +32,15 @@ class _End(Op):
         return [shaped(x) for x in inputs]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        self.mark(ctx, out, 1)
+
+    def mark(self, ctx: Context, out: Any, one: Any) -> None:
+        """Write *one*, a number or an array without axes, to one end and 0 to the other steps."""
         out.fill(0)
-        out[ctx.brought(self.rows(*sequences(ctx.layouts[0])))] = 1
+        out[ctx.index_from(self._marked)] = one
+
+    def _marked(self, ctx: Context) -> Index:
+        return self.rows(*sequences(ctx.layouts[0]))
 
     def rows(self, layout: Layout, lengths: Index) -> Index:
         """The row of the marked step of each sequence."""

@@ -77,7 +77,7 @@ class Where(SequenceOp):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         before, _ = sequences(ctx.layouts[0])
-        ctx.backend.load(out, before.step_of_row[_source(ctx.layout)])
+        ctx.backend.load(out, before.step_of_row[_picked(ctx.layout).source])
 
 
 def _counts(condition: Any, layout: Layout) -> Index:
@@ -94,9 +94,10 @@ def _counts(condition: Any, layout: Layout) -> Index:
     return counts
 
 
-def _source(layout: Layout | None) -> Index:
+def _picked(layout: Layout | None) -> Layout:
+    """The layout of steps that are picked, which says where they are."""
     assert layout is not None and layout.source is not None
-    return layout.source
+    return layout
 
 
 class Gather(SequenceOp):
@@ -122,10 +123,10 @@ class Gather(SequenceOp):
         return layouts[2]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        take_rows(ctx, out, inputs[0], _source(ctx.layouts[2]))
+        take_rows(ctx, out, inputs[0], _picked(ctx.layouts[2]), "source")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        put_rows(ctx, grads[0], grad, _source(ctx.layouts[2]))
+        put_rows(ctx, grads[0], grad, _picked(ctx.layouts[2]), "source")
 
 
 class Scatter(SequenceOp):
@@ -159,10 +160,10 @@ class Scatter(SequenceOp):
         return condition
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        put_rows(ctx, out, inputs[0], _source(ctx.layouts[2]))
+        put_rows(ctx, out, inputs[0], _picked(ctx.layouts[2]), "source")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        take_rows(ctx, grads[0], grad, _source(ctx.layouts[2]))
+        take_rows(ctx, grads[0], grad, _picked(ctx.layouts[2]), "source")
 
 
 _made: WeakValueDictionary[tuple[str, TypeInfo | None], Primitive] = WeakValueDictionary()

@@ -94,16 +94,20 @@ def require_steps(lengths: Index, why: str) -> None:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def take_rows(ctx: Context, out: Any, x: Any, rows: Index) -> None:
-    """Let row r of the result be row ``rows[r]`` of *x*; both are dense or both sparse."""
+def take_rows(ctx: Context, out: Any, x: Any, layout: Layout, name: str) -> None:
+    """Let row r of the result be that row of *x* which the index array *name* of a layout has at r; both are dense or both sparse."""
     if isinstance(x, SparseRows):
-        out.set(*x.take(ctx.xp, ctx.brought(matrix_rows(x, rows))))
+        out.set(*x.take(ctx.xp, ctx.brought(matrix_rows(x, getattr(layout, name)))))
     else:
-        ctx.xp.take(x, ctx.brought(rows), axis=0, out=out, mode="clip")
+        ctx.xp.take(x, ctx.index(layout, name), axis=0, out=out, mode="clip")
 
 
-def put_rows(ctx: Context, out: Any, x: Any, rows: Index) -> None:
-    """Add row r of *x* to row ``rows[r]`` of the result, which is zero elsewhere; both are dense or both sparse."""
+def put_rows(ctx: Context, out: Any, x: Any, layout: Layout, name: str) -> None:
+    """Add row r of *x* to that row of the result which the index array *name* of a layout has at r; the others are zero.
+
+    Both are dense or both sparse.
+    """
+    rows: Index = getattr(layout, name)
     if isinstance(x, SparseRows):
         places = matrix_rows(x, rows)
         order = np.argsort(places, kind="stable")
@@ -112,10 +116,10 @@ def put_rows(ctx: Context, out: Any, x: Any, rows: Index) -> None:
         out.set(data, indices, starts[ctx.brought(ends)])
     elif np.bincount(rows, minlength=1).max() <= 1:
         out.fill(0)
-        out[ctx.brought(rows)] = x
+        out[ctx.index(layout, name)] = x
     else:
         width = size_of(x.shape[1:])
-        csr.sum_rows(ctx.xp, ctx.brought(rows), x.reshape(-1, width), out.reshape(-1, width))
+        csr.sum_rows(ctx.xp, ctx.index(layout, name), x.reshape(-1, width), out.reshape(-1, width))
 
 
 def matrix_rows(x: SparseRows, rows: Index) -> Index:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.shape import Shape
 from ...core.graph.function import Function
+from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
 from ...core.operators.sequence_op import SequenceOp
 from ...core.types.axis import Axis
@@ -16,7 +17,7 @@ from ...core.types.context import Context
 from ...core.types.layout import Layout
 from ...core.types.spec import Spec
 from .identity import alias
-from .sequence_rows import derived_axes, put_rows, require_steps, sequence_axes, sequences, take_rows
+from .sequence_rows import derived_axes, require_steps, sequence_axes, sequences, take_rows
 
 
 class SequenceSlice(SequenceOp):
@@ -26,6 +27,7 @@ class SequenceSlice(SequenceOp):
     """
 
     op_name = "Sequence::Slice"
+    traits = Traits(recordable=True)
     sparse_inputs: ClassVar[tuple[int, ...]] = (0,)
     by_rows = False
     begin_index: int
@@ -62,12 +64,13 @@ class SequenceSlice(SequenceOp):
         return (self.begin_index < 0) == (self.end_index <= 0) and self.end_index - self.begin_index == 1
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        assert ctx.layout is not None and ctx.layout.source is not None
-        take_rows(ctx, out, inputs[0], ctx.layout.source)
+        assert ctx.layout is not None
+        take_rows(ctx, out, inputs[0], ctx.layout, "source")
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        assert ctx.layout is not None and ctx.layout.source is not None
-        put_rows(ctx, grads[0], grad, ctx.layout.source)
+        assert ctx.layout is not None
+        grads[0].fill(0)
+        grads[0][ctx.index(ctx.layout, "source")] = grad
 
 
 @operator(

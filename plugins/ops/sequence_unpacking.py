@@ -9,10 +9,11 @@ import numpy as np
 
 from ...core.common.shape import FreeDimension, Shape
 from ...core.graph.function import Function
+from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
 from ...core.operators.sequence_op import SequenceOp
 from ...core.types.context import Context
-from ...core.types.layout import Layout
+from ...core.types.layout import Index, Layout
 from ...core.types.spec import Spec
 from .sequence_rows import sequence_axes, sequences, without_steps
 
@@ -22,6 +23,7 @@ class UnpackSequence(SequenceOp):
 
     op_name = "UnpackSequenceOp"
     by_rows = False
+    traits = Traits(recordable=True)
     sequence_unpack_padding_value: float
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
@@ -34,18 +36,19 @@ class UnpackSequence(SequenceOp):
         return (int(lengths.max()), *shapes[0][1:])
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        places = _places(ctx)
+        places = ctx.index_from(_places)
         out.fill(self.sequence_unpack_padding_value)
         _flat(out)[places] = inputs[0]
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        ctx.xp.take(_flat(grad), _places(ctx), axis=0, out=grads[0], mode="clip")
+        ctx.xp.take(_flat(grad), ctx.index_from(_places), axis=0, out=grads[0], mode="clip")
 
 
 class UnpackSequenceWithMask(UnpackSequence):
     """The same, and a mask that is 1 for steps and 0 for padding."""
 
     outputs: ClassVar[int] = 2
+    traits = Traits()
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         data = super().infer(*inputs)
@@ -58,10 +61,14 @@ class UnpackSequenceWithMask(UnpackSequence):
         return data, data[:1]
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
+        self.unpack(ctx, out, inputs[0], 1)
+
+    def unpack(self, ctx: Context, out: Any, x: Any, one: Any) -> None:
+        """Write the steps, and the mask with *one*, a number or an array without axes, for each."""
         data, mask = out
-        super().forward(ctx, data, *inputs)
+        super().forward(ctx, data, x)
         mask.fill(0)
-        _flat(mask)[_places(ctx)] = 1
+        _flat(mask)[ctx.index_from(_places)] = one
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         if grad[0] is None:
@@ -70,10 +77,11 @@ class UnpackSequenceWithMask(UnpackSequence):
             super().backward(ctx, grad[0], grads, None)
 
 
-def _places(ctx: Context) -> Any:
+def _places(ctx: Context) -> Index:
     """Where each row goes, when samples and steps are laid out as one axis."""
     layout, lengths = sequences(ctx.layouts[0])
-    return ctx.brought(layout.sequence_of_row * lengths.max() + layout.step_of_row)
+    places: Index = layout.sequence_of_row * lengths.max() + layout.step_of_row
+    return places
 
 
 def _flat(array: Any) -> Any:

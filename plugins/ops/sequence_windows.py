@@ -59,13 +59,13 @@ class SequenceWindows(SequenceOp):
 
     def forward(self, ctx: Context, out: Any, filters: Any, operand: Any) -> None:
         ctx.state = self._rows_met(filters.shape, operand.ndim - 1, ctx.layouts[1], ctx.layout)
-        for tap, rows in zip(self._taps(ctx, out), ctx.state, strict=True):
+        for tap, rows in zip(self.taps(ctx, out), ctx.state, strict=True):
             ctx.xp.copyto(tap, _taken(ctx, operand, rows))
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> None:
         total = grads[1]
         total.fill(0)
-        for tap, rows in zip(self._taps(ctx, grad), ctx.state, strict=True):
+        for tap, rows in zip(self.taps(ctx, grad), ctx.state, strict=True):
             contiguous = ctx.scratch("gradient of a tap", tap.shape, tap.dtype)
             ctx.xp.copyto(contiguous, tap)
             ctx.xp.add(total, _taken(ctx, contiguous, _inverse(rows, len(total))), out=total)
@@ -82,9 +82,19 @@ class SequenceWindows(SequenceOp):
             raise ValueError(f"strides {strides} and dilation {dilation} must be positive")
         return filters[1 - rank], strides[1], dilation[1], padding[1]
 
-    def _taps(self, ctx: Context, windows: Any) -> Any:
+    def taps(self, ctx: Context, windows: Any) -> Any:
         """The windows with their own axis first."""
         return ctx.xp.moveaxis(windows, 1 + self.reduction_rank, 0)
+
+    def rows_met(self, ctx: Context) -> Index:
+        """As :meth:`_rows_met`, for filters of the shape and an operand of the rank that are the context's state."""
+        filters, rank = ctx.state
+        return self._rows_met(filters, rank, ctx.layouts[1], ctx.layout)
+
+    def rows_that_meet(self, ctx: Context) -> Index:
+        """For each tap, in each row of the operand: the result's row that meets it, -1 where there is none."""
+        operand, _ = _sequences(ctx.layouts[1])
+        return _inverses(self.rows_met(ctx), operand.rows)
 
     def _rows_met(self, filters: Shape, rank: int, before: Layout | None, after: Layout | None) -> Index:
         """For each tap of the windows, in each row of the result: the operand's row that it meets, -1 outside the sequence."""
@@ -115,6 +125,10 @@ def _inverse(rows: Index, count: int) -> Index:
     met = np.flatnonzero(rows >= 0)
     inverse[rows[met]] = met
     return inverse
+
+
+def _inverses(rows: Index, count: int) -> Index:
+    return np.array([_inverse(of_tap, count) for of_tap in rows])
 
 
 def _sequences(layout: Layout | None) -> tuple[Layout, Index]:

@@ -1,7 +1,7 @@
-"""A stand-in for CuPy over NumPy, by which the backend of GPUs is tested where there is none.
+"""A stand-in for CuPy over NumPy, with which the GPU backend is tested on machines without a GPU.
 
-It has those of CuPy's names that the project uses, and refuses what CuPy refuses.  ``CNTK_TEST_BACKEND=standin`` runs tests on it;
-``CNTK_STANDIN`` says how strict it is, see :mod:`standin.rules`.
+It implements the part of CuPy's API that the project uses, and raises where CuPy raises.  ``CNTK_TEST_BACKEND=standin`` runs tests on it;
+``CNTK_STANDIN`` sets its strictness, see :mod:`standin.rules`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LISTS = Path(__file__).parent
 
 
 def install() -> None:
-    """Be what ``import cupy`` gives in this process, for a backend whose operators are watched."""
+    """Install the stand-in as the module ``cupy`` of this process; from strictness 2 on, watch the operators of the backend."""
     made = module.make()
     sys.modules["cupy"] = made
     sys.modules["cupy.cuda"] = made.cuda
@@ -27,12 +27,13 @@ def install() -> None:
     from .watch import Watch, prepared
 
     nvidia.install()
-    CupyBackend.passes = (Watch(),)  # type: ignore[attr-defined]
+    if rules.STRICTNESS > 1:
+        CupyBackend.passes = (Watch(),)  # type: ignore[attr-defined]
     CupyBackend.empty = prepared(CupyBackend.empty)  # type: ignore[method-assign]
 
 
 def expect_refusals(items: list[pytest.Item]) -> None:
-    """Have those tests fail that the list of this strictness names, because an operator does what is refused, and none else."""
+    """Mark the tests listed for this strictness as expected to fail, because an operator does something that is refused."""
     if rules.STRICTNESS == 1:
         return
     listed = set((LISTS / f"refused_{rules.STRICTNESS}.txt").read_text("utf-8").splitlines())

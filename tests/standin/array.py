@@ -1,4 +1,4 @@
-"""``cupy.ndarray`` over NumPy's: the same attributes and methods, and the same refusals."""
+"""``cupy.ndarray`` over NumPy's, with the same attributes, methods and errors."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .rules import ALLOCATION, HOST_INDEX, READ, UPLOAD, note
 
 
 class Flags:
-    """The flags that CuPy's arrays have."""
+    """The flags of CuPy's arrays."""
 
     def __init__(self, flags: Any) -> None:
         self.c_contiguous, self.f_contiguous, self.owndata = flags.c_contiguous, flags.f_contiguous, flags.owndata
 
 
 class ndarray:
-    """An array of the device.
+    """A device array.
 
     Args:
         shape, dtype, strides: its shape, element type and strides.
-        memptr: where it lies; in memory of its own where it is left out.
+        memptr: pointer to its memory; new memory is allocated if it is omitted.
     """
 
     __slots__ = ("__weakref__", "host")
@@ -91,7 +91,7 @@ class ndarray:
     def __len__(self) -> int:
         return len(self.host)
 
-    # ---- what waits for the device ----
+    # ---- reads, which wait for the device ----
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
@@ -167,7 +167,7 @@ class ndarray:
         return allocated(self.host.copy())
 
     def _viewed(self, result: Any) -> ndarray:
-        """A result that may be a view."""
+        """Wrap a result that may be a view."""
         if result.size and not np.may_share_memory(result, self.host):
             return allocated(result)
         return wrapped(result)
@@ -181,6 +181,9 @@ class ndarray:
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         where, given = index_of(place), value.host if isinstance(value, ndarray) else value
+        if isinstance(place, ndarray) and not isinstance(value, ndarray):
+            cuda.launch()  # the number is sent to the device, as an array
+            note(UPLOAD)
         cuda.work(lambda: self.host.__setitem__(where, given))
 
     # ---- writing ----
@@ -215,14 +218,16 @@ class ndarray:
     # ---- reading along axes ----
 
     def take(self, indices: Any, axis: Any = None, out: Any = None) -> ndarray:
-        taken = np.take(self.host, index_of(indices), axis=axis, mode="wrap")
+        places = index_of(indices)
+        taken = np.take(self.host, places, axis=axis, mode="wrap")
         if out is None:
             return allocated(np.asarray(taken))
         if out.dtype != self.dtype:
             raise TypeError("Output dtype mismatch")
         if out.shape != taken.shape:
             raise ValueError("Output shape mismatch")
-        return written(out, taken)
+        cuda.work(lambda: out.host.__setitem__(..., np.take(self.host, places, axis=axis, mode="wrap")))
+        return out
 
     def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
         if isinstance(repeats, np.ndarray):
@@ -247,7 +252,10 @@ class ndarray:
         return written(out, np.cumsum(self.host, axis, dtype))
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        return written(out, _sum(self.host, axis, dtype, keepdims))
+        if out is None:
+            return allocated(_sum(self.host, axis, dtype, keepdims))
+        cuda.work(lambda: written(out, _sum(self.host, axis, dtype, keepdims)))
+        return out
 
     def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
         return self._reduced(np.prod, axis, out, keepdims, dtype)
@@ -279,7 +287,7 @@ class ndarray:
         options = {} if dtype is None else {"dtype": dtype}
         return written(out, reduce(self.host, axis=axis, keepdims=keepdims, **options))
 
-    # ---- operators of Python ----
+    # ---- Python's operators ----
 
     def __neg__(self) -> ndarray:
         return allocated(np.asarray(-self.host))
@@ -297,21 +305,21 @@ class ndarray:
 
 
 def wrapped(host: Any) -> ndarray:
-    """An array of the device that lies where one of NumPy's does."""
+    """Return a device array that shares the memory of a NumPy array."""
     made = ndarray.__new__(ndarray)
     made.host = host
     return made
 
 
 def allocated(host: Any = None) -> ndarray:
-    """A result in memory of its own."""
+    """Return a device array for a result that allocates memory."""
     cuda.launch()
     note(ALLOCATION)
     return wrapped(np.asarray(host))
 
 
 def written(out: Any, result: Any) -> ndarray:
-    """A result where it belongs, as reductions write it."""
+    """Write the result of a reduction to *out*, or return it in a new array."""
     if out is None:
         return allocated(result)
     cuda.launch()
@@ -324,10 +332,10 @@ def written(out: Any, result: Any) -> ndarray:
 
 
 def operand(value: Any) -> Any:
-    """What a function computes with.
+    """Return the NumPy value of an operand.
 
     Raises:
-        TypeError: an array of the host, or something else that CuPy refuses.
+        TypeError: the operand is a host array, or another type that CuPy does not accept.
     """
     if isinstance(value, ndarray):
         return value.host
@@ -337,20 +345,21 @@ def operand(value: Any) -> Any:
 
 
 def index_of(place: Any) -> Any:
-    """An index as CuPy takes it: arrays of the host are sent to the device."""
+    """Return the NumPy value of an index; as in CuPy, host arrays are copied to the device."""
     if isinstance(place, tuple):
         return tuple(map(index_of, place))
     if isinstance(place, ndarray):
         if place.dtype == bool:
-            note(READ)  # of how many are True
+            note(READ)  # of the number of True elements
         return place.host
     if isinstance(place, list) or (isinstance(place, np.ndarray) and place.ndim):
         note(HOST_INDEX)
+        cuda.launch()
     return place
 
 
 def _sum(host: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    """A sum as CuPy makes it: in a tree along all axes, of float16 in float32."""
+    """Return a sum as CuPy computes it: as a tree over all axes, and in float32 for float16."""
     axes = tuple(range(host.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     moved = np.moveaxis(host, axes, range(-len(axes), 0))
     kept = moved.shape[: host.ndim - len(axes)]

@@ -1,4 +1,4 @@
-"""cuBLASLt over NumPy: it multiplies what descriptions say, in the order of memory that cuBLASLt has, and refuses what that refuses."""
+"""cuBLASLt over NumPy: products of column-major matrices as given by descriptors, with the library's checks of arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RELU, BIAS, BGRADA, BGRADB = 2, 4, 256, 512
 
 @dataclass
 class Layout:
-    """A matrix column by column, or a stack."""
+    """Layout descriptor of a column-major matrix, or of a batch."""
 
     dtype: Any
     rows: int
@@ -33,13 +33,13 @@ class Layout:
     apart: int = 0
 
     def array(self, address: int) -> Any:
-        """The matrices, ``(count, rows, columns)``."""
+        """Return the matrices at an address, ``(count, rows, columns)``."""
         return strided(address, self.dtype, (self.count, self.rows, self.columns), (self.apart, 1, self.leading))
 
 
 @dataclass
 class Description:
-    """An operation."""
+    """Descriptor of an operation."""
 
     compute: int
     scale: int
@@ -50,17 +50,17 @@ class Description:
 
 @dataclass
 class Preference:
-    """What an algorithm may take."""
+    """Limits on the algorithms that the heuristics return."""
 
     workspace: int = 0
     alignments: dict[int, int] = field(default_factory=dict)
 
 
 class Cublaslt(StandIn):
-    """The library.
+    """The stand-in for cuBLASLt.
 
     Args:
-        refuses: epilogues that no algorithm has, beside those of float64.
+        refuses: epilogues that no algorithm supports, besides those of float64.
 
     Attributes:
         launched: the epilogue of each product.
@@ -143,13 +143,13 @@ class Cublaslt(StandIn):
         count[0] = 1
 
     def _check(self, operation: Description, a: Layout, b: Layout, d: Layout) -> tuple[int, int, int]:
-        """What does not go together is refused; the sizes of the product."""
+        """Refuse inconsistent arguments, and return the sizes of the product."""
         m, depth = (a.columns, a.rows) if operation.turned[3] else (a.rows, a.columns)
         inner, n = (b.columns, b.rows) if operation.turned[4] else (b.rows, b.columns)
         if (m, inner, n) != (d.rows, depth, d.columns) or a.dtype is not b.dtype or not a.count == b.count == d.count:
             raise Refused(INVALID_VALUE)
         if d.count > 1 and d.apart < d.leading * (d.columns - 1) + d.rows and d.leading < d.apart * (d.count - 1) + d.rows:
-            raise Refused(INVALID_VALUE)  # the results would lie over one another
+            raise Refused(INVALID_VALUE)  # the results would overlap
         if a.dtype is np.float16 and operation.compute != F32:
             raise Refused(NOT_SUPPORTED)
         if operation.epilogue != 1 and (not operation.vector or d.count > 1):
@@ -210,5 +210,5 @@ def _turned(array: Any, turned: bool) -> Any:
 
 
 def _rounded(array: Any) -> Any:
-    """Numbers with ten bits of fraction, as TF32 has."""
+    """Return numbers rounded to TF32, with ten fraction bits."""
     return ((array.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)

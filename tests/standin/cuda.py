@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 512
-"""Of CuPy's memory."""
+"""Alignment of CuPy's memory in bytes."""
 
 
 class _Thread(threading.local):
-    """Where a thread's work goes."""
+    """The stack of current streams of a thread."""
 
     def __init__(self) -> None:
         self.streams: list[Stream] = [Stream.null]
@@ -23,7 +23,7 @@ class _Thread(threading.local):
 
 
 class Stream:
-    """Has done its work as soon as it has it.  Within one NumPy's warnings are silent, as a device has none."""
+    """A stream that runs work immediately.  NumPy's warnings are disabled while it is current, as a device raises none."""
 
     null: Stream
 
@@ -46,7 +46,7 @@ class Stream:
         self.require_free()
 
     def require_free(self) -> None:
-        """Refuse what cannot be captured.
+        """Refuse an operation that cannot be captured.
 
         Raises:
             CUDARuntimeError: the stream is capturing.
@@ -70,10 +70,10 @@ class Stream:
 
 
 class Graph:
-    """Work that has been captured.
+    """A graph of captured work.
 
     Args:
-        works: the work.
+        works: the captured functions.
     """
 
     def __init__(self, works: Sequence[Callable[[], Any]]) -> None:
@@ -88,7 +88,7 @@ class Graph:
 
 
 class MemoryPool:
-    """Memory of a graph's own."""
+    """The private memory pool of a graph."""
 
     def malloc(self, size: int) -> Any:
         return memory(size)
@@ -100,7 +100,7 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
 
 
 class Event:
-    """Has happened."""
+    """An event, which is always done."""
 
     done = True
 
@@ -115,7 +115,7 @@ class Event:
 
 
 class Device:
-    """The one device."""
+    """The only device."""
 
     def __init__(self, device: int | None = None) -> None:
         self.id = device or 0
@@ -133,11 +133,11 @@ class Device:
 
 
 class MemoryPointer:
-    """A place in memory.
+    """A pointer into device memory.
 
     Args:
         mem: the memory, as bytes.
-        offset: the place.
+        offset: offset in the memory in bytes.
     """
 
     __slots__ = ("mem", "offset")
@@ -155,7 +155,7 @@ class MemoryPointer:
 
 
 class CUDARuntimeError(RuntimeError):
-    """What the runtime of CUDA raises."""
+    """Error raised by the CUDA runtime."""
 
 
 def get_current_stream(device_id: int = -1) -> Stream:
@@ -167,17 +167,17 @@ def alloc_pinned_memory(size: int) -> Any:
 
 
 def memory(nbytes: int) -> np.ndarray[Any, Any]:
-    """Memory as a device's is: aligned, and not zero."""
+    """Allocate memory like a device's: aligned, and not zeroed."""
     raw = np.full(nbytes + ALIGNMENT, 0xFF, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
 
 
 def launch() -> None:
-    """Work is handed to the device that this stand-in does at once, and so cannot capture: reads, and what has a result of its own.
+    """Check that work can run that the stand-in does immediately and cannot capture: reads, and functions that allocate their result.
 
     Raises:
-        RuntimeError: not on the stream that has the work before it.
+        RuntimeError: the current stream is the null stream, which does not wait for the backend's.
         CUDARuntimeError: the stream is capturing.
     """
     _require_stream()
@@ -185,7 +185,7 @@ def launch() -> None:
 
 
 def work(do: Callable[[], Any]) -> None:
-    """Work is handed to the device: it is done, or captured."""
+    """Enqueue work on the current stream, which runs or captures it."""
     _require_stream()
     captured = _thread.streams[-1].captured
     if captured is None:
@@ -209,6 +209,7 @@ runtime = SimpleNamespace(
         "major": 9,
         "minor": 0,
         "multiProcessorCount": 132,
+        "cooperativeLaunch": 1,
         "totalGlobalMem": 1 << 36,
     },
 )

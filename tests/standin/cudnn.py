@@ -1,4 +1,4 @@
-"""cuDNN's graphs over NumPy: what is set of descriptors is kept and checked, and an executed plan computes what its graph says."""
+"""cuDNN over NumPy: attributes of descriptors are stored and checked, and executing a plan computes its graph."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BAD_PARAM, NOT_SUPPORTED = 2000, 3000
 NAMES = {BAD_PARAM: b"CUDNN_STATUS_BAD_PARAM", NOT_SUPPORTED: b"CUDNN_STATUS_NOT_SUPPORTED", 14: b"CUDNN_STATUS_INTERNAL_ERROR"}
 TYPES = {0: np.float32, 1: np.float64, 2: np.float16}
 ENGINES: tuple[tuple[Note, ...], ...] = ((Note.TENSOR_CORE, Note.DOWN_CONVERT_INPUTS), (Note.NONDETERMINISTIC,), (Note.TENSOR_CORE,), ())
-"""What the engines that there are do to numbers, the fastest first."""
+"""Numerical notes of the available engines, fastest first."""
 
 WORKSPACE = 1000
 
 
 @dataclass
 class Descriptor:
-    """A descriptor: its kind and what was set of it."""
+    """A descriptor: its kind and its attributes."""
 
     kind: Kind
     values: dict[Attribute, list[Any]] = field(default_factory=dict)
@@ -41,17 +41,17 @@ class Descriptor:
 
 
 class Cudnn(StandIn):
-    """The library.
+    """The stand-in for cuDNN.
 
     Args:
-        refuses: tells of the kinds of a graph's operations whether no engine has them.
-        gap: bytes that are between matrices and biases of recurrent layers.
+        refuses: predicate on the kinds of a graph's operations; if true, no engine supports them.
+        gap: bytes between matrices and biases of recurrent layers.
 
     Attributes:
-        executed: the engine of each plan that was executed, and the kinds of its operations.
-        streams: those that were set.
-        called: which of the functions that are no graphs were called.
-        kept: what is in space that stays for gradients, by its address.
+        executed: the engine of each executed plan, and the kinds of its operations.
+        streams: the streams that were set.
+        called: the functions called outside the graph API.
+        kept: contents of reserve spaces, which are kept for gradients, by address.
     """
 
     launches = (
@@ -115,7 +115,7 @@ class Cudnn(StandIn):
         if made.kind is Kind.ENGINEHEUR and self.refuses(kinds_of(made.values[Attribute.ENGINEHEUR_OPERATION_GRAPH][0])):
             raise Refused(NOT_SUPPORTED)
         if made.kind in BY_KIND:
-            operation_of(made)  # what does not go together is refused
+            operation_of(made)  # refuses inconsistent tensors
         made.is_finished = True
 
     def on_cudnnBackendGetAttribute(self, descriptor: int, name: int, type_: int, room: int, count: Any, address: int | None) -> None:
@@ -252,7 +252,7 @@ class Cudnn(StandIn):
         self.called.append("differentiate")
 
     def _normalised(self, handle: int, mode: int, x: int, features: int, one: int, zero: int) -> tuple[Placed, Placed, tuple[int, ...]]:
-        """The operand, a vector of statistics, and the axes that these are over."""
+        """Return the operand, a vector of statistics, and the axes over which statistics are computed."""
         assert self.objects[handle] == "handle"
         operand, vector = self.objects[x], self.objects[features]
         _blends(one, zero, operand)
@@ -389,7 +389,7 @@ class Cudnn(StandIn):
 
 @dataclass
 class Placed:
-    """A tensor in memory."""
+    """Descriptor of a tensor in memory."""
 
     dtype: Any = None
     dims: tuple[int, ...] = ()
@@ -401,7 +401,7 @@ class Placed:
 
 @dataclass
 class Pools:
-    """Windows of pooling; modes are 0 for maxima, 1 and 2 for averages of all places and of those inside."""
+    """Pooling descriptor; modes are 0 for max pooling, 1 and 2 for average pooling including and excluding padding."""
 
     mode: int = 0
     window: list[int] = field(default_factory=list)
@@ -409,7 +409,7 @@ class Pools:
     strides: list[int] = field(default_factory=list)
 
     def places(self, dims: tuple[int, ...], out: tuple[int, ...]) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-        """Each window's place in the result, and the part of the operand that it meets."""
+        """Yield each window's index in the result, and the slice of the operand that it covers."""
         axes = list(zip(dims[2:], self.window, self.padding, self.strides, strict=True))
         if out != (*dims[:2], *((dim + 2 * pad - size) // stride + 1 for dim, size, pad, stride in axes)):
             raise Refused(BAD_PARAM)
@@ -440,7 +440,7 @@ class Pools:
 
 @dataclass
 class Packed:
-    """Sequences, the longest first, step by step."""
+    """Descriptor of packed sequences, longest first, stored step by step."""
 
     dtype: Any = None
     size: int = 0
@@ -456,7 +456,7 @@ class Packed:
 
 @dataclass
 class Layers:
-    """Recurrent layers, which the operator computes."""
+    """Descriptor of recurrent layers, which are computed by the operator."""
 
     cell: str = ""
     both: bool = False
@@ -471,7 +471,7 @@ class Layers:
         return 2 if self.both else 1
 
     def places(self) -> tuple[list[int], list[int]]:
-        """Where the matrix and the bias of each gate are, in elements."""
+        """Return the offsets of the matrix and the bias of each gate, in elements."""
         gates, matrices, end = {"lstm": 4, "gru": 3}.get(self.cell, 1), [], 0
         for layer in range(self.count):
             for _ in range(self.directions):
@@ -486,7 +486,7 @@ class Layers:
         return self.places()[1][-1] + self.hidden
 
     def numbers(self, address: int, nbytes: int) -> Any:
-        """The weights at an address."""
+        """Return the weights at an address."""
         assert nbytes == self.weights * np.dtype(self.dtype).itemsize
         return strided(address, self.dtype, (self.weights,), (1,))
 
@@ -494,7 +494,7 @@ class Layers:
         return self._computed(rows, weights, lengths)[-1]
 
     def gradients(self, rows: Any, weights: Any, lengths: list[int], grad: Any) -> tuple[Any, Any]:
-        """Those of the operand and of the weights."""
+        """Return the gradients of the operand and of the weights."""
         op, ctx, x, w, out = self._computed(rows, weights, lengths)
         grads = np.empty_like(x), np.empty_like(w)
         op.backward(ctx, grad.astype(x.dtype), grads, out, x, w)
@@ -511,18 +511,18 @@ class Layers:
 
 
 def _blends(one: int, zero: int, tensor: Placed) -> None:
-    """What is computed is written, and what was there forgotten."""
+    """Check that the scaling factors are alpha = 1 and beta = 0, so that results are overwritten."""
     scalar = ctypes.c_double if tensor.dtype is np.float64 else ctypes.c_float
     assert (scalar.from_address(one).value, scalar.from_address(zero).value) == (1, 0)
 
 
 def kinds_of(graph: Descriptor) -> list[Kind]:
-    """Kinds of a graph's operations."""
+    """Return the kinds of a graph's operations."""
     return [operation.kind for operation in graph.values[Attribute.OPERATIONGRAPH_OPS]]
 
 
 def operation_of(operation: Descriptor) -> tuple[Callable[..., Any], list[Descriptor], Descriptor]:
-    """What an operation computes, from which tensors, and the tensor that it writes."""
+    """Return the function that an operation computes, its operands, and its result."""
     return BY_KIND[operation.kind](operation)
 
 
@@ -555,7 +555,7 @@ def _of_convolution(name: str, inputs: str, target: str, compute: Callable[..., 
 
 @dataclass
 class Windows:
-    """How filters slide: sizes of operand and filters, padding, strides and dilation, and windows along each axis."""
+    """Geometry of a convolution: sizes of operand and filters, padding, strides, dilation, and number of windows along each axis."""
 
     x: list[int]
     w: list[int]
@@ -569,14 +569,14 @@ class Windows:
         return np.pad(x, [(0, 0), (0, 0), *zip(self.before, self.behind, strict=True)])
 
     def taps(self) -> Iterable[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each place in a filter, and what it meets."""
+        """Yield each index in a filter, and the slice of the operand that it is multiplied with."""
         for tap in product(*map(range, self.w[2:])):
             starts = [at * apart for at, apart in zip(tap, self.dilation, strict=True)]
             parts = zip(starts, self.strides, self.out, strict=True)
             yield tap, tuple(slice(start, start + (count - 1) * stride + 1, stride) for start, stride, count in parts)
 
     def groups(self) -> Iterable[tuple[slice, slice]]:
-        """Channels and filters of each group."""
+        """Yield the channels and filters of each group."""
         count, channels = self.x[1] // self.w[1], self.w[1]
         maps = self.w[0] // count
         return [(slice(at * channels, (at + 1) * channels), slice(at * maps, (at + 1) * maps)) for at in range(count)]
@@ -634,7 +634,7 @@ def _array(tensor: Descriptor, address: int) -> Any:
 
 
 def _read(tensor: Descriptor, given: dict[int, int], made: dict[int, Any]) -> Any:
-    """A tensor's numbers, in float64: how exact cuDNN is no stand-in tells."""
+    """Return a tensor's values in float64; the stand-in does not model cuDNN's rounding errors."""
     number = tensor.values[Attribute.TENSOR_UNIQUE_ID][0]
     if number in made:
         return made[number]
@@ -642,7 +642,7 @@ def _read(tensor: Descriptor, given: dict[int, int], made: dict[int, Any]) -> An
 
 
 def _alignment(graph: Descriptor, number: int) -> int:
-    """Bytes of which the address of a tensor is said to be a multiple."""
+    """Return the alignment in bytes declared for a tensor."""
     for operation in graph.values[Attribute.OPERATIONGRAPH_OPS]:
         _, inputs, target = operation_of(operation)
         for tensor in (*inputs, target):

@@ -1,4 +1,4 @@
-"""CuPy's functions over NumPy's, with CuPy's arguments and refusals."""
+"""CuPy's functions over NumPy's, with CuPy's arguments and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rules import OVERLAP, READ, UPLOAD, note
 
 
 class ufunc:
-    """A function of elements."""
+    """An element-wise function."""
 
     def __init__(self, name: str) -> None:
         self._compute = getattr(np, name)
@@ -54,7 +54,7 @@ class ufunc:
 
 
 def _note_overlap(operands: Sequence[Any], out: ndarray) -> None:
-    """CuPy copies operands that overlap the result, unless they are the same object."""
+    """Note the copies that CuPy makes of operands that overlap the result, unless they are the same object."""
     for value in operands:
         if isinstance(value, ndarray) and value is not out and value.size and out.size and np.may_share_memory(value.host, out.host):
             note(OVERLAP)
@@ -120,7 +120,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     return a if contiguous is a.host else allocated(contiguous)
 
 
-# ---- the same elements otherwise ----
+# ---- views and rearrangements ----
 
 
 def broadcast_to(array: Any, shape: Any) -> ndarray:
@@ -311,5 +311,5 @@ def matmul(
 
 
 def functions() -> dict[str, Callable[..., Any]]:
-    """All of these by name."""
+    """Return all functions by name."""
     return {name: value for name, value in globals().items() if getattr(value, "__module__", None) == __name__ and name[0] != "_"}

@@ -1,4 +1,4 @@
-"""NVIDIA's headers, as far as constants and functions are declared in them."""
+"""Parsing of constants and function declarations in NVIDIA's headers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ KINDS: dict[str, Any] = {
     "cudaStream_t": c_void_p,
     "uint32_t": c_uint32,
 }
-"""Types of arguments; of others, those whose names end like handles' are pointers, and the rest are enumerations."""
+"""ctypes of argument types; of all others, those named like handles are pointers, and the rest are enumerations."""
 
 
 @cache
 def text(file: str) -> str:
-    """A header without its comments; the test is skipped where the wheel that has it is not installed."""
+    """Return a header without its comments; skip the test if the wheel that contains it is not installed."""
     for folder in sys.path:
         for place in PLACES:
             path = Path(folder) / "nvidia" / place / file
@@ -42,7 +42,7 @@ def text(file: str) -> str:
 
 @cache
 def constants(file: str) -> dict[str, int]:
-    """The enumerators that a header defines."""
+    """Return the enumerators that a header defines."""
     found: dict[str, int] = {}
     for body in re.findall(r"enum\s*\w*\s*\{(.*?)\}", text(file), re.DOTALL):
         value = -1
@@ -52,14 +52,14 @@ def constants(file: str) -> dict[str, int]:
                 continue
             try:
                 value = eval(re.sub(r"(?<=\d)[uUlL]+", "", expression), {}, found) if expression else value + 1
-            except NameError:  # of another header
+            except NameError:  # defined in another header
                 continue
             found[name] = value
     return found
 
 
 def arguments(file: str, name: str) -> tuple[Any, ...]:
-    """Types of a function's arguments, as ctypes has them."""
+    """Return the ctypes of a function's arguments."""
     declared = re.search(rf"\b{name}\s*\(([^)]*)\)", text(file))
     assert declared is not None, f"{file} declares no {name}"
     return tuple(_types(declared.group(1)))
@@ -79,13 +79,13 @@ def _types(declared: str) -> Iterator[Any]:
 
 
 def is_handle(kind: str) -> bool:
-    """Whether a type of the libraries is a pointer."""
+    """Whether a type declared by the libraries is a pointer."""
     ends = ("Handle_t", "MatrixLayout_t", "Desc_t", "Preference_t", "Descriptor_t", "cudnnHandle_t")
     return kind.endswith(ends)
 
 
 def agree(ours: tuple[Any, ...], declared: tuple[Any, ...]) -> bool:
-    """Whether arguments may be passed so: any pointer may be one to void."""
+    """Whether our argument types are compatible with the declared ones; any pointer may be passed as a void pointer."""
     return len(ours) == len(declared) and all(map(_agrees, ours, declared))
 
 

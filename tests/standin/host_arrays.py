@@ -1,6 +1,6 @@
-"""A backend whose arrays are NumPy's and whose kernels are those of CuPy's backend, run on the host: their texts are tested on it.
+"""A backend with NumPy's arrays that runs the kernels of the backend ``cupy`` on the host, to test their sources.
 
-Memory begins as NaN, so that what nobody writes is found.
+Memory is initialised with NaN, so that elements that are never written are found.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from .library import calls_library
 
 
 class Pointer:
-    """Where an array is, as CuPy says it."""
+    """The pointer of an array, as CuPy's ``data`` attribute has it."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.ptr: int = array.__array_interface__["data"][0]
 
 
 class HostArray(np.ndarray):
-    """A NumPy array with what kernels use of CuPy's."""
+    """A NumPy array with those attributes of CuPy's arrays that kernels use."""
 
     data = property(Pointer)  # type: ignore[assignment]
 
     def set(self, given: Any) -> None:
-        """Take over the contents of a host array of the same type and shape."""
+        """Copy the contents of a host array of the same type and shape."""
         if (given.dtype, given.shape) != (self.dtype, self.shape):
             raise TypeError(f"set: expected {self.dtype} of {self.shape}, got {given.dtype} of {given.shape}")
         self[...] = given
 
 
 def array(data: Any, dtype: Any = None) -> Any:
-    """A host array in an array of its own."""
+    """Return a copy of an array as a ``HostArray``."""
     return np.array(data, dtype=dtype).view(HostArray)
 
 
 class Namespace(ModuleType):
-    """NumPy's names; what makes arrays makes those of the device."""
+    """NumPy's namespace, with array creation functions that return arrays of this backend."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
@@ -58,6 +58,7 @@ class Namespace(ModuleType):
             result = found(*arguments, **options)
             return result.view(HostArray) if type(result) is np.ndarray else result
 
+        setattr(self, name, called)
         return called
 
     @staticmethod
@@ -66,11 +67,12 @@ class Namespace(ModuleType):
 
 
 class HostBackend(NumpyBackend):
-    """NumPy's operators, and the kernels of the backend ``cupy``."""
+    """Backend with NumPy's operators and the kernels of the backend ``cupy``."""
 
     name = "host-cuda"
     kind = DeviceKind.GPU
     fewest_for_learners = 0
+    blocks_together = 3
     xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:
@@ -85,12 +87,15 @@ class HostBackend(NumpyBackend):
     def on_device(self, *data: Any) -> Any:
         return [one.view(HostArray) for one in data]
 
+    def index(self, layout: Any, name: str) -> Any:  # type: ignore[override]
+        return getattr(layout, name).view(HostArray)
+
     def asarray(self, data: Any, dtype: Any) -> Any:
         return super().asarray(data, dtype).view(HostArray)
 
 
 class HostPlugin:
-    """Registers this backend, and for it all kernels that have texts."""
+    """Registers this backend, and for it all kernels with generated source."""
 
     @hookimpl
     def cntk_register_backends(self, register: Any) -> None:
@@ -112,7 +117,7 @@ def _poisoned(found: Any) -> Any:
 
 @contextmanager
 def host_kernels() -> Iterator[list[str]]:
-    """A time in which kernels are compiled for the host; the texts that are compiled meanwhile."""
+    """Context manager in which kernels are compiled for the host; yields the list of the sources compiled."""
     texts: list[str] = []
 
     class RawModule(host_cuda.RawModule):

@@ -1,4 +1,4 @@
-"""A backend whose arrays are NumPy's and tell their addresses as CuPy's do, and on which libraries are stand-ins."""
+"""A backend with NumPy's arrays that expose their addresses as CuPy's do, for kernels that call stand-ins of libraries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUNDING = {np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
 
 
 class HostArray(np.ndarray):  # type: ignore[type-arg]
-    """An array that tells its address as CuPy's do."""
+    """A NumPy array that exposes its address as CuPy's arrays do."""
 
     @property
     def data(self) -> Any:
@@ -36,7 +36,7 @@ class HostArray(np.ndarray):  # type: ignore[type-arg]
 
 
 class HostBackend(NumpyBackend):
-    """Such arrays."""
+    """Backend of such arrays."""
 
     name = NAME
     for_tests = True
@@ -58,7 +58,7 @@ class HostBackend(NumpyBackend):
 
 
 class Plugin:
-    """The backend, with the kernels that call libraries; each has a class of its own, so that nothing is known of another's instances."""
+    """Registers the backend with the kernels that call libraries; each has its own class, so that instances share no caches."""
 
     @hookimpl
     def cntk_register_backends(self, register: Register) -> None:
@@ -73,7 +73,7 @@ class Plugin:
 
 @contextmanager
 def with_libraries(monkeypatch: pytest.MonkeyPatch, **standins: Any) -> Iterator[None]:
-    """Let libraries be stand-ins, by their names; the others are missing."""
+    """Context manager that replaces libraries by stand-ins, given by name; the others are missing."""
 
     with monkeypatch.context() as patched:
         patched.setattr(libraries, "load", loading(**standins))
@@ -85,7 +85,7 @@ def with_libraries(monkeypatch: pytest.MonkeyPatch, **standins: Any) -> Iterator
 
 @contextmanager
 def host_device() -> Iterator[DeviceDescriptor]:
-    """The device of such a backend, as the default device."""
+    """Context manager that makes the device of such a backend the default device."""
     plugins.register_plugin(Plugin(), "host arrays")
     try:
         with default_device(device(NAME)):
@@ -95,7 +95,7 @@ def host_device() -> Iterator[DeviceDescriptor]:
 
 
 def results(build: Callable[[Any], Any], dtype: Any, data: Any) -> list[Any]:
-    """The value of a function, and the gradients of its input and parameters."""
+    """Return the value of a function, and the gradients of its input and parameters."""
     with C.default_options(dtype=dtype):
         f = build(dtype)
     wanted = [*f.arguments, *f.parameters]
@@ -105,7 +105,7 @@ def results(build: Callable[[Any], Any], dtype: Any, data: Any) -> list[Any]:
 
 
 def compare(build: Callable[[Any], Any], dtype: Any, data: Any) -> None:
-    """What a function and its gradients are, by the kernel and by the operators."""
+    """Compare a function and its gradients as computed by kernels and by operators."""
     with default_device(cpu()):
         wanted = results(build, dtype, data)
     with host_device():
@@ -115,5 +115,5 @@ def compare(build: Callable[[Any], Any], dtype: Any, data: Any) -> None:
 
 
 def _flat(result: Any) -> Any:
-    """An array, or those of several sequences, as one of float64."""
+    """Return an array, or those of several sequences, as one float64 array."""
     return np.concatenate([np.ravel(part) for part in result]).astype(float) if isinstance(result, list) else np.asarray(result, float)

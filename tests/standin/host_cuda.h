@@ -1,7 +1,8 @@
 /* What CUDA C++ has and C++ has not, so that a kernel's text runs on the host.
 
-The threads of a block are fibres: one runs until it waits for others, then the next.  Blocks run one after another.  Shared memory holds
-NaN (-1 where integers lie) when a block begins; indices of arrays are checked, and so is what lies behind dynamic shared memory.  What
+The threads of a block are fibres: one runs until it waits for others, then the next.  Blocks run one after another, or, if they wait for
+each other, in turns: a thread that sleeps (__nanosleep) lets the next block run.  Shared memory holds NaN (-1 where integers lie) when a
+block begins; indices of arrays are checked, and so is what lies behind dynamic shared memory.  What
 would hang or corrupt a device is a message instead. */
 #include <math.h>
 #include <stdio.h>
@@ -22,9 +23,9 @@ struct Dim {
     unsigned x, y, z;
 };
 
-enum State { READY, AT_BARRIER, AT_WARP, ENDED };
+enum State { READY, AT_BARRIER, AT_WARP, SLEEPING, ENDED };
 
-const int WARP = 32, STACK = 1 << 17, MOST_THREADS = 1024;
+const int WARP = 32, STACK = 1 << 17, MOST_THREADS = 1024, MOST_BLOCKS = 132;
 const size_t BEHIND = 4096, MOST_SHARED = 232448;
 
 struct Fibre {
@@ -44,9 +45,17 @@ struct Warp {
     int arrived;
 };
 
-static Fibre fibres[MOST_THREADS];
-static Warp warps[MOST_THREADS / WARP];
-static Fibre *current = fibres;
+struct Block {
+    Dim index;
+    Fibre fibres[MOST_THREADS];
+    Warp warps[MOST_THREADS / WARP];
+    unsigned char *shared;
+};
+
+static Block first_block;
+static Fibre *fibres = first_block.fibres;
+static Warp *warps = first_block.warps;
+static Fibre *current = first_block.fibres;
 static ucontext_t scheduler;
 static Dim grid, block, block_index;
 alignas(16) static unsigned char dynamic[MOST_SHARED + BEHIND];
@@ -123,6 +132,9 @@ static void run_thread() {
 static inline bool release(int threads) {
     int line = 0;
     bool any = false;
+    for (int i = 0; i < threads; ++i)
+        if (fibres[i].state == SLEEPING)
+            return false;
     for (int i = 0; i < threads; ++i) {
         if (fibres[i].state == AT_WARP) {
             snprintf(message, sizeof message, "a warp operation waits for lanes that have ended or wait at a barrier; block (%u, %u, %u)",
@@ -141,8 +153,8 @@ static inline bool release(int threads) {
     return any;
 }
 
-static void run_block_of_fibres(int threads) {
-    memset(warps, 0xff, sizeof warps);
+static void begin_block(int threads) {
+    memset(warps, 0xff, sizeof first_block.warps);
     for (int i = 0; i < MOST_THREADS / WARP; ++i)
         warps[i].arrived = 0;
     for (int i = 0; i < threads; ++i) {
@@ -158,6 +170,11 @@ static void run_block_of_fibres(int threads) {
         fibre.context.uc_link = 0;
         makecontext(&fibre.context, run_thread, 0);
     }
+}
+
+/* Runs the threads of a block until all of them have ended or sleep; returns whether any did anything else. */
+static bool run_fibres(int threads) {
+    bool any = false;
     do {
         bool progress = true;
         while (progress) {
@@ -167,11 +184,18 @@ static void run_block_of_fibres(int threads) {
                     current = fibres + i;
                     swapcontext(&scheduler, &current->context);
                     progress = true;
+                    any = any || current->state != SLEEPING;
                     if (message[0])
-                        return;
+                        return any;
                 }
         }
     } while (release(threads) && !message[0]);
+    return any;
+}
+
+static void run_block_of_fibres(int threads) {
+    begin_block(threads);
+    run_fibres(threads);
 }
 
 static void run_block_in_order(int threads) {
@@ -185,26 +209,87 @@ static void run_block_in_order(int threads) {
     }
 }
 
+static void clear_shared(unsigned shared) {
+    memset(__start_host_cuda_shared, 0xff, __stop_host_cuda_shared - __start_host_cuda_shared);
+    memset(dynamic, 0xff, shared + BEHIND);
+}
+
+static void check_shared(unsigned shared) {
+    for (size_t i = shared; i < shared + BEHIND && !message[0]; ++i)
+        if (dynamic[i] != 0xff)
+            snprintf(message, sizeof message, "written behind %u bytes of dynamic shared memory, at byte %zu; block (%u, %u, %u)", shared, i,
+                     block_index.x, block_index.y, block_index.z);
+}
+
+/* Runs all blocks in turns, forth and back; each has its own shared memory, which is put in place for its turn. */
+static void run_blocks_together(int threads, unsigned shared) {
+    static Block *blocks[MOST_BLOCKS];
+    const unsigned count = grid.x * grid.y * grid.z;
+    if (count > MOST_BLOCKS) {
+        snprintf(message, sizeof message, "%u blocks that wait for each other: more than a GPU has room for", count);
+        return;
+    }
+    const size_t fixed = __stop_host_cuda_shared - __start_host_cuda_shared;
+    for (unsigned n = 0; n < count; ++n) {
+        if (!blocks[n])
+            blocks[n] = (Block *)calloc(1, sizeof(Block));
+        Block &mine = *blocks[n];
+        mine.index = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
+        mine.shared = (unsigned char *)realloc(mine.shared, fixed + shared + BEHIND);
+        memset(mine.shared, 0xff, fixed + shared + BEHIND);
+        fibres = mine.fibres;
+        warps = mine.warps;
+        begin_block(threads);
+    }
+    bool all_ended = false;
+    for (unsigned turn = 0; !all_ended && !message[0]; ++turn) {
+        bool progress = false;
+        all_ended = true;
+        for (unsigned n = 0; n < count && !message[0]; ++n) {
+            Block &mine = *blocks[turn % 2 ? n : count - 1 - n];
+            block_index = mine.index;
+            fibres = mine.fibres;
+            warps = mine.warps;
+            memcpy(__start_host_cuda_shared, mine.shared, fixed);
+            memcpy(dynamic, mine.shared + fixed, shared + BEHIND);
+            for (int i = 0; i < threads; ++i)
+                if (fibres[i].state == SLEEPING)
+                    fibres[i].state = READY;
+            progress = run_fibres(threads) || progress;
+            check_shared(shared);
+            memcpy(mine.shared, __start_host_cuda_shared, fixed);
+            memcpy(mine.shared + fixed, dynamic, shared + BEHIND);
+            for (int i = 0; i < threads; ++i)
+                all_ended = all_ended && fibres[i].state == ENDED;
+        }
+        if (!progress && !all_ended && !message[0])
+            snprintf(message, sizeof message, "blocks wait for each other for ever");
+    }
+    fibres = first_block.fibres;
+    warps = first_block.warps;
+    current = fibres;
+}
+
 /* Runs a kernel; returns what went wrong, empty for nothing.  *sizes* has those of the grid and of a block;
-   *waits* says whether threads may wait for others. */
-static const char *run(void (*kernel)(void **), void **given, const unsigned *sizes, unsigned shared, bool waits) {
+   *waits* says whether threads may wait for others, *together* whether blocks may. */
+static const char *run(void (*kernel)(void **), void **given, const unsigned *sizes, unsigned shared, bool waits, bool together) {
     message[0] = 0;
     body = kernel;
     arguments = given;
     grid = {sizes[0], sizes[1], sizes[2]};
     block = {sizes[3], sizes[4], sizes[5]};
     int threads = block.x * block.y * block.z;
+    if (together) {
+        run_blocks_together(threads, shared);
+        return message;
+    }
     for (unsigned z = 0; z < grid.z; ++z)
         for (unsigned y = 0; y < grid.y; ++y)
             for (unsigned x = 0; x < grid.x; ++x) {
                 block_index = {x, y, z};
-                memset(__start_host_cuda_shared, 0xff, __stop_host_cuda_shared - __start_host_cuda_shared);
-                memset(dynamic, 0xff, shared + BEHIND);
+                clear_shared(shared);
                 waits ? run_block_of_fibres(threads) : run_block_in_order(threads);
-                for (size_t i = shared; i < shared + BEHIND && !message[0]; ++i)
-                    if (dynamic[i] != 0xff)
-                        snprintf(message, sizeof message, "written behind %u bytes of dynamic shared memory, at byte %zu; block (%u, %u, %u)",
-                                 shared, i, x, y, z);
+                check_shared(shared);
                 if (message[0])
                     return message;
             }
@@ -250,6 +335,7 @@ extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_out_of_boun
 #define __syncthreads() host_cuda::wait(host_cuda::AT_BARRIER, __LINE__)
 #define __syncwarp() ((void)host_cuda::exchange(0xffffffffu, 0, 0, __LINE__))
 #define __threadfence() ((void)0)
+#define __nanosleep(time) host_cuda::wait(host_cuda::SLEEPING, __LINE__)
 #define __shfl_sync(mask, value, from) host_cuda::exchange(mask, value, (from) & 31, __LINE__)
 #define __shfl_xor_sync(mask, value, bits) host_cuda::exchange(mask, value, host_cuda::lane() ^ (bits), __LINE__)
 #define __shfl_down_sync(mask, value, count) \
@@ -260,6 +346,10 @@ extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_out_of_boun
 #define __any_sync(mask, mine) (host_cuda::ballot(mask, mine, __LINE__) != 0)
 #define __all_sync(mask, mine) (host_cuda::ballot(mask, mine, __LINE__) == 0xffffffffu)
 
+static inline unsigned atomicAdd(unsigned *place, unsigned x) {
+    *place += x;
+    return *place - x;
+}
 static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned __int128)x * y >> 64; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -1,12 +1,13 @@
-"""CUDA C++ on the host: the text of a kernel, compiled by g++ with a header that has what CUDA has, and run on NumPy's memory.
+"""CUDA C++ on the host: kernel sources are compiled by g++ with a header that emulates CUDA, and run on NumPy's memory.
 
-It stands in for ``cupy.RawModule``::
+Replaces ``cupy.RawModule``::
 
     module = RawModule(code=text, options=("-std=c++17",))
     module.get_function("scale")((blocks,), (threads,), (np.uintp(array.data.ptr), np.float32(2)), shared_mem=0)
 
-What it finds is a RuntimeError: indices outside of shared and local arrays, writing behind dynamic shared memory, barriers that not all
-threads come to; and a TypeError: arguments whose number or sizes are not the kernel's.
+Raises RuntimeError for out-of-bounds indices of shared and local arrays, for writes beyond dynamic shared memory, for barriers that
+not all threads reach, and for blocks that wait for each other forever; and TypeError for arguments whose number or sizes do not match
+the kernel's.
 """
 
 from __future__ import annotations
@@ -31,31 +32,32 @@ COMPILE = ("-std=c++17", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-fno-strict
 GLOBAL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
 DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s+(\w+)\[\];")
 WAITS = re.compile(r"__sync|_sync\(")
+TOGETHER = re.compile(r"__nanosleep\(")
 MOST_SHARED = 232448
-MOST_ARGUMENTS = 64
+MOST_ARGUMENTS = 512
 
 
 def unavailable() -> str:
-    """Why no text can be run here; empty where they can."""
+    """Return why kernels cannot run here; empty if they can."""
     return "" if shutil.which("g++") else "there is no g++"
 
 
 class RawModule:
-    """The kernels of a text.
+    """The kernels of a source.
 
     Args:
-        code: the text.
-        options: those of NVRTC, which g++ does without.
+        code: the source.
+        options: options of NVRTC, which g++ ignores.
     """
 
     def __init__(self, *, code: str, options: Sequence[str] = (), **_: Any) -> None:
         self._code = code
 
     def get_function(self, name: str) -> Function:
-        """The kernel of this name.
+        """Return the kernel of this name.
 
         Raises:
-            ValueError: the text has none, or is not C++.
+            ValueError: the source has no such kernel, or is not valid C++.
         """
         if name not in GLOBAL.findall(self._code):
             raise ValueError(f"the text has no kernel called {name!r}; it has {', '.join(GLOBAL.findall(self._code)) or 'none'}")
@@ -63,10 +65,10 @@ class RawModule:
 
 
 class Function:
-    """A kernel, called with the sizes of grid and blocks and NumPy's scalars; pointers are numbers.
+    """A kernel, called with grid size, block size and NumPy scalars; pointers are passed as integers.
 
     Args:
-        library: where it is.
+        library: the library that contains it.
         name: its name.
     """
 
@@ -94,7 +96,7 @@ class Function:
 
 @cache
 def _folder() -> Path:
-    """Where compiled texts are kept, for the next run of tests too: one folder for each state of the header."""
+    """Return the cache folder of compiled sources, which persists between test runs; each version of the header has its own."""
     state = hashlib.sha256(HEADER.read_bytes() + repr(COMPILE).encode()).hexdigest()[:16]
     folder = ROOT / "build" / "host_cuda" / state
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +105,7 @@ def _folder() -> Path:
 
 @cache
 def _header() -> Path:
-    """The header, which g++ has read already: most of what compiling takes."""
+    """Return the header, precompiled by g++, as it takes most of the compile time."""
     header = _folder() / HEADER.name
     compiled = header.with_name(f"{HEADER.name}.gch")
     if not compiled.exists():
@@ -114,7 +116,7 @@ def _header() -> Path:
 
 @cache
 def _library(code: str) -> ctypes.CDLL:
-    """The compiled text."""
+    """Return the compiled source as a library."""
     place = _folder() / hashlib.sha256(code.encode()).hexdigest()
     library = place.with_suffix(".so")
     if not library.exists():
@@ -128,20 +130,21 @@ def _library(code: str) -> ctypes.CDLL:
 
 
 def _source(code: str) -> str:
-    """The text with dynamic shared memory in its place, and functions that run its kernels."""
-    waits = "true" if WAITS.search(code) else "false"
+    """Return the source with dynamic shared memory substituted, and with functions that run its kernels."""
+    waits, together = ("true" if pattern.search(code) else "false" for pattern in (WAITS, TOGETHER))
     made = [DYNAMIC.sub(r"\1 *const \2 = (\1 *)host_cuda::dynamic;", code)]
     for name in GLOBAL.findall(code):
         made.append(
             f'extern "C" const char *host_cuda_run_{name}(void **given, const unsigned *sizes, unsigned shared) {{'
-            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}); }}\n"
+            f" return host_cuda::run([](void **given) {{ host_cuda::call({name}, given); }}, given, sizes, shared, {waits}, {together});"
+            " }\n"
             f'extern "C" int host_cuda_sizes_{name}(int *found) {{ return host_cuda::sizes_of({name}, found); }}'
         )
     return "\n".join(made)
 
 
 def _make(target: Path, *command: str, flags: Sequence[str] = COMPILE) -> None:
-    """Have g++ make a file, which is there as a whole or not at all: other processes may be at the same."""
+    """Run g++ and create its output file atomically, as other processes may be creating the same file."""
     made = target.with_name(f"{target.name}.{os.getpid()}")
     done = subprocess.run(("g++", *flags, *command, "-o", str(made)), capture_output=True, text=True)
     if done.returncode:

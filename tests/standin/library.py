@@ -1,6 +1,6 @@
-"""A library in C that is not there: functions are called as C's are, note what they are called with, and are written in Python.
+"""Base of stand-ins for C libraries: functions are called like C functions, record their calls, and are implemented in Python.
 
-What comes by address is read and written in the host's memory.
+Arguments passed by address are read and written in host memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 FAILED = 14
-"""The status of a function that has raised an error."""
+"""Status returned by a function that has raised an exception."""
 
 
 OF_LIBRARIES = ("batch_normalization", "convolution", "pooling", "products", "rnnstack")
@@ -22,15 +22,15 @@ OF_LIBRARIES = ("batch_normalization", "convolution", "pooling", "products", "rn
 
 
 def calls_library(kernel: str) -> bool:
-    """Whether a kernel, by its import string, calls a library."""
+    """Whether a kernel, given by its import string, calls a library."""
     return kernel.partition(":")[0].rpartition(".")[2] in OF_LIBRARIES
 
 
 class Refused(Exception):
-    """A function refuses its arguments.
+    """Raised by a function that refuses its arguments.
 
     Args:
-        status: the status that it returns.
+        status: the status that the function returns.
     """
 
     def __init__(self, status: int) -> None:
@@ -39,17 +39,17 @@ class Refused(Exception):
 
 
 class StandIn:
-    """The base of such libraries.
+    """Base class of stand-ins for libraries.
 
     Args:
-        signatures: types of the arguments of each function, for which a subclass has a method.
+        signatures: argument types of each function; a subclass has a method for each.
 
     Attributes:
-        launches: names of the functions that give work to the device.
-        hand_over: what is given the work, and does it at once, if it is not told otherwise.
-        calls: names of the functions that were called, with their arguments.
-        objects: what is behind each handle.
-        errors: what went wrong in functions, for tests to look at.
+        launches: names of the functions that enqueue work on the device.
+        hand_over: function to which this work is passed; by default it runs the work immediately.
+        calls: names and arguments of the functions that were called.
+        objects: objects by handle.
+        errors: exceptions raised in functions, for tests to check.
     """
 
     launches: tuple[str, ...] = ()
@@ -80,23 +80,23 @@ class StandIn:
         return call
 
     def named(self, name: str) -> list[tuple[Any, ...]]:
-        """The arguments of each call of a function."""
+        """Return the arguments of each call of a function."""
         return [arguments for called, arguments in self.calls if called == name]
 
     def handle(self, target: Any, made: Any) -> None:
-        """Write a handle of something new to an address."""
+        """Create a handle for a new object and write it to an address."""
         handle = 0x1000 + 0x10 * (len(self.objects) + 1)
         self.objects[handle] = made
         target[0] = c_void_p(handle)
 
     def forget(self, handle: int) -> None:
-        """Destroy what is behind a handle; the handle stays used up."""
+        """Destroy the object of a handle; the handle is not reused."""
         assert self.objects[handle] is not None
         self.objects[handle] = None
 
 
 class Version:
-    """A function that tells a version."""
+    """A function that reports a version."""
 
     def __init__(self, version: int) -> None:
         self._version = version
@@ -120,22 +120,22 @@ class Names:
 
 
 def read(address: int, kind: Any) -> Any:
-    """The value at an address."""
+    """Return the value at an address."""
     return kind.from_address(address).value
 
 
 def numbers_at(address: int, kind: Any, count: int) -> list[Any]:
-    """So many values from an address on."""
+    """Return *count* values starting at an address."""
     return list((kind * count).from_address(address))
 
 
 def memory(address: int, nbytes: int) -> Any:
-    """The bytes from an address on, as an array of uint8 that shares them."""
+    """Return the bytes starting at an address, as a uint8 array that shares the memory."""
     return np.ctypeslib.as_array(ctypes.cast(address, POINTER(c_uint8)), (nbytes,))
 
 
 def strided(address: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """An array in memory; strides are in elements."""
+    """Return a view of the memory at an address as an array; strides are in elements."""
     size = 1 + sum((dim - 1) * stride for dim, stride in zip(shape, strides, strict=True))
     if not all(shape):
         return np.empty(shape, dtype)

@@ -11,7 +11,7 @@ from . import cuda, functions, host_cuda
 from .array import ndarray
 
 VERSION = "14.2.0"
-"""The version whose rules these are."""
+"""The version of CuPy whose rules the stand-in follows."""
 
 UFUNCS = """
     abs absolute add arccos arccosh arcsin arcsinh arctan arctanh bitwise_and bitwise_or bitwise_xor ceil copysign cos cosh divide equal exp
@@ -24,7 +24,7 @@ CONSTANTS = "bool_ dtype finfo float16 float32 float64 inf int32 int64 int8 intp
 
 
 class RawModule(host_cuda.RawModule):
-    """Kernels whose launches may be captured."""
+    """A module of kernels whose launches can be captured."""
 
     def get_function(self, name: str) -> Any:
         function = super().get_function(name)
@@ -32,7 +32,7 @@ class RawModule(host_cuda.RawModule):
 
 
 def make() -> ModuleType:
-    """The module, as ``import cupy`` gives it."""
+    """Return the module that ``import cupy`` gives."""
     made = ModuleType("cupy", __doc__)
     made.__dict__.update(functions.functions())
     made.__dict__.update({name: functions.ufunc(name) for name in UFUNCS.split()})

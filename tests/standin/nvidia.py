@@ -1,4 +1,4 @@
-"""NVIDIA's libraries for a whole process: stand-ins in the place of those that are not there."""
+"""Installation of stand-ins for NVIDIA's libraries in the whole process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .cudnn import Cudnn
 
 
 def loading(**standins: Any) -> Callable[[libraries.Library], libraries.Loaded]:
-    """What loads stand-ins, by their names; the others are missing."""
+    """Return a replacement for ``libraries.load`` that returns stand-ins by name; other libraries are missing."""
 
     def load(library: libraries.Library) -> libraries.Loaded:
         if library.name not in standins:
@@ -25,7 +25,7 @@ def loading(**standins: Any) -> Callable[[libraries.Library], libraries.Loaded]:
 
 
 def install() -> None:
-    """Let this process have the stand-ins from now on; they remember their last calls alone."""
+    """Install the stand-ins in this process; they record only their most recent calls."""
     standins = Cublaslt(), Cudnn()
     for standin in standins:
         standin.calls = deque(maxlen=100)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""NVRTC, which compiles kernels for GPUs and needs none: from the package ``nvidia-cuda-nvrtc`` or the system."""
+"""NVRTC, which compiles kernels without requiring a GPU, from the package ``nvidia-cuda-nvrtc`` or the system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REGISTERS = re.compile(r"Used (\d+) registers")
 
 @cache
 def library() -> Any:
-    """The library; None where there is none."""
+    """Return the library; None if it is not installed."""
     nvidia = find_spec("nvidia")
     folders = [Path(folder) for folder in (nvidia.submodule_search_locations or [])] if nvidia else []
     found = [str(file) for folder in folders for file in sorted(folder.glob("*/lib/libnvrtc.so*"))]
@@ -28,17 +28,17 @@ def library() -> Any:
 
 
 def unavailable() -> str:
-    """Why nothing can be compiled; empty where it can."""
+    """Return why kernels cannot be compiled; empty if they can."""
     return "" if library() is not None else "there is no NVRTC"
 
 
 class Report:
-    """What the compiler says of a text.
+    """The compiler's report on a source.
 
     Attributes:
         text: the compiler's report.
-        spills: bytes that registers are spilled to, over all kernels.
-        registers: the most registers that a kernel takes.
+        spills: bytes of register spills over all kernels.
+        registers: maximum number of registers of a kernel.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,10 +48,10 @@ class Report:
 
 
 def compiled(text: str, architecture: str, options: Sequence[str]) -> Report:
-    """Compile a text to machine code, for example for ``sm_90``.
+    """Compile a source to machine code, for example for ``sm_90``.
 
     Raises:
-        ValueError: it cannot be compiled; the message has the compiler's.
+        ValueError: it cannot be compiled; the message contains the compiler's.
     """
     nvrtc, program = library(), ctypes.c_void_p()
     given = [*options, f"--gpu-architecture={architecture}", "--ptxas-options=-v"]

@@ -1,9 +1,9 @@
-"""cuDNN itself, asked without a driver what engines it would choose on an H100.
+"""Query of the real cuDNN, without a GPU or a driver, for the plans that it would choose on an H100.
 
-cuDNN plans for a device whose properties it is told.  It wants a driver to be there, which is a library in which every function fails.
-What it prints is a line for each graph: its name, and whether cuDNN has a plan for it that the project would take, with float32 numbers as
-they are and rounded; and a line for stacks of recurrent layers, whether their weights lie as the operator's.  Other processes should not
-have such a driver, so this is a program of its own: ``python -m standin.planned FOLDER``, with a folder to compile the driver in.
+cuDNN plans for a device described by its properties.  It requires a driver library, for which a dummy is compiled whose functions all fail.
+The program prints a line for each graph, with its name and whether cuDNN has an acceptable plan for it, without and with TF32; and a line
+for stacks of recurrent layers, with whether their weights are laid out like the operator's.  As other processes should not load the dummy
+driver, this is a separate program: ``python -m standin.planned FOLDER``, with a folder in which to compile the driver.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DRIVER = """
     cuModuleGetFunction cuModuleLoadData cuModuleUnload cuOccupancyMaxPotentialClusterSize cuStreamGetCtx cuTensorMapEncodeIm2col
     cuTensorMapEncodeTiled
 """
-"""Functions of the driver that cuDNN asks for."""
+"""Functions of the driver that cuDNN looks up."""
 
 DEVICE = {
     "deviceName": "NVIDIA H100 80GB HBM3",
@@ -87,14 +87,14 @@ DEVICE = {
     "memoryBusWidth": 5120,
     "l2CacheSize": 52428800,
 }
-"""An H100, as cuDNN writes down its properties."""
+"""Properties of an H100, in cuDNN's serialised form."""
 
 DEVICEPROP, DEVICEPROP_TEXT, CHARACTERS, OF_HEURISTICS, OF_PLAN = 38, 2702, 24, 204, 407
-"""Numbers of cuDNN's: a description of a device, its text, the type of this, and where descriptions go."""
+"""cuDNN's numbers of the device descriptor, its serialised text, the type of the text, and the attributes that take the descriptor."""
 
 
 class Planner(Cudnn):
-    """cuDNN without a device."""
+    """cuDNN for planning without a device."""
 
     def __init__(self, library: libraries.Loaded) -> None:
         self._call = {name: library.function(name, types) for name, types in SIGNATURES.items()}
@@ -114,12 +114,12 @@ class Planner(Cudnn):
         return super()._descriptor(kind, *given, needs=needs)
 
     def has_plan(self, graph: Graph, allows_tf32: bool) -> bool:
-        """Whether there is an engine that would be taken."""
+        """Whether there is a plan with an acceptable engine."""
         return self._plan(graph, allows_tf32) is not None
 
 
 def graphs() -> Iterator[tuple[str, Graph]]:
-    """Graphs as the kernel of convolution makes them."""
+    """Yield graphs as the convolution kernel builds them."""
     for dtype in ("float32", "float16", "float64"):
         for name, operand, filters, result, pads, strides, dilation in (
             ("same", (64, 16, 32, 32), (32, 16, 3, 3), (64, 32, 32, 32), ((1, 1), (1, 1)), (1, 1), (1, 1)),
@@ -151,7 +151,7 @@ def _packed(dims: tuple[int, ...], dtype: str) -> Tensor:
 
 
 class Handle(Cudnn):
-    """cuDNN with a handle that is nothing but zeros, which is enough for questions about weights."""
+    """cuDNN with a zeroed handle, which is sufficient for queries about weights."""
 
     def __init__(self, library: libraries.Loaded) -> None:
         self._library, self._zeros = library, ctypes.create_string_buffer(1 << 16)
@@ -159,7 +159,7 @@ class Handle(Cudnn):
 
 
 def weights(library: libraries.Loaded) -> Iterator[tuple[str, bool]]:
-    """Whether the weights of stacks of recurrent layers lie where the operator has them."""
+    """Yield whether the weights of stacks of recurrent layers are laid out like the operator's."""
     for cell, both, layers, (width, hidden), dtype in product(
         rnnstack.CELLS, (False, True), (1, 3), ((3, 4), (150, 300), (7, 13)), ("float16", "float32", "float64")
     ):
@@ -170,7 +170,7 @@ def weights(library: libraries.Loaded) -> Iterator[tuple[str, bool]]:
 
 
 def main(folder: str) -> None:
-    """Compile the driver, and print what cuDNN plans."""
+    """Compile the driver, and print the results of the queries."""
     source, driver = Path(folder) / "driver.c", Path(folder) / "libcuda.so.1"
     source.write_text("".join(f"int {name}(void) {{ return 100; }}\n" for name in DRIVER.split()))
     subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(driver), str(source)], check=True)

@@ -1,7 +1,7 @@
-"""What costs on a device, counted, and refused as the strictness says.
+"""Counting of operations that are expensive on a device, which are refused depending on the strictness.
 
-Strictness 1 has CuPy's rules, and takes work on the backend's stream alone.  While an operator computes, 2 refuses besides whatever waits
-for the device or sends it an index array of the host; 3 also refuses memory that is allocated.
+Strictness 1 follows CuPy's rules, and accepts work on the backend's stream only.  While an operator computes, 2 also refuses operations
+that wait for the device or copy a host index array to it; 3 also refuses memory allocation.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ UPLOAD = "an upload"
 OVERLAP = "a copy of an operand that overlaps the result"
 
 REFUSED = {1: (), 2: (READ, HOST_INDEX), 3: (READ, HOST_INDEX, ALLOCATION)}
-"""What is refused by strictness, while an operator computes."""
+"""Operations refused while an operator computes, by strictness."""
 
 counts: Counter[str] = Counter()
-"""How often each has happened while an operator computed."""
+"""Number of times each operation has happened while an operator computed."""
 
 _refused = REFUSED[STRICTNESS]
 
 
 class _Thread(threading.local):
-    """What a thread's operators are."""
+    """The operators that a thread is computing."""
 
     def __init__(self) -> None:
         self.computing: list[str] = []
@@ -40,12 +40,12 @@ _thread = _Thread()
 
 
 class Refused(RuntimeError):
-    """An operator has done what this strictness refuses."""
+    """Raised if an operator does something that this strictness refuses."""
 
 
 @contextmanager
 def computing(what: str) -> Iterator[None]:
-    """An operator computes."""
+    """Context manager in which an operator computes."""
     _thread.computing.append(what)
     try:
         yield
@@ -55,7 +55,7 @@ def computing(what: str) -> Iterator[None]:
 
 @contextmanager
 def preparing() -> Iterator[None]:
-    """What is done once, before anything is captured, as for memory that is kept."""
+    """Context manager for work done once, before any capture, such as allocating memory that is kept."""
     held, _thread.computing = _thread.computing, []
     try:
         yield
@@ -64,10 +64,10 @@ def preparing() -> Iterator[None]:
 
 
 def note(what: str) -> None:
-    """Something has happened that costs.
+    """Count an expensive operation.
 
     Raises:
-        Refused: it may not.
+        Refused: the operation is refused at this strictness.
     """
     if _thread.computing:
         counts[what] += 1

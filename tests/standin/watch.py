@@ -1,4 +1,4 @@
-"""Operators' methods, held to the rules while they compute."""
+"""Enforcement of the rules while operators' methods compute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import rules
 
 
 class Watch(Pass):
-    """Says which operator computes."""
+    """Pass that wraps operators' methods to note which operator computes."""
 
     name = "watch"
 
@@ -24,7 +24,7 @@ class Watch(Pass):
 
 
 def prepared(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A backend's method for memory that operators keep: what it allocates is there before anything is captured."""
+    """Wrap a backend's allocation method for memory that operators keep, which is allocated before any capture."""
 
     def call(*arguments: Any) -> Any:
         with rules.preparing():

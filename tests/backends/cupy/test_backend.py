@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from standin import cuda
 
 from cntk.backends.cupy.backend import CupyBackend
 from cntk.core.common.random import philox_normal, philox_uniform
@@ -96,11 +97,20 @@ def test_data_go_where_arrays_are_not_contiguous(standin: CupyBackend) -> None:
 @pytest.mark.parametrize("shape", [(), (7,), (3, 4), (0, 2)])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_random_numbers_are_those_of_the_host(shape: tuple[int, ...], dtype: Any, standin: CupyBackend) -> None:
-    for draw, of_host in ((standin.uniform, philox_uniform), (standin.normal, philox_normal)):
-        out, expected = standin.empty(shape, dtype), np.empty(shape, dtype)
-        draw(out, 5, 2)
-        of_host(expected, 5, 2)
-        np.testing.assert_array_equal(standin.to_numpy(out), expected)
+    out, expected = standin.empty(shape, dtype), np.empty(shape, dtype)
+    standin.uniform(out, 5, 2)
+    philox_uniform(expected, 5, 2)
+    np.testing.assert_array_equal(standin.to_numpy(out), expected)
+    standin.normal(out, 5, 2)
+    philox_normal(expected, 5, 2)  # by another library's logarithm, sine and cosine
+    np.testing.assert_allclose(standin.to_numpy(out), expected, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).eps)
+
+
+def test_random_numbers_go_where_arrays_are_not_contiguous(standin: CupyBackend) -> None:
+    array, expected = standin.asarray(np.zeros((2, 4)), np.float64), np.zeros((2, 2))
+    standin.uniform(array[:, ::2], 5, 2)
+    philox_uniform(expected, 5, 2)
+    assert standin.to_numpy(array).tolist() == [[a, 0, b, 0] for a, b in expected]
 
 
 def test_indices_of_a_layout_are_brought_once(standin: CupyBackend) -> None:
@@ -110,3 +120,10 @@ def test_indices_of_a_layout_are_brought_once(standin: CupyBackend) -> None:
     assert standin.index(layout, "order") is order
     layout.resize(1, np.ones(1, np.intp))
     assert standin.to_numpy(standin.index(layout, "order")).tolist() == [0]
+
+
+def test_blocks_that_may_wait_for_each_other(standin: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert standin.blocks_together == 132
+    known = cuda.runtime.getDeviceProperties(0)
+    monkeypatch.setattr(cuda.runtime, "getDeviceProperties", lambda device: {**known, "cooperativeLaunch": 0})
+    assert CupyBackend().blocks_together == 0

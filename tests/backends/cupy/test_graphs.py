@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cntk.core.types.layout import Layout
+
 
 def test_recorded_work_is_done_when_it_is_repeated_and_not_before(standin: Any) -> None:
     x, y = standin.asarray([1.0, 2.0], np.float32), standin.asarray([0.0, 0.0], np.float32)
@@ -34,6 +36,12 @@ def test_what_cannot_be_repeated_is_not_recorded(call: Any, standin: Any) -> Non
     standin.load(x, [5, 6])  # the stream captures no more, and data come as before
     assert standin.to_numpy(x).tolist() == [5, 6]
     assert standin.record(lambda: standin.xp.multiply(x, 2, out=x)) is not None
+
+
+def test_an_index_array_of_a_layout_is_not_recorded_though_it_is_there(standin: Any) -> None:
+    layout, x = Layout(2, [1, 2]), standin.asarray([0, 0], np.intp)
+    standin.index(layout, "order")
+    assert standin.record(lambda: standin.xp.copyto(x, standin.index(layout, "order"))) is None
 
 
 def test_another_error_is_raised_and_nothing_is_captured_any_more(standin: Any) -> None:

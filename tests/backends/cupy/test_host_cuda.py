@@ -83,6 +83,28 @@ extern "C" __global__ void half_of_a_warp(float *y) {
 }
 """
 
+TOGETHER = r"""
+extern "C" __global__ void turns(volatile unsigned *counters, int *y, unsigned blocks) {
+    __shared__ int mine[32];
+    mine[threadIdx.x] = blockIdx.x;
+    __syncthreads();
+    for (int turn = 0; turn < 3; ++turn) {
+        if (threadIdx.x == 0) {
+            const unsigned before = counters[1];
+            __threadfence();
+            if (atomicAdd((unsigned *)counters, 1u) == blocks - 1) {
+                counters[0] = 0;
+                counters[1] = before + 1;
+            } else
+                while (counters[1] == before)
+                    __nanosleep(20);
+        }
+        __syncthreads();
+        y[(turn * gridDim.x + blockIdx.x) * 32 + threadIdx.x] = counters[1] * 10 + mine[threadIdx.x];
+    }
+}
+"""
+
 
 def run(name: str, grid: Any, block: Any, *arguments: Any, shared: int = 0) -> None:
     packed = [np.uintp(x.ctypes.data) if isinstance(x, np.ndarray) else x for x in arguments]
@@ -139,6 +161,20 @@ def test_what_would_corrupt_or_hang_is_found(name: str, threads: int, message: s
         run(name, (1,), (threads,), y, shared=16)
     run("fixed", (1,), (4,), y)  # and the next kernel runs
     assert y[0] == 1
+
+
+def test_blocks_that_wait_for_each_other_run_in_turns() -> None:
+    counters, y = np.zeros(2, np.uint32), np.zeros((3, 4, 32), np.int32)
+    turns = host_cuda.RawModule(code=TOGETHER).get_function("turns")
+    places = np.uintp(counters.ctypes.data), np.uintp(y.ctypes.data)
+    turns((4,), (32,), (*places, np.uint32(4)))
+    assert counters.tolist() == [0, 3]
+    assert (y % 10 == np.arange(4)[:, None]).all()  # shared memory is each block's own
+    assert (y // 10 >= np.arange(1, 4)[:, None, None]).all()
+    with pytest.raises(RuntimeError, match="turns: blocks wait for each other for ever"):
+        turns((4,), (32,), (*places, np.uint32(5)))
+    with pytest.raises(RuntimeError, match="more than a GPU has room for"):
+        turns((200,), (32,), (*places, np.uint32(200)))
 
 
 def test_arguments_are_the_kernels() -> None:

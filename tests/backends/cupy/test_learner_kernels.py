@@ -34,10 +34,10 @@ def gradient(random: Any, shape: Any, dtype: Any, step: int) -> Any:
     return made
 
 
-def sparse_gradient(random: Any, shape: Any, dtype: Any) -> RowSparse:
+def sparse_gradient(random: Any, shape: Any, dtype: Any, index: Any = np.int64) -> RowSparse:
     made = RowSparse(shape, dtype)
     rows = random.permutation(shape[0])[: shape[0] // 3]
-    made.set(array(rows), array(random.normal(size=(len(rows), *shape[1:])), dtype))
+    made.set(array(rows, index), array(random.normal(size=(len(rows), *shape[1:])), dtype))
     return made
 
 
@@ -49,7 +49,7 @@ def train(make: Callable[..., Any], dtype: Any, options: dict[str, Any], sparse:
     for step in range(steps):
         gradients: dict[Any, Any] = {p: gradient(random, p.shape, dtype, step) for p in parameters}
         if sparse:
-            gradients[parameters[0]] = sparse_gradient(random, parameters[0].shape, dtype)
+            gradients[parameters[0]] = sparse_gradient(random, parameters[0].shape, dtype, (np.int64, np.int32)[step % 2])
         learner.update(gradients, 2 * step + 1)
     states = learner.create_checkpoint()["smoothed_gradients"]
     return [*(p.value for p in parameters), *(one for state in states for one in state.values())]

@@ -115,7 +115,7 @@ def test_a_card_that_is_hidden_is_told(machine: Any, monkeypatch: pytest.MonkeyP
 def test_what_is_too_old_or_there_twice_is_missing(machine: Any) -> None:
     found = machine({**ALL, "cupy-cuda12x": "14.0", "nvidia-cudnn-cu13": "8.9.7"}, {})
     assert "cupy-cuda13x and cupy-cuda12x are installed, and disturb one another" in found["CuPy"].remedy
-    assert found["cuDNN"].remedy == "nvidia-cudnn-cu13 8.9.7 is too old, 9 or later is needed: pip install --upgrade nvidia-cudnn-cu13"
+    assert found["cuDNN"].remedy == "nvidia-cudnn-cu13 8.9.7 is too old, 9.0.0 or later is needed: pip install --upgrade nvidia-cudnn-cu13"
     assert not found["CuPy"].found
     assert not found["cuDNN"].found
 

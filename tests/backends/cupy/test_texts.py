@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
-from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, rows, segments
+from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, picking, rows, segments, sequences
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
 from cntk.core.extension import plugins
@@ -99,12 +99,22 @@ def of_sparse_rows(dtype: Any) -> Iterator[str]:
                 yield segments.text(dtype, result, place, columns)
 
 
+def of_sequences(dtype: Any) -> Iterator[str]:
+    """Each kernel that goes over steps, for few columns and for many."""
+    for name in sequences.BODIES:
+        for columns in (1, 4, 32):
+            yield sequences.text(name, dtype, columns)
+    for fill in (picking.NONE, picking.ONE, picking.ROWS):
+        yield picking.text(dtype, fill)
+
+
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elements": of_elements,
     "folds": of_folds,
     "learners": of_learners,
     "random numbers": of_random_numbers,
     "rows": of_rows,
+    "sequences": of_sequences,
     "sparse rows": of_sparse_rows,
 }
 

@@ -119,6 +119,21 @@ def test_what_cannot_be_recorded_is_called(queue: Any) -> None:
         np.testing.assert_allclose(f.eval({x: value}), np.tanh(np.sin(value) * 2), rtol=1e-6)
 
 
+def test_an_error_of_recording_names_the_first_operator(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def record(self: Any, calls: Any) -> None:
+        raise MemoryError("no room for a graph")
+
+    x = C.input_variable(5)
+    f = C.tanh(C.sin(x) * 2)
+    for _ in range(WARM_UPS):
+        f.eval({x: np.ones((2, 5), np.float32)})
+    monkeypatch.setattr(QueueBackend, "record", record)
+    with pytest.raises(MemoryError, match=r"Sin.*no room for a graph"):
+        f.eval({x: np.ones((2, 5), np.float32)})
+    monkeypatch.undo()
+    np.testing.assert_allclose(f.eval({x: np.ones((2, 5), np.float32)}), np.full((2, 5), np.tanh(np.sin(1) * 2)), rtol=1e-6)
+
+
 def test_random_masks_differ_from_step_to_step(queue: Any) -> None:
     x = C.input_variable(50, needs_gradient=True)
     f = C.sin(C.dropout(C.cos(C.sin(x)), 0.5, seed=1))

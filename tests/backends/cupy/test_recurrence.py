@@ -1,0 +1,352 @@
+"""Recurrences as one launch for each direction: the numbers of the backend ``numpy``, whatever the grid and what else is in a minibatch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from standin import host_arrays, nvrtc
+
+import cntk as C
+from cntk.backends.cupy import compiler, recurrence
+from cntk.backends.cupy.compiler import OPTIONS
+from cntk.backends.cupy.recurrence_plan import Plan
+from cntk.core.extension import plugins
+from cntk.core.extension.device import cpu, default_device
+from cntk.core.extension.hookspecs import hookimpl
+from cntk.core.run import profiling
+from cntk.core.run.evaluate import set_checked_mode
+from cntk.layers import GRU, LSTM, Recurrence, RNNStep
+from cntk.testing import assert_close
+
+pytestmark = pytest.mark.usefixtures("host_gpu")
+
+Model = Callable[[Any], Any]
+LENGTHS = (4, 1, 9, 2, 9, 3, 5)
+MOST_REGISTERS = 255
+"""What a thread may have at most: one block on a multiprocessor is all that is wanted."""
+
+ROUNDING = {np.float16: 2e-2, np.float32: 2e-5, np.float64: 1e-12}
+
+
+@pytest.fixture
+def persistent(note: Callable[..., list[Any]]) -> list[Any]:
+    """What has been put into one kernel."""
+    return note(recurrence, "Persistent")
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The grids that recurrences have been launched with."""
+    grids: list[Any] = []
+    bound = compiler.Kernel.bound
+
+    def noted(kernel: Any, grid: Any, *given: Any, **options: Any) -> Any:
+        if kernel.name == "recurrence":
+            grids.append(grid)
+        return bound(kernel, grid, *given, **options)
+
+    monkeypatch.setattr(compiler.Kernel, "bound", noted)
+    return grids
+
+
+def sequences(width: int, dtype: Any = np.float32, lengths: tuple[int, ...] = LENGTHS) -> list[Any]:
+    random = np.random.default_rng(5)
+    return [random.standard_normal((length, width)).astype(dtype) for length in lengths]
+
+
+def looped(step: Model, **delay: Any) -> Any:
+    """The recurrence h = step(h'), with h' the value a step before."""
+    before = C.placeholder()
+    h = step(C.sequence.delay(before, **delay))
+    return h.replace_placeholders({before: h.output})
+
+
+def weights(*shape: int) -> Any:
+    return C.parameter(shape, init=C.glorot_uniform())
+
+
+def delayed(steps: int) -> Model:
+    def gated(x: Any, R: Any, first: int) -> Any:
+        return looped(lambda h: C.sigmoid(x - C.slice(C.times(h, R), 0, first, first + 3)), time_step=steps)
+
+    def model(x: Any) -> Any:
+        R = weights(3, 4)
+        return gated(x, R, 0) * gated(x, R, 1)
+
+    return model
+
+
+def twice_delayed(x: Any) -> Any:
+    R, S, end = weights(3, 3), weights(3, 3), C.placeholder()
+    before, earlier = C.sequence.past_value(end, 0.25), C.sequence.past_value(end, C.parameter(3, init=0.1), 2)
+    h = C.tanh(x + C.times(before, R) + C.times(earlier, S))
+    return h.replace_placeholders({end: h.output})
+
+
+def spliced(x: Any) -> Any:
+    R, b = weights(6, 3), C.parameter((), init=0.3)
+    return looped(lambda h: C.relu(0.5 - C.times(C.splice(h - b, b - x), R)), initial_state=C.parameter(3, init=0.1))
+
+
+def attending(x: Any) -> Any:
+    R, S = weights(3, 3), weights(3, 3)
+    return looped(lambda h: C.tanh(x + C.times(C.softmax(C.times(h, R)), S)))
+
+
+def of_two_widths(x: Any) -> Any:
+    R, S = weights(3, 37), weights(37, 3)
+    return looped(lambda h: C.tanh(x + C.times(C.sigmoid(C.times(h, R)), S)))
+
+
+def scaled_by_a_number_of_each_row(x: Any) -> Any:
+    R, s = weights(3, 3), weights(3, 1)
+    return looped(lambda h: C.tanh(x + C.times(h, R) * C.sigmoid(C.times(h, C.stop_gradient(s)))))
+
+
+def reshaped(x: Any) -> Any:
+    R, s, t = weights(3, 8), weights(2, 3), C.parameter(3, init=0.5)
+
+    def step(h: Any) -> Any:
+        part = C.reshape(C.slice(C.times(h, R), 0, 1, 7), (2, 3))
+        return C.tanh(x + C.slice(C.reshape(part * s + part * t, (6,)), 0, 2, 5))
+
+    return looped(step)
+
+
+def powers(x: Any) -> Any:
+    """A step with functions that have conditions in C."""
+    s = C.parameter(3, init=0.75)
+    return looped(lambda h: C.softplus(C.element_max(s * C.abs(h), C.sqrt(C.abs(x)) + 0.1) / (1 + h * h)) - C.log(1 + C.exp(x)))
+
+
+MODELS: dict[str, Model] = {
+    "LSTM": lambda x: Recurrence(LSTM(37))(x),
+    "LSTM backwards": lambda x: Recurrence(LSTM(5), go_backwards=True)(x),
+    "LSTM with everything": lambda x: Recurrence(LSTM(5, cell_shape=6, use_peepholes=True, enable_self_stabilization=True))(x),
+    "GRU": lambda x: Recurrence(GRU(37))(x),
+    "GRU backwards": lambda x: Recurrence(GRU(5), go_backwards=True)(x),
+    "plain": lambda x: Recurrence(RNNStep(5, activation=C.relu))(x),
+    "plain with an initial state": lambda x: Recurrence(RNNStep(5), initial_state=C.parameter(5, init=0.2))(x),
+    "both directions": lambda x: C.splice(Recurrence(LSTM(5))(x), Recurrence(LSTM(5), go_backwards=True)(x)),
+    "layers": lambda x: Recurrence(GRU(6))(Recurrence(LSTM(4))(x)),
+    "transposed": lambda x: looped(lambda h: C.tanh(x + C.times_transpose(h, weights(3, 3)))),
+    "two steps back": delayed(2),
+    "three steps ahead": delayed(-3),
+    "two delays": twice_delayed,
+    "side by side": spliced,
+    "two widths": of_two_widths,
+    "other shapes": reshaped,
+    "many functions": powers,
+    "a number for each row": scaled_by_a_number_of_each_row,
+    "what the kernel cannot do between": attending,
+}
+
+
+def gradients(model: Model, data: list[Any], dtype: Any) -> dict[str, Any]:
+    """The sums of squares of a model's values, and their gradients."""
+    C.cntk_py.set_fixed_random_seed(3)
+    with C.default_options(dtype=dtype):
+        x = C.sequence.input_variable(3, dtype=dtype, needs_gradient=True, name="x")
+        h = model(x)
+        loss = C.sequence.reduce_sum(C.reduce_sum(h * h))
+    found, value = loss.grad({x: data}, wrt=[x, *loss.parameters], outputs=[loss.output])
+    named = {f"{i} {v.name}": found[v] for i, v in enumerate((x, *loss.parameters))}
+    return {"value": value, **{name: np.concatenate(g) if isinstance(g, list) else g for name, g in named.items()}}
+
+
+def compare(model: Model, data: list[Any], dtype: Any) -> None:
+    """Compare values and gradients with those of the backend ``numpy``."""
+    found = gradients(model, data, dtype)
+    with default_device(cpu()):
+        expected = gradients(model, data, dtype)
+    assert found.keys() == expected.keys()
+    for name, one in found.items():
+        right = np.asarray(expected[name], np.float64)
+        np.testing.assert_allclose(one, right, ROUNDING[dtype], ROUNDING[dtype] * max(1, abs(right).max()), err_msg=name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_numbers_are_those_of_the_operators(name: str, persistent: list[Any]) -> None:
+    compare(MODELS[name], sequences(3), np.float32)
+    assert persistent
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_block_for_each_column_finds_what_others_have_written(name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plan, "blocks", lambda plan, slots: max(one.unit for one in plan.members))
+    monkeypatch.setattr(host_arrays.HostBackend, "blocks_together", 64)
+    compare(MODELS[name], sequences(3), np.float32)
+    assert any(blocks > 1 for blocks, _ in launched)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("width", [1, 7, 33, 130])
+@pytest.mark.parametrize("cell", [LSTM, GRU, RNNStep], ids=lambda cell: cell.__name__)
+def test_cells_of_all_sizes_and_types_are_one_launch_in_each_direction(cell: Any, width: int, dtype: Any, launched: list[Any]) -> None:
+    compare(lambda x: Recurrence(cell(width))(x), sequences(3, dtype), dtype)
+    assert len(launched) == 2
+    assert (launched[0][0] > 1) == (width > 16 or (width, cell) == (7, LSTM))
+
+
+@pytest.mark.parametrize(("cell", "waits"), [(LSTM, 1), (GRU, 2), (RNNStep, 1)])
+def test_blocks_wait_for_each_other_as_often_as_products_follow_one_another(cell: Any, waits: int, on_host: list[str]) -> None:
+    gradients(lambda x: Recurrence(cell(20))(x), sequences(3), np.float32)
+    assert [text.count("wait_for_grid(counters);") for text in on_host if "recurrence(" in text] == [waits, waits]
+
+
+@pytest.mark.parametrize(("owner", "name"), [(recurrence, "MOST_MULTIPLICATIONS"), (host_arrays.HostBackend, "blocks_together")])
+def test_large_steps_and_drivers_that_do_not_launch_it_do_without(
+    owner: Any, name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, 0)
+    compare(MODELS["LSTM"], sequences(3), np.float32)
+    assert launched == []
+
+
+def test_what_the_kernel_cannot_do_stays_between(persistent: list[Any]) -> None:
+    gradients(attending, sequences(3), np.float32)
+    done = {call.instruction.op.op_name for part in persistent for call in part.calls}
+    assert {"Times", "Tanh", "Plus", "PastValue"} <= done
+    assert "Softmax" not in done
+
+
+def test_numbers_do_not_depend_on_the_grid_or_company(monkeypatch: pytest.MonkeyPatch, launched: list[Any]) -> None:
+    data = sequences(3, np.float32, (7, 3, 9, 9, 1, 30, 2, 8, 8, 8, 11, 4, 5) * 11)
+    whole = evaluated(data)
+    monkeypatch.setattr(host_arrays.HostBackend, "blocks_together", 8)
+    several = evaluated(data)
+    assert launched == [(1, 3), (2, 3)]
+    alone = [evaluated([data[number]])[0] for number in (0, 5, 140)]
+    for number, one in enumerate(several):
+        np.testing.assert_array_equal(one, whole[number])
+    for number, one in zip((0, 5, 140), alone, strict=True):
+        np.testing.assert_array_equal(one, whole[number])
+
+
+def evaluated(data: list[Any]) -> list[Any]:
+    found: list[Any] = of_seed().eval(data)
+    return found
+
+
+def of_seed() -> Any:
+    """A recurrence with the same weights each time."""
+    C.cntk_py.set_fixed_random_seed(3)
+    return Recurrence(GRU(33))(C.sequence.input_variable(3))
+
+
+def test_one_kernel_serves_minibatches_of_other_lengths(persistent: list[Any], launched: list[Any]) -> None:
+    batches = [sequences(3, np.float32, lengths) for lengths in ((7, 1, 9, 2, 9, 3, 5), LENGTHS, (9, 9, 9, 7), (33,))]
+    h = of_seed()
+    found = [h.eval(batch) for batch in batches]
+    assert len(launched) == len(batches)
+    assert len(persistent) == 1
+    with default_device(cpu()):
+        h = of_seed()
+        expected = [h.eval(batch) for batch in batches]
+    for ones, others in zip(found, expected, strict=True):
+        for one, other in zip(ones, others, strict=True):
+            assert_close(one, other)
+
+
+def test_attributes_are_those_of_the_time(persistent: list[Any]) -> None:
+    x = C.sequence.input_variable(3)
+    h = looped(lambda h: C.leaky_relu(C.times(h, C.constant(np.eye(3, dtype=np.float32))) - x, 0.5))
+    data = [np.ones((2, 3), np.float32)]
+    assert_close(h.eval({x: data})[0], np.float32([[-0.5] * 3, [-0.75] * 3]))
+    (of,) = {call.instruction.op for call in persistent[0].calls if call.instruction.op.op_name == "LeakyReLU"}
+    of.alpha = 0.25
+    assert_close(h.eval({x: data})[0], np.float32([[-0.25] * 3, [-0.3125] * 3]))
+
+
+def test_sequences_go_on_in_the_next_minibatch() -> None:
+    x = C.sequence.input_variable(3)
+    h = MODELS["LSTM"](x)
+    whole = sequences(3, np.float32, (8, 8))
+    at_once = h.eval({x: whole})
+    first = h.eval({x: ([s[:5] for s in whole], [True, True])})
+    then = h.eval({x: ([s[5:] for s in whole], [False, False])})
+    for a, b, right in zip(first, then, at_once, strict=True):
+        assert_close(np.concatenate([a, b]), right)
+
+
+def test_taking_the_time_names_operators_and_changes_no_number() -> None:
+    found = gradients(MODELS["GRU backwards"], sequences(3), np.float32)
+    recorder = profiling.Recorder()
+    profiling.begin(recorder)
+    try:
+        timed = gradients(MODELS["GRU backwards"], sequences(3), np.float32)
+    finally:
+        profiling.end(recorder)
+    for name, one in found.items():
+        np.testing.assert_array_equal(timed[name], one)
+    named = {uid.rstrip("0123456789") for uid, direction in recorder.tallies if direction == profiling.BACKWARD}
+    assert {"Times", "StableSigmoid", "Tanh", "ElementTimes", "FutureValue"} <= named
+
+
+def test_checked_mode_changes_no_number_and_names_the_operator() -> None:
+    found = gradients(MODELS["GRU"], sequences(3), np.float32)
+    x = C.sequence.input_variable(3)
+    h = looped(lambda h: C.tanh(x) * C.times(h, weights(3, 3)), initial_state=np.inf)
+    set_checked_mode(True)
+    try:
+        checked = gradients(MODELS["GRU"], sequences(3), np.float32)
+        with pytest.raises(ValueError, match=r"Times.* produced NaN"):
+            h.eval({x: sequences(3)})
+    finally:
+        set_checked_mode(False)
+    assert_close(checked["value"], found["value"])
+
+
+def test_a_subclass_computes_itself(persistent: list[Any]) -> None:
+    class Twice(type(C.tanh(C.placeholder()).root_function.op)):  # type: ignore[misc]
+        def forward(self, ctx: Any, y: Any, x: Any) -> None:
+            super().forward(ctx, y, x)
+            y *= 2
+
+    x = C.sequence.input_variable(3)
+    h = looped(lambda h: Twice()(C.times(h, C.constant(np.eye(3, dtype=np.float32))) + x))
+    assert_close(h.eval({x: [np.ones((1, 3), np.float32)]})[0], np.full((1, 3), 2 * np.tanh(1), np.float32))
+    assert persistent
+
+
+def test_kernels_of_operators_are_not_passed_over(persistent: list[Any]) -> None:
+    class Twice:
+        @staticmethod
+        def forward(op: Any, ctx: Any, out: Any, x: Any) -> None:
+            np.multiply(np.tanh(x), 2, out=out)
+
+        @staticmethod
+        def backward(op: Any, ctx: Any, grad: Any, grads: Any, out: Any, x: Any) -> None:
+            raise NotImplementedError
+
+    class Plugin:
+        @hookimpl
+        def cntk_register_kernels(self, register: Any) -> None:
+            register("cntk.plugins.ops.activation:Tanh", host_arrays.HostBackend.name, Twice)
+
+    plugins.register_plugin(Plugin(), "twice")
+    try:
+        x = C.sequence.input_variable(3)
+        h = looped(lambda h: C.tanh(C.times(h, C.constant(np.eye(3, dtype=np.float32)))) + x)
+        assert_close(h.eval({x: [np.ones((2, 3), np.float32)]})[0], np.float32([[1] * 3, [1 + 2 * np.tanh(1)] * 3]))
+    finally:
+        plugins.unregister_plugin("twice")
+    assert persistent
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable())
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "LSTM with everything", "two delays", "side by side"])
+def test_no_kernel_spills(name: str, dtype: Any, architecture: str, on_host: list[str]) -> None:
+    gradients(MODELS[name], sequences(3, dtype, (2, 1)), dtype)
+    texts = [text for text in on_host if "recurrence(" in text]
+    assert texts
+    for text in texts:
+        report = nvrtc.compiled(text, architecture, OPTIONS)
+        assert report.spills == 0, report.text
+        assert 0 < report.registers <= MOST_REGISTERS, report.text
