@@ -17,6 +17,7 @@ OPERATORS = {
     "loss:CrossEntropyWithSoftmax": "rows:CrossEntropyKernel",
     "metric:ClassificationError": "rows:ErrorKernel",
     "pooling:Pooling": "pooling:PoolingKernel",
+    "pooling:Unpooling": "unpooling:UnpoolingKernel",
     "product:Times": "products:TimesKernel",
     "product:TransposeTimes": "products:TimesKernel",
     "reduction:ReduceLogSum": "reduction:ReductionKernel",

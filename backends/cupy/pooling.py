@@ -1,6 +1,6 @@
-"""Pooling by cuDNN: average pooling, and max pooling without gradients, as cuDNN does not specify which of equal maxima receives it.
+"""Pooling: by cuDNN averages, and maxima without gradients, as cuDNN does not specify which of equal maxima receives one.
 
-Everything else falls back to the operator, including windows that cuDNN's symmetric padding cannot express.
+Everything else, such as windows that cuDNN's symmetric padding cannot express, is computed by generated kernels.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core.common.windows import Windows
 from ...core.types.context import Context
+from . import pools
 from .calls import Call, Work, again
 from .cudnn import Cudnn, cudnn_of, scalars
 from .tensors import described, ints, whole
@@ -33,33 +34,67 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class PoolingKernel:
-    """Kernel for ``pooling``."""
+    """Kernel for ``pooling`` of contiguous arrays."""
 
     recordable = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
         """Whether to fall back to the operator."""
-        return _prepared(op, ctx, x) is None or not out.flags.c_contiguous
+        return not pools.can_pool(x, out, windows=_windows(op, ctx, x))
 
     @staticmethod
-    def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None] | None:
-        """Return a function that pools these arrays; None if cuDNN does not support them."""
-        found = _prepared(op, ctx, x)
-        return None if found is None else Work([_forward(*found, op, x, out)])
+    def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None]:
+        """Return a function that pools these arrays."""
+        w = _windows(op, ctx, x)
+        library = _library(op, ctx, w, x)
+        if library is not None:
+            return Work([_forward(library, w, op, x, out)])
+        if op.pooling_type == AVERAGE:
+            return Work([pools.averages(x, w, op.include_pad, out)])
+        return Work([pools.maxima(x, w, out, pools.taps_of(ctx, x, w) if ctx.training else None)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
-        call = PoolingKernel.bind(op, ctx, out, x) if out.flags.c_contiguous else None
-        if call is None:
+        if PoolingKernel.declines(op, ctx, out, x):
             op.forward(ctx, out, x)
         else:
-            call()
+            PoolingKernel.bind(op, ctx, out, x)()
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
         for call in again(ctx, "backward", (grad, *grads, x), lambda: _backward(op, ctx, grad, grads, out, x)):
             call()
+
+
+def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> list[Call]:
+    (dx,) = grads
+    w = _windows(op, ctx, x)
+    if not pools.can_pool(x, grad, dx, windows=w):
+        return [lambda: op.backward(ctx, grad, grads, out, x)]
+    if op.pooling_type == AVERAGE:
+        library = _library(op, ctx, w, x)
+        return [pools.spread(grad, w, op.include_pad, dx)] if library is None else _gradient(library, w, op, x, grad, dx)
+    taps = pools.taps_of(ctx, x, w)
+    found = [] if ctx.training else [pools.maxima(x, w, None, taps)]
+    return [*found, pools.send_back(grad, taps, w, dx)]
+
+
+def _windows(op: Any, ctx: Context, x: Any) -> Windows:
+    w: Windows = op.windows(x.shape if ctx.layouts[0] is None else x.shape[1:])
+    return w.moving
+
+
+# ---- cuDNN ----
+
+
+def _library(op: Any, ctx: Context, w: Windows, x: Any) -> Cudnn | None:
+    """Return cuDNN; None to use generated kernels: for gradients of maxima, and for windows that cuDNN cannot express."""
+    is_ours = op.pooling_type == AVERAGE or (not ctx.training and w.meet_elements)
+    if not is_ours or len(w.dims) > MOST_AXES or not x.size or not _is_told(w):
+        return None
+    backend: Any = ctx.backend
+    return cudnn_of(backend)
 
 
 def _forward(library: Cudnn, w: Windows, op: Any, x: Any, out: Any) -> Call:
@@ -71,12 +106,7 @@ def _forward(library: Cudnn, w: Windows, op: Any, x: Any, out: Any) -> Call:
     return library.launching(functions["cudnnPoolingForward"], *given)
 
 
-def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> list[Call]:
-    (dx,) = grads
-    found = _prepared(op, ctx, x) if op.pooling_type == AVERAGE and grad.flags.c_contiguous and dx.flags.c_contiguous else None
-    if found is None:
-        return [lambda: op.backward(ctx, grad, grads, out, x)]
-    library, w = found
+def _gradient(library: Cudnn, w: Windows, op: Any, x: Any, grad: Any, dx: Any) -> list[Call]:
     functions = library.functions(SIGNATURES)
     one, zero = scalars(x.dtype.name)
     seen, target = (_planes(array, w.dims)[(slice(None), slice(None), *w.seen)] for array in (x, dx))
@@ -85,17 +115,6 @@ def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, 
     given = (_description(library, op, w), one, *gradient, *gradient, places, seen.data.ptr, zero, places, target.data.ptr)
     call = library.launching(functions["cudnnPoolingBackward"], *given)
     return [call] if target.shape == _planes(dx, w.dims).shape else [lambda: dx.fill(0), call]
-
-
-def _prepared(op: Any, ctx: Context, x: Any) -> tuple[Cudnn, Windows] | None:
-    """Return cuDNN and the windows; None to fall back to the operator."""
-    w = op.windows(x.shape if ctx.layouts[0] is None else x.shape[1:]).moving
-    is_ours = op.pooling_type == AVERAGE or (not ctx.training and w.meet_elements)
-    if not is_ours or len(w.dims) > MOST_AXES or not x.size or not x.flags.c_contiguous or not _is_told(w):
-        return None
-    backend: Any = ctx.backend
-    library = cudnn_of(backend)
-    return None if library is None else (library, w)
 
 
 def _is_told(w: Windows) -> bool:

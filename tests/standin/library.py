@@ -18,7 +18,7 @@ FAILED = 14
 
 
 OF_LIBRARIES = ("batch_normalization", "convolution", "pooling", "products", "rnnstack")
-"""Modules of the backend ``cupy`` whose kernels call libraries, and launch none of their own."""
+"""Modules of the backend ``cupy`` whose kernels call libraries."""
 
 
 def calls_library(kernel: str) -> bool:

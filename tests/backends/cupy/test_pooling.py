@@ -1,8 +1,9 @@
-"""The kernel of pooling: what it hands to cuDNN, and what it leaves to the operator."""
+"""The kernel of pooling: what it hands to cuDNN, and what it computes with kernels of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from cntk.core.types.layout import Layout
 from cntk.testing import check_op
 
 MAX, AVERAGE = C.MAX_POOLING, C.AVG_POOLING
+
+
+pytestmark = pytest.mark.usefixtures("on_host")
 
 
 @pytest.fixture
@@ -50,7 +54,7 @@ def test_all_kinds_of_pooling(standin: StandIn) -> None:
 axes = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 3), st.booleans()), min_size=1, max_size=3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     axes=axes,
     kind=st.sampled_from([MAX, AVERAGE]),
@@ -74,16 +78,47 @@ def test_averages_and_their_gradients_are_cudnns(standin: StandIn, dtype: Any) -
     assert standin.called == ["forward", "backward"]
 
 
-def test_maxima_are_cudnns_where_no_gradient_is_wanted(standin: StandIn) -> None:
+def test_maxima_are_cudnns_where_no_gradient_is_wanted(standin: StandIn, on_host: list[str]) -> None:
     x = np.ones((3, 2, 4, 4), np.float32)
     with host_device():
         y = C.pooling(C.input_variable((2, 4, 4), needs_gradient=True), MAX, (2, 2), strides=2)
         np.testing.assert_array_equal(y.eval(x), np.ones((3, 2, 2, 2)))
         assert standin.called == ["forward"]
+        assert on_host == []
         gradient = y.grad(x, wrt=[y.arguments[0]])
     assert standin.called == ["forward"]
+    assert len(on_host) == 2  # one launch in each direction
     np.testing.assert_array_equal(gradient[:, :, ::2, ::2], np.ones((3, 2, 2, 2)))  # that of equal elements is the first one's
     assert gradient.sum() == 24
+
+
+@pytest.mark.usefixtures("standin")
+@pytest.mark.parametrize("training", [False, True])
+def test_gradients_of_maxima_are_the_operators_to_the_bit(training: bool) -> None:
+    op = C.pooling(C.input_variable((2, 5, 6)), MAX, (3, 3), 2, auto_padding=[False, True, True]).root_function.op
+    x = np.random.default_rng(0).integers(-1, 2, (3, 2, 5, 6)).astype(np.float32).view(HostArray)
+    grad, results = numbers(3, 2, 3, 3).view(HostArray), []
+    for forward, backward in ((op.forward, op.backward), (partial(PoolingKernel.forward, op), partial(PoolingKernel.backward, op))):
+        ctx, layout = Context(HostBackend(), training), Layout(3)
+        ctx.layouts, ctx.layout = [layout], layout
+        out, dx = (np.full_like(like, np.nan) for like in (grad, x))
+        forward(ctx, out, x)
+        backward(ctx, grad, [dx], None, x)
+        results.append((out, dx))
+    for wanted, found in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_arrays_with_gaps_are_left_to_the_operator(standin: StandIn, on_host: list[str]) -> None:
+    op = C.pooling(C.input_variable((4,)), MAX, (2,)).root_function.op
+    ctx, layout = Context(HostBackend(), True), Layout(3)
+    ctx.layouts, ctx.layout = [layout], layout
+    x, out, dx = (np.ones((3, size), np.float32).view(HostArray) for size in (8, 3, 4))
+    assert PoolingKernel.declines(op, ctx, out, x[:, ::2])
+    PoolingKernel.forward(op, ctx, out, x[:, ::2])
+    PoolingKernel.backward(op, ctx, out, [dx], None, x[:, ::2])
+    np.testing.assert_array_equal(dx, [[1, 1, 1, 0]] * 3)
+    assert standin.called == on_host == []
 
 
 def test_a_network_without_samples_to_pool_is_evaluated(standin: StandIn) -> None:

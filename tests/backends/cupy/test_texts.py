@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
-from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, picking, rows, segments, sequences
+from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, picking, pools, rows, segments, sequences
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
+from cntk.core.common.windows import windows
 from cntk.core.extension import plugins
 from cntk.core.formulas.derivatives import gradient_of
 from cntk.core.formulas.formula import operands, states_formula, value_of
@@ -77,6 +78,20 @@ def of_learners(dtype: Any) -> Iterator[str]:
             yield learner_kernels.text(rule, dtype, True)
 
 
+def of_pools(dtype: Any) -> Iterator[str]:
+    """Each kernel, for windows of one to four axes that reach into padding, leave out elements or fill the plane."""
+    for dims, kernel, strides, padding in (
+        ((112, 112), (3, 3), (2, 2), (True, True)),
+        ((7, 7), (7, 7), (1, 1), (False, False)),
+        ((40, 30, 20), (17, 3, 20), (5, 1, 1), (True, True, False)),
+        ((9,), (2,), (4,), (True,)),
+        ((6, 7, 8, 9), (2, 3, 2, 3), (1, 2, 3, 1), (True, False, True, True)),
+    ):
+        w = windows(dims, kernel, strides, (1,) * len(dims), padding)
+        for name in pools.BODIES:
+            yield pools.text(name, dtype, INDICES[dtype], w)
+
+
 def of_random_numbers(dtype: Any) -> Iterator[str]:
     yield philox.uniform_text(dtype)
     yield philox.normal_text(dtype)
@@ -112,6 +127,7 @@ FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elements": of_elements,
     "folds": of_folds,
     "learners": of_learners,
+    "pools": of_pools,
     "random numbers": of_random_numbers,
     "rows": of_rows,
     "sequences": of_sequences,
