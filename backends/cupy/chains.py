@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.common.shape import Shape, broadcast, size_of
+from ...core.common.shape import broadcast, size_of
 from ...core.formulas.derivatives import gradient_of
 from ...core.formulas.formula import Symbol, Term, operands, states_formula, symbols_in, value_of
 from ...core.operators.elementwise import Elementwise
@@ -218,17 +218,8 @@ class Fused:
         if stores or sums:
             self._calls.append(elements.bound(plan.dtype, shape, read, stores, sums))
         for (slot, _), (_, of_parts) in zip(written.totals, sums, strict=True):
-            self._calls += self._adding_up(of_parts if plan.rows else of_parts[:0], self._arrays[slot], shape[1:])
-
-    def _adding_up(self, parts: Any, target: Any, space: Shape) -> list[Callable[[], None]]:
-        """Return the calls that add up partial sums, and sum over the axes along which the target is broadcast."""
-        outputs: list[Along] = []
-        terms = [Along(len(parts), size_of(space))]
-        aligned, stride = (1,) * (len(space) - target.ndim) + target.shape, size_of(space)
-        for length, own in zip(space, aligned, strict=True):
-            stride //= max(length, 1)
-            (outputs if own == length else terms).append(Along(length, stride))
-        return folds.bound(self._context.backend, folds.TOTAL, parts, target, outputs or [Along(1, 0)], terms)
+            backend = self._context.backend
+            self._calls += folds.adding_up(backend, of_parts if plan.rows else of_parts[:0], self._arrays[slot], shape[1:])
 
     def run(self) -> None:
         """Run the chain, rebinding it first if attributes have changed."""

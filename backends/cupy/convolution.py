@@ -14,6 +14,7 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
 from ..fused.followers import Follower, followers, has_rectifier
+from . import epilogues
 from .calls import Call, Work, again
 from .cudnn import ALIGNMENT, Convolution, Cudnn, Direction, Each, Graph, Pointwise, Tensor, between, computing_type, cudnn_of, tensor_of
 
@@ -60,13 +61,8 @@ class ConvolutionKernel:
     def backward(
         op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None
     ) -> None:
-        if epilogue is not None:
-            grad = epilogue.backward(ctx, grad, out)
-        if all(dx is None for dx in grads):
-            return
-        for call in again(
-            ctx, "backward", (grad, *grads, filters, operand), lambda: _backward(op, ctx, grad, grads, out, filters, operand)
-        ):
+        arrays = (grad, *grads, out, filters, operand, *(() if epilogue is None else epilogue.grads))
+        for call in again(ctx, "backward", arrays, lambda: _backward(op, ctx, grad, grads, out, filters, operand, epilogue)):
             call()
 
 
@@ -84,11 +80,17 @@ def _forward(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilog
     return None if alone.calls is None else [*alone.calls, *epilogue.calls(ctx, out)]
 
 
-def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any) -> list[Call]:
-    """Return the calls for the gradients, each by cuDNN if that supports it."""
+def _backward(
+    op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any, epilogue: Epilogue | None
+) -> list[Call]:
+    """Return the calls for the gradients, those of filters and operand by cuDNN if that supports them."""
     backend: Any = ctx.backend
-    library = cudnn_of(backend) if _lie_well(grad, filters, operand, *(target for target in grads if target is not None)) else None
     calls: list[Call] = []
+    if epilogue is not None:
+        before = epilogues.before_steps(ctx, epilogue, grad)
+        calls.extend(epilogues.backward(ctx, epilogue, grad, out, before))
+        grad = before
+    library = cudnn_of(backend) if _lie_well(grad, filters, operand, *(target for target in grads if target is not None)) else None
     for number, target in enumerate(grads):
         if target is None:
             continue

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.common.shape import size_of
 from .compiler import INDEX_NAMES, THREADS, compile, index_type
 from .places import Along, merged, place_of
 from .prelude import REAL, STORED, prelude
@@ -150,6 +151,24 @@ def bound(
         compile(made, "fold_pieces").bound((tiles, shape.pieces), THREADS, x, states, *numbers),
         compile(finish, "fold_states").bound(-(-count * last.team // THREADS), THREADS, states, out, *numbers_of_last),
     ]
+
+
+def adding_up(backend: Any, parts: Any, target: Any, space: Sequence[int]) -> list[Callable[[], None]]:
+    """Return functions that add up partial sums, and sum over the axes along which the target is broadcast.
+
+    Args:
+        backend: allocates memory for the accumulators of pieces.
+        parts: the partial sums, ``(parts, places)``.
+        target: contiguous array for the totals, which broadcasts to *space*.
+        space: the shape of the places.
+    """
+    outputs: list[Along] = []
+    terms = [Along(len(parts), size_of(space))]
+    aligned, stride = (1,) * (len(space) - target.ndim) + target.shape, size_of(space)
+    for length, own in zip(space, aligned, strict=True):
+        stride //= max(length, 1)
+        (outputs if own == length else terms).append(Along(length, stride))
+    return bound(backend, TOTAL, parts, target, outputs or [Along(1, 0)], terms)
 
 
 def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Along], terms: Sequence[Along], shape: Shape) -> str:

@@ -16,6 +16,7 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
 from ..fused.followers import Follower, followers, has_rectifier
+from . import epilogues
 from .calls import Call, Work, again
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
 
@@ -159,12 +160,12 @@ def _backward(
     calls: list[Call] = []
     weights = None
     if epilogue is not None:
-        grad, before, after = _through_steps(ctx, epilogue, grad, out)
-        calls.extend(before)
-        if after is not None:
-            weights = _gradient_of_right(op, ctx, grad, dright, left, right, Sums(epilogue.grads[0]))
-            if weights is None:
-                calls.append(after)
+        (bias_grad,) = epilogue.grads
+        before = epilogues.before_steps(ctx, epilogue, grad)
+        if bias_grad is not None:
+            weights = _gradient_of_right(op, ctx, before, dright, left, right, Sums(bias_grad))
+        calls.extend(epilogues.backward(ctx, epilogue, grad, out, before, with_sums=weights is None))
+        grad = before
     if dright is not None:
         weights = weights or _gradient_of_right(op, ctx, grad, dright, left, right)
         calls.extend(weights or [partial(op.backward, ctx, grad, (None, dright), out, left, right)])
@@ -173,21 +174,6 @@ def _backward(
             _gradient_of_left(op, ctx, grad, dleft, left, right) or [partial(op.backward, ctx, grad, (dleft, None), out, left, right)]
         )
     return calls
-
-
-def _through_steps(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> tuple[Any, list[Call], Call | None]:
-    """Return the gradient of the product, the calls that compute it, and the call for the gradient of the bias if it is required."""
-    calls: list[Call] = []
-    sum_step, *rest = epilogue.steps
-    for step in rest:
-        before = ctx.scratch("cut gradient", grad.shape, grad.dtype)
-        calls.append(partial(step.op.backward, ctx, grad, [before], out, None))
-        grad = before
-    (bias_grad,) = epilogue.grads
-    if bias_grad is None:
-        return grad, calls, None
-    wanted = sum_step.operands(None, iter([bias_grad]))
-    return grad, calls, partial(sum_step.op.backward, ctx, grad, wanted, out, None, None)
 
 
 def _gradient_of_right(

@@ -26,6 +26,9 @@ FORWARD, FILTERS, OPERAND = (
 EACH = Kind.OPERATION_POINTWISE
 
 
+pytestmark = pytest.mark.usefixtures("on_host")
+
+
 @pytest.fixture
 def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
@@ -84,11 +87,12 @@ def test_windows_of_any_geometry(axes: Any, groups: int, channels: int, maps: in
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("follows", ["", "+", "relu", "+ relu"])
-def test_what_follows_is_part_of_the_graph(standin: StandIn, follows: str, dtype: Any) -> None:
+def test_what_follows_is_part_of_the_graph(standin: StandIn, on_host: list[str], follows: str, dtype: Any) -> None:
     build = network((4, 3, 3, 3), (3, 6, 5), follows)
     compare(build, dtype, [numbers(2, 3, 6, 5, dtype=dtype)])
     graphs = [kinds for _, kinds in standin.executed]
     assert graphs == [[FORWARD] + [EACH] * len(follows.split()), [FILTERS], [OPERAND]]
+    assert len(on_host) == {"": 0, "relu": 1, "+": 2, "+ relu": 2}[follows]  # launches for what follows: a bias takes one to add up parts
 
 
 def test_what_follows_is_computed_apart_where_no_engine_does_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from cntk.core.extension.device import cpu, default_device
 from cntk.core.types.context import Context
 from cntk.testing import check_op
 
+pytestmark = pytest.mark.usefixtures("on_host")
+
 
 @pytest.fixture
 def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
@@ -53,10 +55,11 @@ def test_networks(standin: StandIn, activation: Any, dtype: Any, samples: int) -
     assert standin.named("cublasLtMatmul")
 
 
-def test_a_layer_is_one_launch_and_its_weights_gradient_one_with_that_of_the_bias(standin: StandIn) -> None:
+def test_a_layer_is_one_launch_and_its_weights_gradient_one_with_that_of_the_bias(standin: StandIn, on_host: list[str]) -> None:
     with host_device():
         results(dense(C.relu, 6, 5), np.float32, [numbers(8, 6)])
     assert standin.launched == [cublaslt.EPILOGUE_RELU_BIAS, cublaslt.EPILOGUE_BGRADA, cublaslt.EPILOGUE_DEFAULT]
+    assert len(on_host) == 1  # the rectifier's gradient
 
 
 def test_a_step_that_comes_again_binds_nothing(standin: StandIn) -> None:
