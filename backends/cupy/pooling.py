@@ -10,7 +10,9 @@ from ctypes import POINTER, c_int, c_void_p
 from typing import Any
 
 from ...core.common.windows import Windows
+from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
+from ..fused.followers import Follower, followers
 from . import pools
 from .calls import Call, Work, again
 from .cudnn import Cudnn, cudnn_of, scalars
@@ -34,9 +36,14 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class PoolingKernel:
-    """Kernel for ``pooling`` of contiguous arrays."""
+    """Kernel for ``pooling`` of contiguous arrays, and a rectifier after maxima."""
 
     recordable = True
+
+    @staticmethod
+    def takes(op: Any, steps: Sequence[Step]) -> int:
+        """Return how many of the steps are fused: a rectifier after maxima."""
+        return int(op.pooling_type != AVERAGE and followers(steps)[0] is Follower.RECTIFIER)
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, x: Any) -> bool:
@@ -44,40 +51,46 @@ class PoolingKernel:
         return not pools.can_pool(x, out, windows=_windows(op, ctx, x))
 
     @staticmethod
-    def bind(op: Any, ctx: Context, out: Any, x: Any) -> Callable[[], None]:
-        """Return a function that pools these arrays."""
+    def bind(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
+        """Return a function that pools these arrays; None to fall back to the operator."""
         w = _windows(op, ctx, x)
-        library = _library(op, ctx, w, x)
+        if not pools.can_pool(x, out, windows=w):
+            return None
+        library = None if epilogue is not None else _library(op, ctx, w, x)
         if library is not None:
             return Work([_forward(library, w, op, x, out)])
         if op.pooling_type == AVERAGE:
             return Work([pools.averages(x, w, op.include_pad, out)])
-        return Work([pools.maxima(x, w, out, pools.taps_of(ctx, x, w) if ctx.training else None)])
+        taps = pools.taps_of(ctx, x, w) if ctx.training else None
+        return Work([pools.maxima(x, w, out, taps, rectify=epilogue is not None)])
 
     @staticmethod
-    def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:
-        if PoolingKernel.declines(op, ctx, out, x):
-            op.forward(ctx, out, x)
-        else:
-            PoolingKernel.bind(op, ctx, out, x)()
+    def forward(op: Any, ctx: Context, out: Any, x: Any, epilogue: Epilogue | None = None) -> None:
+        call = PoolingKernel.bind(op, ctx, out, x, epilogue)
+        if call is not None:
+            call()
+            return
+        op.forward(ctx, out, x)
+        if epilogue is not None:
+            epilogue.forward(ctx, out)
 
     @staticmethod
-    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> None:
-        for call in again(ctx, "backward", (grad, *grads, x), lambda: _backward(op, ctx, grad, grads, out, x)):
+    def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, epilogue: Epilogue | None = None) -> None:
+        for call in again(ctx, "backward", (grad, *grads, out, x), lambda: _backward(op, ctx, grad, grads, out, x, epilogue)):
             call()
 
 
-def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any) -> list[Call]:
+def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, epilogue: Epilogue | None) -> list[Call]:
     (dx,) = grads
     w = _windows(op, ctx, x)
-    if not pools.can_pool(x, grad, dx, windows=w):
-        return [lambda: op.backward(ctx, grad, grads, out, x)]
+    if not pools.can_pool(x, grad, dx, *(() if epilogue is None else (out,)), windows=w):
+        return [lambda: op.backward(ctx, grad if epilogue is None else epilogue.backward(ctx, grad, out), grads, out, x)]
     if op.pooling_type == AVERAGE:
         library = _library(op, ctx, w, x)
         return [pools.spread(grad, w, op.include_pad, dx)] if library is None else _gradient(library, w, op, x, grad, dx)
     taps = pools.taps_of(ctx, x, w)
     found = [] if ctx.training else [pools.maxima(x, w, None, taps)]
-    return [*found, pools.send_back(grad, taps, w, dx)]
+    return [*found, pools.send_back(grad, taps, w, dx, None if epilogue is None else out)]
 
 
 def _windows(op: Any, ctx: Context, x: Any) -> Windows:

@@ -44,7 +44,7 @@ def taps_of(ctx: Context, x: Any, w: Windows) -> Any:
 # ---- launches ----
 
 
-def maxima(x: Any, w: Windows, out: Any, taps: Any) -> Callable[[], None]:
+def maxima(x: Any, w: Windows, out: Any, taps: Any, rectify: bool = False) -> Callable[[], None]:
     """Return a function that finds the maximum of each window.
 
     Args:
@@ -52,11 +52,12 @@ def maxima(x: Any, w: Windows, out: Any, taps: Any) -> Callable[[], None]:
         w: the windows.
         out: contiguous array for the maxima, ``(*planes, *w.out)``; None if they are not wanted.
         taps: contiguous array for their taps; None if they are not wanted.
+        rectify: whether negative maxima become zero.
     """
-    return _launch("maxima", w, x, x, taps, out)
+    return _launch("rectified_maxima" if rectify else "maxima", w, x, x, taps, out)
 
 
-def send_back(grad: Any, taps: Any, w: Windows, dx: Any) -> Callable[[], None]:
+def send_back(grad: Any, taps: Any, w: Windows, dx: Any, out: Any = None) -> Callable[[], None]:
     """Return a function that gives each element the sum of the gradients of the maxima that it is.
 
     Args:
@@ -64,8 +65,9 @@ def send_back(grad: Any, taps: Any, w: Windows, dx: Any) -> Callable[[], None]:
         taps: taps of the maxima.
         w: the windows.
         dx: contiguous array for the gradient of the planes, ``(*planes, *w.dims)``.
+        out: the maxima, contiguous, if they are rectified.
     """
-    return _launch("send_back", w, dx, grad, taps, dx)
+    return _launch("send_back" if out is None else "send_back_rectified", w, dx, grad, taps, dx, out)
 
 
 def put_back(values: Any, taps: Any, w: Windows, out: Any) -> Callable[[], None]:
@@ -116,12 +118,12 @@ def spread(grad: Any, w: Windows, include_pad: bool, dx: Any) -> Callable[[], No
     return _launch("spread_over_all" if include_pad else "spread", w, dx, grad, None, dx)
 
 
-def _launch(name: str, w: Windows, planes: Any, x: Any, taps: Any, out: Any) -> Callable[[], None]:
+def _launch(name: str, w: Windows, planes: Any, x: Any, taps: Any, out: Any, y: Any = None) -> Callable[[], None]:
     """Return a function that launches a kernel; *planes* is the one of the arrays that windows slide over."""
     number, elements = planes.size // size_of(w.dims), size_of(w.dims if name in OVER_PLANES else w.out)
     size = index_type(number * max(size_of(w.dims), size_of(w.out)))
     launch = compile(text(name, planes.dtype, INDEX_NAMES[size], w), "pool")
-    return launch.bound(blocks_for(number * elements), THREADS, x, taps, out, size(number * elements))
+    return launch.bound(blocks_for(number * elements), THREADS, x, y, taps, out, size(number * elements))
 
 
 # ---- texts ----
@@ -163,7 +165,7 @@ def _axes(w: Windows) -> list[_Axis]:
 
 
 def text(name: str, dtype: Any, index: str, w: Windows) -> str:
-    """Return the source of a kernel, ``pool``, which takes an array, taps, the result and the number of the result's elements.
+    """Return the source of a kernel, ``pool``, which takes an array, rectified maxima, taps, the result and the number of its elements.
 
     Args:
         name: a key of :data:`BODIES`.
@@ -191,7 +193,8 @@ __device__ __forceinline__ int inside(int begin, int kernel, int dim) {{
     return end > first ? end - first : 0;
 }}
 
-extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS}) pool(const stored *x, tap *taps, stored *out, size count) {{
+extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
+pool(const stored *x, const stored *y, tap *taps, stored *out, size count) {{
     for (size at = blockIdx.x * (size)blockDim.x + threadIdx.x; at < count; at += (size)gridDim.x * blockDim.x) {{
 {lines}
     }}
@@ -199,7 +202,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS}) pool(const sto
 """
 
 
-def _maxima(w: Windows) -> list[str]:
+def _maxima(w: Windows, value: str = "best0") -> list[str]:
     axes = _axes(w)
 
     def found(number: int) -> list[str]:
@@ -211,14 +214,14 @@ def _maxima(w: Windows) -> list[str]:
         inner = [*found(number + 1), f"consider(best{number}, number{number}, k{number} == 0, best{number + 1}, {its});"]
         return [f"real best{number} = -INFINITY;", f"unsigned int number{number} = 0;", *_over_window(axis, inner)]
 
-    return [*found(0), "if (out)", "    store(out[at], best0);", "if (taps)", "    taps[at] = number0;"]
+    return [*found(0), "if (out)", f"    store(out[at], {value});", "if (taps)", "    taps[at] = number0;"]
 
 
-def _gathered(w: Windows, operation: str) -> list[str]:
+def _gathered(w: Windows, operation: str, value: str = "value_of(x[window])") -> list[str]:
     axes = _axes(w)
     number = " + ".join(f"(q{a.number} - o{a.number} * {a.stride}) * {a.weight}" for a in axes)
     lines = [f"const size window = plane * {size_of(w.out)}{_places('o', axes, 'out_step')};"]
-    lines += [f"if (taps[window] == {number})", f"    sum {operation} value_of(x[window]);"]
+    lines += [f"if (taps[window] == {number})", f"    sum {operation} {value};"]
     for axis in reversed(axes):
         lines = _over_windows(axis, lines)
     return ["real sum = 0;", *lines, "store(out[at], sum);"]
@@ -290,7 +293,9 @@ def _indented(lines: Sequence[str]) -> Iterator[str]:
 
 BODIES: dict[str, Callable[[Windows], list[str]]] = {
     "maxima": _maxima,
+    "rectified_maxima": partial(_maxima, value="best0 <= 0 ? (real)0 : best0"),
     "send_back": partial(_gathered, operation="+="),
+    "send_back_rectified": partial(_gathered, operation="+=", value="(real)(value_of(y[window]) > 0) * value_of(x[window])"),
     "put_back": partial(_gathered, operation="="),
     "picked": _picked,
     "averages": partial(_averages, include_pad=False),
@@ -300,5 +305,5 @@ BODIES: dict[str, Callable[[Windows], list[str]]] = {
 }
 """What a kernel does for element i of its result, by name."""
 
-OVER_PLANES = {"send_back", "put_back", "spread", "spread_over_all"}
+OVER_PLANES = {"send_back", "send_back_rectified", "put_back", "spread", "spread_over_all"}
 """Kernels whose results are planes; the others have a result for each window."""

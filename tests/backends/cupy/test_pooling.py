@@ -109,6 +109,18 @@ def test_gradients_of_maxima_are_the_operators_to_the_bit(training: bool) -> Non
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_rectifier_is_part_of_the_launches_for_maxima(standin: StandIn, on_host: list[str], dtype: Any) -> None:
+    def build(dtype: Any) -> Any:
+        return C.pooling(C.relu(C.input_variable((2, 6, 6), dtype=dtype, needs_gradient=True)), MAX, (3, 3), strides=2)
+
+    compare(build, dtype, [numbers(3, 2, 6, 6, dtype=dtype)])
+    with host_device():
+        build(dtype).eval(numbers(3, 2, 6, 6, dtype=dtype))
+    assert len(on_host) == 2  # the same one forward, with gradients and without
+    assert standin.called == []
+
+
 def test_arrays_with_gaps_are_left_to_the_operator(standin: StandIn, on_host: list[str]) -> None:
     op = C.pooling(C.input_variable((4,)), MAX, (2,)).root_function.op
     ctx, layout = Context(HostBackend(), True), Layout(3)
