@@ -58,18 +58,32 @@ class ChainKernel:
         return plan if plan.is_possible() else None
 
 
+class Total(NamedTuple):
+    """A sum over rows.
+
+    Attributes:
+        slot: the slot that it is written to.
+        term: the formula of its terms.
+        result: slot of the member's result, whose static axes the terms have; other members of the chain may have more.
+    """
+
+    slot: int
+    term: Term
+    result: int
+
+
 class Written(NamedTuple):
     """The formulas of a chain.
 
     Attributes:
         read: symbols by the slots that the chain reads.
         stores: slots that it writes, with their formulas.
-        totals: slots of sums over rows, with the formulas of the terms.
+        totals: sums over rows.
     """
 
     read: dict[int, Symbol]
     stores: list[tuple[int, Term]]
-    totals: list[tuple[int, Term]]
+    totals: list[Total]
 
 
 class ChainPlan:
@@ -110,6 +124,10 @@ class ChainPlan:
             self.space or ()
         )
 
+    def dims(self, slot: int) -> Shape:
+        """Return the static axes of a slot."""
+        return tuple(self._specs[slot].dims)
+
     def has_rows(self, slot: int) -> bool:
         """Whether a slot has rows."""
         return bool(self._slots[slot].spec.axes)
@@ -135,13 +153,13 @@ class _Writer:
         self._read: dict[int, Symbol] = {}
         self._current: dict[int, Term] = {}
         self._last: dict[int, tuple[int, Term]] = {}
-        self._totals: list[tuple[int, Term]] = []
+        self._totals: list[Total] = []
 
     def written(self) -> Written:
         for instruction in self._chain.members:
             (self._backward if self._chain.goes_back else self._forward)(instruction)
         stores = [store for base, store in self._last.items() if base not in self._chain.local]
-        terms = [term for _, term in (*stores, *self._totals)]
+        terms = [*(term for _, term in stores), *(total.term for total in self._totals)]
         used = {id(symbol) for term in terms for symbol in symbols_in(term)}
         return Written({slot: symbol for slot, symbol in self._read.items() if id(symbol) in used}, stores, self._totals)
 
@@ -176,7 +194,7 @@ class _Writer:
             if self._slots[target].spec.axes:
                 self._write(target, term)
             else:
-                self._totals.append((target, term))
+                self._totals.append(Total(target, term, instruction.outputs[0]))
         for _, target in instruction.passed:
             self._current[target] = values[0]
         for total, term_slot in instruction.sums:
@@ -212,22 +230,32 @@ class Fused:
         places = size_of(shape[1:])
         parts = parts_of(plan.rows, places)
         sums = [
-            (term, self._context.scratch(f"sums {number}", (parts, places), np.float64)) for number, (_, term) in enumerate(written.totals)
+            (total.term, self._context.scratch(f"sums {number}", (parts, places), np.float64))
+            for number, total in enumerate(written.totals)
         ]
         self._calls: list[Callable[[], None]] = []
         if stores or sums:
             self._calls.append(elements.bound(plan.dtype, shape, read, stores, sums))
-        for (slot, _), (_, of_parts) in zip(written.totals, sums, strict=True):
-            self._calls += self._adding_up(of_parts if plan.rows else of_parts[:0], self._arrays[slot], shape[1:])
+        for total, (_, of_parts) in zip(written.totals, sums, strict=True):
+            self._calls += self._adding_up(of_parts if plan.rows else of_parts[:0], shape[1:], plan.dims(total.result), total.slot)
 
-    def _adding_up(self, parts: Any, target: Any, space: Shape) -> list[Callable[[], None]]:
-        """Return the calls that add up partial sums, and sum over the axes along which the target is broadcast."""
+    def _adding_up(self, parts: Any, space: Shape, own: Shape, slot: int) -> list[Callable[[], None]]:
+        """Return the calls that add up partial sums, and sum over the axes along which the target is broadcast.
+
+        Args:
+            parts: the partial sums, ``(parts, places)``, for all places of the iteration space.
+            space: its static axes.
+            own: static axes of the terms; along the others of the space terms repeat, and the first of them is taken.
+            slot: the slot of the target.
+        """
+        target = self._arrays[slot]
         outputs: list[Along] = []
         terms = [Along(len(parts), size_of(space))]
-        aligned, stride = (1,) * (len(space) - target.ndim) + target.shape, size_of(space)
-        for length, own in zip(space, aligned, strict=True):
+        stride = size_of(space)
+        for length, of_terms, of_target in zip(space, _aligned(own, space), _aligned(target.shape, space), strict=True):
             stride //= max(length, 1)
-            (outputs if own == length else terms).append(Along(length, stride))
+            if of_terms == length:
+                (outputs if of_target == length else terms).append(Along(length, stride))
         return folds.bound(self._context.backend, folds.TOTAL, parts, target, outputs or [Along(1, 0)], terms)
 
     def run(self) -> None:
@@ -265,6 +293,11 @@ def substituted(term: Term, symbols: Sequence[Symbol], values: Sequence[Term]) -
         if id(symbol) not in made:
             made[id(symbol)] = Symbol(symbol.primitive, tuple(map(replaced, symbol.operands)), symbol.name)
     return replaced(term)
+
+
+def _aligned(dims: Shape, space: Shape) -> Shape:
+    """Return static axes with ones in front, as many as the iteration space has."""
+    return (1,) * (len(space) - len(dims)) + tuple(dims)
 
 
 def _without_leading_ones(dims: Sequence[int]) -> tuple[int, ...]:
