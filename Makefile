@@ -69,7 +69,7 @@ test-without-numba: build/bare.made
 test-checked: $(VENV)/dev.installed
 	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
 
-KERNELS_TESTED = convolution dropout layers losses normalization pooling products recurrence reductions repeated_steps rnnstack sequence_ops sequential_convolution sparse
+KERNELS_TESTED = convolution dropout layers losses normalization pooling products random_graphs recurrence reductions repeated_steps rnnstack sequence_ops sequential_convolution sparse
 
 # Strictness 1 has CuPy's rules; 2 and 3 refuse more, except from the tests that tests/standin lists for each, first without kernels, then
 # with them.  g++ takes a second for the source of a kernel, so that fewer tests run with kernels.
