@@ -71,7 +71,7 @@ class CupyBackend:
 
     @cached_property
     def blocks_together(self) -> int:
-        """How many blocks of a kernel may wait for each other: one on each multiprocessor; 0 where the driver launches no such kernels."""
+        """Maximum number of blocks that may wait for each other: one per multiprocessor; 0 if the device has no cooperative launches."""
         import cupy
 
         known = cupy.cuda.runtime.getDeviceProperties(self.device_id)
@@ -180,7 +180,7 @@ class CupyBackend:
 
     def index(self, layout: Layout, name: str) -> Any:
         if self._staging.is_recording:
-            raise RuntimeError(f"the index array '{name}' cannot be part of recorded work: it may be another when that is repeated")
+            raise RuntimeError(f"the index array '{name}' cannot be part of recorded work, which may be repeated with another")
         mirrors = layout.__dict__.setdefault("mirrors", {})  # dropped when the layout is resized
         key = name, self.device_id
         if key not in mirrors:

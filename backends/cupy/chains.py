@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.common.shape import broadcast, size_of
+from ...core.common.shape import Shape, broadcast, size_of
 from ...core.formulas.derivatives import gradient_of
 from ...core.formulas.formula import Symbol, Term, operands, states_formula, symbols_in, value_of
 from ...core.operators.elementwise import Elementwise
@@ -58,18 +58,32 @@ class ChainKernel:
         return plan if plan.is_possible() else None
 
 
+class Total(NamedTuple):
+    """A sum over rows.
+
+    Attributes:
+        slot: the slot that it is written to.
+        term: the formula of its terms.
+        result: slot of the member's result, whose static axes the terms have; other members of the chain may have more.
+    """
+
+    slot: int
+    term: Term
+    result: int
+
+
 class Written(NamedTuple):
     """The formulas of a chain.
 
     Attributes:
         read: symbols by the slots that the chain reads.
         stores: slots that it writes, with their formulas.
-        totals: slots of sums over rows, with the formulas of the terms.
+        totals: sums over rows.
     """
 
     read: dict[int, Symbol]
     stores: list[tuple[int, Term]]
-    totals: list[tuple[int, Term]]
+    totals: list[Total]
 
 
 class ChainPlan:
@@ -110,6 +124,10 @@ class ChainPlan:
             self.space or ()
         )
 
+    def dims(self, slot: int) -> Shape:
+        """Return the static axes of a slot."""
+        return tuple(self._specs[slot].dims)
+
     def has_rows(self, slot: int) -> bool:
         """Whether a slot has rows."""
         return bool(self._slots[slot].spec.axes)
@@ -135,13 +153,13 @@ class _Writer:
         self._read: dict[int, Symbol] = {}
         self._current: dict[int, Term] = {}
         self._last: dict[int, tuple[int, Term]] = {}
-        self._totals: list[tuple[int, Term]] = []
+        self._totals: list[Total] = []
 
     def written(self) -> Written:
         for instruction in self._chain.members:
             (self._backward if self._chain.goes_back else self._forward)(instruction)
         stores = [store for base, store in self._last.items() if base not in self._chain.local]
-        terms = [term for _, term in (*stores, *self._totals)]
+        terms = [*(term for _, term in stores), *(total.term for total in self._totals)]
         used = {id(symbol) for term in terms for symbol in symbols_in(term)}
         return Written({slot: symbol for slot, symbol in self._read.items() if id(symbol) in used}, stores, self._totals)
 
@@ -176,7 +194,7 @@ class _Writer:
             if self._slots[target].spec.axes:
                 self._write(target, term)
             else:
-                self._totals.append((target, term))
+                self._totals.append(Total(target, term, instruction.outputs[0]))
         for _, target in instruction.passed:
             self._current[target] = values[0]
         for total, term_slot in instruction.sums:
@@ -212,14 +230,15 @@ class Fused:
         places = size_of(shape[1:])
         parts = parts_of(plan.rows, places)
         sums = [
-            (term, self._context.scratch(f"sums {number}", (parts, places), np.float64)) for number, (_, term) in enumerate(written.totals)
+            (total.term, self._context.scratch(f"sums {number}", (parts, places), np.float64))
+            for number, total in enumerate(written.totals)
         ]
         self._calls: list[Callable[[], None]] = []
         if stores or sums:
             self._calls.append(elements.bound(plan.dtype, shape, read, stores, sums))
-        for (slot, _), (_, of_parts) in zip(written.totals, sums, strict=True):
-            backend = self._context.backend
-            self._calls += folds.adding_up(backend, of_parts if plan.rows else of_parts[:0], self._arrays[slot], shape[1:])
+        for total, (_, of_parts) in zip(written.totals, sums, strict=True):
+            of_parts = of_parts if plan.rows else of_parts[:0]
+            self._calls += folds.adding_up(self._context.backend, of_parts, self._arrays[total.slot], shape[1:], plan.dims(total.result))
 
     def run(self) -> None:
         """Run the chain, rebinding it first if attributes have changed."""

@@ -31,7 +31,7 @@ class Kernel:
     Args:
         text: CUDA C++ source with ``extern "C"`` kernels.
         name: name of the kernel in the source.
-        together: whether blocks wait for each other; the driver then refuses a launch of more blocks than fit at once.
+        together: whether blocks wait for each other; the launch is then cooperative, and fails if not all blocks fit on the device.
     """
 
     def __init__(self, text: str, name: str, together: bool = False) -> None:
@@ -70,8 +70,8 @@ def compile(text: str, name: str, together: bool = False) -> Kernel:
     """Return the kernel *name* of the source *text*, compiled on first use.
 
     Args:
-        text: the text.
-        name: the kernel's name in it.
+        text: the source.
+        name: name of the kernel in the source.
         together: whether its blocks wait for each other.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The kernel of delays outside of recurrences: each row of the result is one of the operand, or of the initial state."""
+"""Kernel for delays outside of recurrences: each row of the result is a copy of a row of the operand or of the initial state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .sequences import are_plain, run
 
 
 class DelayKernel:
-    """Operands of the result's static shape, and initial states of that shape or of one element, for all sequences or for each."""
+    """``past_value`` and ``future_value`` of operands with the shape of the result.
+
+    The initial state has one element or the shape of a step, for all sequences together or for each."""
 
     recordable = True
 
@@ -49,7 +51,7 @@ def _is_summed(ctx: Context, grad: Any, dinitial: Any) -> bool:
 
 
 def _fill_of(ctx: Context, out: Any, initial: Any) -> str:
-    """What an initial state gives to a row; NONE where it has another shape."""
+    """Return the fill for rows that read outside of their sequence; NONE if the kernel does not support the shape of the initial state."""
     static = initial.shape if ctx.layouts[1] is None else initial.shape[1:]
     if size_of(static) == 1:
         return ONE

@@ -153,22 +153,31 @@ def bound(
     ]
 
 
-def adding_up(backend: Any, parts: Any, target: Any, space: Sequence[int]) -> list[Callable[[], None]]:
+def adding_up(backend: Any, parts: Any, target: Any, space: Sequence[int], own: Sequence[int] | None = None) -> list[Callable[[], None]]:
     """Return functions that add up partial sums, and sum over the axes along which the target is broadcast.
 
     Args:
         backend: allocates memory for the accumulators of pieces.
-        parts: the partial sums, ``(parts, places)``.
+        parts: the partial sums, ``(parts, places)``, for all places.
         target: contiguous array for the totals, which broadcasts to *space*.
         space: the shape of the places.
+        own: the shape of the terms, where they repeat along axes of *space*; the first of them is taken.
     """
     outputs: list[Along] = []
     terms = [Along(len(parts), size_of(space))]
-    aligned, stride = (1,) * (len(space) - target.ndim) + target.shape, size_of(space)
-    for length, own in zip(space, aligned, strict=True):
+    stride = size_of(space)
+    for length, of_terms, of_target in zip(
+        space, _aligned(space if own is None else own, space), _aligned(target.shape, space), strict=True
+    ):
         stride //= max(length, 1)
-        (outputs if own == length else terms).append(Along(length, stride))
+        if of_terms == length:
+            (outputs if of_target == length else terms).append(Along(length, stride))
     return bound(backend, TOTAL, parts, target, outputs or [Along(1, 0)], terms)
+
+
+def _aligned(dims: Sequence[int], space: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape with ones in front, as many axes as the space has."""
+    return (1,) * (len(space) - len(dims)) + tuple(dims)
 
 
 def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Along], terms: Sequence[Along], shape: Shape) -> str:

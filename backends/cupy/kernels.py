@@ -44,7 +44,7 @@ ENGINES = {
     "Products": "products:Products",
     "Recurrence": "recurrence:fuse",
 }
-"""Kernels that serve several operators: chains of element-wise ones, products of CSR rows and of dense matrices, loops of recurrences."""
+"""Kernels shared by several operators: for chains of element-wise ones, products of CSR rows and of dense matrices, and recurrences."""
 
 
 @hookimpl

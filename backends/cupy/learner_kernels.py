@@ -298,7 +298,8 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
 
 
 MEANS = """
-/* The sum of a chunk's multipliers, as core.common.sums has it: those of lanes in their own type, and what is left over as doubles. */
+/* Sums the multipliers of a chunk in the order of core.common.sums, so that the mean is the same: lanes in the parameter's type, the
+   remainder in double. */
 __device__ void leave_sums(const long long *part, long long chunk, long long first, long long after) {
     __shared__ double lanes[256];
     const real *multipliers = (const real *)part[MULTIPLIERS];

@@ -1,4 +1,7 @@
-"""Kernels of operators that mark steps: the number that they write is in the device's memory, where CuPy would send it each time."""
+"""Kernels for operators that mark steps.
+
+The value that they write is read from device memory, because CuPy would copy it from the host each time, which cannot be recorded.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from ...core.types.context import Context
 
 
 class EndKernel:
-    """Marks of the first and the last step."""
+    """``sequence.is_first`` and ``sequence.is_last``."""
 
     recordable = True
 
@@ -23,7 +26,7 @@ class EndKernel:
 
 
 class UnpackKernel:
-    """Steps on a static axis, and a mask."""
+    """``sequence.unpack`` with a mask."""
 
     recordable = True
 

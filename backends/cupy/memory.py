@@ -14,7 +14,7 @@ SMALLEST = 1 << 12
 """Minimum size of a block in bytes."""
 
 AT_ONCE = 1 << 28
-"""Bytes of blocks that may be allocated before the host waits for the oldest transfers."""
+"""Maximum size of all blocks together in bytes; before it is exceeded, the host waits for the oldest transfers and drops their blocks."""
 
 
 class Block(NamedTuple):
@@ -57,7 +57,7 @@ class Staging:
         if not array.size:
             return
         if self.is_recording:
-            raise RuntimeError("data of the host cannot be part of recorded work: they may be others when it is repeated")
+            raise RuntimeError("host data cannot be part of recorded work, which may be repeated with other data")
         block = self._take(array.nbytes)
         staged = np.frombuffer(block.memory, array.dtype, array.size).reshape(array.shape)
         staged[...] = data

@@ -25,7 +25,7 @@ struct Words {
     unsigned long long x[4];
 };
 
-/* Block number *count* of a draw; NumPy counts from 1. */
+/* Returns block number *count* of a draw; NumPy's counter starts at 1. */
 __device__ __forceinline__ Words philox(unsigned long long key0, unsigned long long key1, unsigned long long count, double draw) {
     const unsigned long long m0 = 0xD2E7470EE14C6C93ull, m1 = 0xCA5A826395121157ull;
     Words words = {{count + 1, (unsigned long long)draw, 0, 0}};
@@ -39,7 +39,7 @@ __device__ __forceinline__ Words philox(unsigned long long key0, unsigned long l
     return words;
 }
 
-/* The 32 bits of one of a block's eight single numbers. */
+/* Returns the 32 bits from which one of a block's eight float numbers is made. */
 __device__ __forceinline__ unsigned bits_of(const Words &words, int number) {
     return (unsigned)(words.x[number / 2] >> (number % 2 * 32));
 }

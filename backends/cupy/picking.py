@@ -1,4 +1,4 @@
-"""Rows that are picked by their numbers, and what stands where there is none."""
+"""Gathering of rows by index, with a fill for negative indices."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .compiler import THREADS, blocks_for, compile
 from .prelude import prelude
 
 NONE, ONE, ROWS = "0", "fill[-1 - from]", "fill[(-1 - from) * width + at % width]"
-"""What stands where a row has the number -1 - i: zeros, number i of the fill for all elements, or its row i."""
+"""C expressions for the elements of a row with the index -1 - i: zero, element i of the fill, or row i of the fill."""
 
 
 def text(dtype: Any, fill: str) -> str:
-    """The text for such a fill."""
+    """Return the kernel source for a fill."""
     outside = "store(out[at], (real)0)" if fill == NONE else f"out[at] = {fill}"
     return f"""{prelude(dtype, "unsigned long long")}
 extern "C" __global__ void __launch_bounds__({THREADS})
@@ -32,14 +32,14 @@ pick(const stored *x, const stored *fill, const long long *rows, stored *out, si
 
 
 def pick(fill: str, x: Any, given: Any, rows: Any, out: Any) -> None:
-    """Write row ``rows[r]`` of *x* to row r of the result; where that is negative, what the fill says of what is given.
+    """Write row ``rows[r]`` of *x* to each row r of the result, or the fill if that index is negative.
 
     Args:
-        fill: NONE, ONE or ROWS.
-        x: contiguous, ``(rows, *static)``.
-        given: contiguous, of the same type: numbers or rows; None for zeros.
-        rows: an index array of the device.
-        out: contiguous, ``(rows, *static)``.
+        fill: the expression for the fill: NONE, ONE or ROWS.
+        x: contiguous array of the rows, ``(rows, *static)``.
+        given: contiguous array of the fill, of the same element type; None for zeros.
+        rows: index array on the device, with one index per row of the result.
+        out: contiguous array for the result, ``(rows, *static)``.
     """
     width, elements = size_of(out.shape[1:]), size_of(out.shape)
     launch = compile(text(out.dtype, fill), "pick")

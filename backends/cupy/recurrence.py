@@ -1,9 +1,9 @@
-"""Recurrences in one kernel for each direction: consecutive calls of a loop that rows go through, for all steps in one launch.
+"""Recurrences as one kernel per direction: consecutive calls of a loop that compute row by row are one launch for all steps.
 
-What a step takes at least, for an LSTM of n cells and b sequences of float32: 8 b n² operations; 16 n² bytes of matrix, which the
-multiprocessors read from the cache of the second level, each its own part; forward in training 92 b n bytes of rows.  Besides, each block
-reads the 4 b n bytes that a product multiplies, for 64 sequences at a time, and waits once for the others; a GRU waits twice.  Step by step
-there is a launch for each of a dozen calls.  Not run on a GPU.
+For an LSTM of n cells and b sequences in float32, a step takes at least 8 b n² operations, reads 16 n² bytes of matrix, of which each
+multiprocessor reads its own part from the L2 cache, and in training reads and writes 92 b n bytes of rows in the forward pass.  Each block
+also reads the 4 b n bytes of the left operand, for 64 sequences at a time, and waits for the other blocks once; a GRU waits twice.  Without
+this kernel each step takes about a dozen launches.  Not run on a GPU.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .recurrence_plan import Plan
 from .recurrence_text import ROWS, SLOTS
 
 MOST_MULTIPLICATIONS = 2**29
-"""More of them in a step keep a GPU busy longer than launches take, and are left to cuBLASLt."""
+"""Maximum number of multiplications per step; with more, cuBLASLt is faster, as launches no longer dominate."""
 
 
 def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
-    """The calls of a schedule, with a :class:`Persistent` one in the place of those that one kernel does."""
+    """Return the calls of a schedule, with those that one kernel can compute replaced by a :class:`Persistent`."""
     backend: Any = schedule.bound_loop.binding.backend
     reader = Reader(schedule)
     found = [reader.operations(call) for call in schedule.calls]
@@ -42,12 +42,12 @@ def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
 
 
 class Machine:
-    """Operations on the rows of steps, done by one kernel.
+    """A kernel bound to operations on the rows of steps.
 
     Args:
-        schedule: the loop they are of.
+        schedule: the loop.
         operations: the operations.
-        passing: arrays that nothing else reads; they are not written where registers will do.
+        passing: arrays that nothing else reads; the kernel keeps them in registers if it can.
     """
 
     def __init__(self, schedule: LoopSchedule, operations: Sequence[Operation], passing: Sequence[Any] = ()) -> None:
@@ -62,19 +62,19 @@ class Machine:
         self._counters = backend.asarray(np.zeros(2 * tiles), np.uint32)
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        """Do all for the steps from *begin* to *end*.
+        """Launch the kernel for the steps from *begin* to *end*.
 
         Args:
             offsets: first row of each step, and the number of rows.
-            begin, end: the steps.
-            rising: whether they come in the order of time.
+            begin, end: the range of steps.
+            rising: whether steps run forward in time.
         """
         sizes = np.int64(len(offsets) - 1), np.int64(begin), np.int64(end), np.int32(rising)
         self._kernel.bound(self._grid, THREADS, *self._memories, self._schedule.offsets, self._counters, *sizes)()
 
 
 class Persistent:
-    """Consecutive calls of a loop, as one kernel.
+    """Consecutive calls of a loop, replaced by one kernel.
 
     Args:
         schedule: the loop.
@@ -103,16 +103,16 @@ class Persistent:
         return [getattr(of, name) for of, name in self._attributes]
 
     def begin(self) -> None:
-        """Write the kernel anew where attributes of operators are others than in the run before."""
+        """Generate the kernel again if attributes of operators have changed since the last run."""
         if self._attributes and self._current_values() != self._values:
             self._translate()
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        """Do all calls for the steps from *begin* to *end*, as :meth:`Machine.run` does."""
+        """Run all calls for the steps from *begin* to *end*; see :meth:`Machine.run`."""
         self._machine.run(offsets, begin, end, rising)
 
     def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        """The same for one of the calls, by a kernel of its own."""
+        """Run one of the calls in the same way, with a separate kernel."""
         if number not in self._machines:
             self._machines[number] = Machine(self._schedule, self._operations[number])
         self._machines[number].run(offsets, begin, end, rising)

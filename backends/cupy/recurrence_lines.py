@@ -1,4 +1,4 @@
-"""The calls of a recurrence as operations on rows: formulas, and products with matrices."""
+"""Translation of a recurrence's calls to operations on rows: formulas, and products with matrices."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .products import TimesKernel
 
 
 class Operand(NamedTuple):
-    """An array, or columns of one, as operations see it.
+    """An array, or some of its columns, as the operand of an operation.
 
     Attributes:
         array: the array.
-        address: where its first row is.
-        stride: elements from row to row; 0 for an array that is the same at all steps.
+        address: address of the first row.
+        stride: elements between rows; 0 for an array without rows.
         width: elements of a row.
-        shift: how many steps later, in the order of the steps, its rows are; an earlier step's where it is negative.
+        shift: how many steps ahead its rows are, in the order in which steps run; negative for rows of earlier steps.
     """
 
     array: Any
@@ -41,18 +41,18 @@ class Operand(NamedTuple):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Size of an element in bytes."""
         return int(self.array.dtype.itemsize)
 
 
 class Formula(NamedTuple):
-    """A formula for each element.
+    """An element-wise operation.
 
     Attributes:
-        target: what is written.
+        target: the operand that is written.
         term: the formula.
-        reads: what its symbols stand for.
-        exists: the step, counted as shifts are, whose sequences have the rows that are written; 0 for all of the step's own rows.
+        reads: operands by symbol.
+        exists: only rows of sequences that also have the step this many steps ahead are written; 0 for all rows of the step.
     """
 
     target: Operand
@@ -62,13 +62,13 @@ class Formula(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A product of rows by a matrix, each element of which is the sum of *depth* terms.
+    """A product of rows and a matrix; each element of the result is the sum of *depth* terms.
 
     Attributes:
         target, left: the result and the rows.
         matrix: the matrix.
-        depth: how many terms there are.
-        by_term, by_column: elements of the matrix from term to term, and from column to column.
+        depth: number of terms.
+        by_term, by_column: strides of the matrix between terms and between columns, in elements.
     """
 
     target: Operand
@@ -83,7 +83,7 @@ Operation = Formula | Product
 
 
 class Unknown(Exception):
-    """A call that is no operation on rows."""
+    """Raised for a call that is not an operation on rows."""
 
 
 class Reader:
@@ -98,7 +98,7 @@ class Reader:
         self._xp = schedule.bound_loop.binding.backend.xp
 
     def operations(self, call: Call | DelayCopy) -> list[Operation]:
-        """The operations of a call; none where it is something else."""
+        """Return the operations of a call; an empty list if it cannot be translated."""
         try:
             return list(self._operations(call))
         except Unknown:
@@ -185,7 +185,7 @@ class Reader:
         return self._checked(Formula(self._rows(z), term, {symbol: self._operand(array, z.dtype) for symbol, array in given}))
 
     def _checked(self, formula: Formula) -> Formula:
-        """The formula, if its operands have as many elements as the result, or one."""
+        """Return the formula; each operand must have one element or as many as the result."""
         wide = [read for read in formula.reads.values() if read.width != 1]
         if any(read.width != formula.target.width for read in wide):
             raise Unknown
@@ -202,14 +202,14 @@ class Reader:
     # ---- arrays ----
 
     def _rows(self, array: Any) -> Operand:
-        """An array that has rows."""
+        """Return the operand for an array with rows."""
         found = self._operand(array, getattr(array, "dtype", None))
         if not found.stride:
             raise Unknown
         return found
 
     def _operand(self, array: Any, dtype: Any) -> Operand:
-        """An array with the elements of each row side by side."""
+        """Return the operand for an array whose rows are contiguous."""
         if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype not in STORED:
             raise Unknown
         fixed = self._is_fixed(array)
@@ -224,14 +224,14 @@ class Reader:
         return Operand(array, array.data.ptr, 0 if fixed else array.strides[0] // array.itemsize, size)
 
     def _matrix(self, of: Op, out: Any, left: Any, right: Any) -> Any:
-        """The right operand of a product that sums over all of the left one's row."""
+        """Return the right operand of a product that sums over whole rows of the left one."""
         summed, made = self._rows(left).width, self._rows(out).width
         if not self._is_fixed(right) or self._operand(right, out.dtype).width != summed * made:
             raise Unknown
         return right.reshape(made, summed).T if IS_TRANSPOSED[type(of)] else right.reshape(summed, made)
 
     def _parts(self, joined: Any, arrays: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """The parts of vectors that were put side by side, with the arrays that are there."""
+        """Return the parts of concatenated vectors that have an array, each with it."""
         if joined.ndim != 2 or any(array is None or array.ndim != 2 for array in arrays):
             raise Unknown
         start = 0
@@ -241,7 +241,7 @@ class Reader:
 
 
 def has_formula(of: Op) -> bool:
-    """Whether a formula states what an operator computes, for all time: its attributes can be compared with what they were."""
+    """Whether an operator is described by a formula, and changes of its attributes can be detected by comparison."""
     return (
         isinstance(of, Elementwise)
         and states_formula(type(of))
@@ -250,10 +250,10 @@ def has_formula(of: Op) -> bool:
 
 
 def multiplications(operations: Sequence[Operation]) -> int:
-    """How many multiplications a row takes."""
+    """Return the number of multiplications per row."""
     return sum(size_of(one.matrix.array.shape) for one in operations if isinstance(one, Product))
 
 
 def dtype_of(operations: Sequence[Operation]) -> str:
-    """The element type of operations; nothing where there are none."""
+    """Return the element type of operations; empty if there are none."""
     return np.dtype(operations[0].target.array.dtype).name if operations else ""

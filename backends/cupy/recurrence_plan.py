@@ -1,8 +1,8 @@
-"""How a grid works through the operations of a recurrence: who computes which columns, and where it must wait.
+"""Distribution of a recurrence's operations over the blocks of a grid, and the barriers that it requires.
 
-The columns of an operation are counted in units: unit u of an operation of width W and unit size U has the columns u, u + U, u + 2 U and so
-on, as the gates of a cell have them.  A block owns some units, and the same for all operations of one unit size, so that only products,
-which read whole rows, need what other blocks have written.  Sequences never meet, and rows keep their number from step to step.
+The columns of an operation are divided into units: with unit size U, unit u consists of the columns u, u + U, u + 2 U and so on, as the
+gates of a cell are laid out.  A block computes the same units in all operations of a unit size, so that only products, which read whole
+rows, read what other blocks have written.  Sequences are independent of each other, and row i of every step is of the same sequence.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 from .recurrence_lines import Formula, Operand, Operation
 
 MOST_GROUPS = 16
-"""The most columns of an operation that have the same unit: so often is its formula written."""
+"""Maximum number of columns per unit; the source repeats a formula for each of them."""
 
 MOST_MEMORIES = 400
-"""The most arrays that a kernel takes: its arguments must fit into 4 KiB."""
+"""Maximum number of arrays of a kernel, whose arguments must fit into 4 KiB."""
 
 
 class Wait(IntEnum):
-    """Whom threads wait for."""
+    """Scope of a barrier."""
 
     NOBODY = 0
     BLOCK = 1
@@ -30,13 +30,13 @@ class Wait(IntEnum):
 
 
 class Columns(NamedTuple):
-    """Columns of some memory.
+    """Columns of a memory.
 
     Attributes:
         memory: number of the memory.
-        offset, width: the first column, and how many there are.
-        shift: how many steps later their rows are.
-        stride: columns of a row of the memory; 0 where it is the same at all steps.
+        offset, width: first column, and number of columns.
+        shift: how many steps ahead their rows are.
+        stride: number of columns of the memory; 0 for memory without rows.
     """
 
     memory: int
@@ -47,13 +47,13 @@ class Columns(NamedTuple):
 
 
 class Member(NamedTuple):
-    """An operation with its place.
+    """An operation and the columns that it accesses.
 
     Attributes:
         operation: the operation.
         unit: its unit size.
-        target: what it writes.
-        reads: what it reads: a formula's operands in their order, a product's rows and its matrix.
+        target: the columns that it writes.
+        reads: the columns that it reads: a formula's operands in order, or a product's rows and matrix.
     """
 
     operation: Operation
@@ -63,15 +63,15 @@ class Member(NamedTuple):
 
     @property
     def columns_of_unit(self) -> int:
-        """How many columns of the result have the same unit."""
+        """Number of columns of the result per unit."""
         return self.target.width // self.unit
 
 
 class Phase(NamedTuple):
-    """Operations that threads do one after another for an element: a product, or formulas of one unit size.
+    """Operations without a barrier in between: a product, or formulas of one unit size.
 
     Attributes:
-        wait: whom threads wait for before.
+        wait: the barrier before them.
         members: the operations.
     """
 
@@ -80,7 +80,7 @@ class Phase(NamedTuple):
 
 
 class Impossible(Exception):
-    """Operations whose memory overlaps in a way that no order of blocks allows for."""
+    """Raised if memory of operations overlaps in a way that barriers cannot resolve."""
 
 
 class Plan:
@@ -90,11 +90,11 @@ class Plan:
         operations: the operations.
 
     Attributes:
-        phases: what is done, in order.
-        addresses: where each memory begins, in the order of their numbers.
+        phases: the phases, in order.
+        addresses: address of each memory, by number.
 
     Raises:
-        Impossible: memory overlaps.
+        Impossible: memory overlaps, or there are too many memories.
     """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -106,17 +106,17 @@ class Plan:
         self.phases = list(_phases(self.members))
 
     def within(self, arrays: Sequence[Any]) -> set[int]:
-        """The memories that lie in any of the arrays."""
+        """Return the numbers of the memories that lie in any of the arrays."""
         extents = [(array.data.ptr, array.data.ptr + array.nbytes) for array in arrays]
         return {number for number, address in enumerate(self.addresses) if any(begin <= address < end for begin, end in extents)}
 
     def blocks(self, slots: int) -> int:
-        """How many blocks may share the columns: each computes *slots* columns of a product at a time, or as many units of a formula."""
+        """Return the maximum number of blocks with work, each of *slots* columns of a product, or as many units of a formula, at a time."""
         return max(-(-one.unit // -(-slots // one.columns_of_unit)) for one in self.members)
 
 
 def operands_of(operation: Operation) -> Iterator[Operand]:
-    """What an operation writes and reads."""
+    """Yield the operands of an operation, the one that it writes first."""
     yield operation.target
     yield from operation.reads.values() if isinstance(operation, Formula) else (operation.left, operation.matrix)
 
@@ -134,9 +134,9 @@ def _member(operation: Operation, memories: _Memories, unit: int) -> Member:
 
 
 class _Memories:
-    """Numbers the memory that operands lie in: columns of the same rows are in one memory.
+    """Numbering of the memory of operands; columns of the same rows belong to one memory.
 
-    Numbers are in the order of the operations, so that they do not depend on where the memory is.
+    Numbers follow the order of the operations, so that the source does not depend on addresses.
     """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -154,18 +154,18 @@ class _Memories:
 
     @property
     def addresses(self) -> list[int]:
-        """Where each memory begins."""
+        """Address of each memory."""
         return list(self._numbers)
 
     def columns(self, operand: Operand) -> Columns:
-        """An operand by the number of its memory."""
+        """Return an operand as columns of its memory."""
         first = self._first[operand.address, operand.stride]
         number = self._numbers.setdefault(first, len(self._numbers))
         return Columns(number, (operand.address - first) // self._itemsize, operand.width, operand.shift, operand.stride)
 
 
 def _extent(operand: Operand) -> tuple[int, int, int, int]:
-    """Address, stride, bytes of a row and rows of an operand."""
+    """Return the address, stride, bytes per row and number of rows of an operand."""
     return operand.address, operand.stride, operand.width * operand.itemsize, len(operand.array) if operand.stride else 1
 
 
@@ -173,7 +173,7 @@ def _extent(operand: Operand) -> tuple[int, int, int, int]:
 
 
 def _unit(operations: Sequence[Operation]) -> int:
-    """A unit size for all operations; 0 where each has one of its own."""
+    """Return a unit size for all operations; 0 if each must have its own."""
     widths = [operation.target.width for operation in operations]
     unit = gcd(*widths)
     return unit if max(widths) <= MOST_GROUPS * unit else 0
@@ -183,14 +183,14 @@ def _unit(operations: Sequence[Operation]) -> int:
 
 
 class _Access(NamedTuple):
-    """Columns that an operation touches.
+    """An access of an operation to columns.
 
     Attributes:
         place: number of the operation.
         columns: the columns.
-        unit: their unit size; 0 where a thread reads columns of others.
+        unit: their unit size; 0 if threads read columns of other blocks.
         writes: whether they are written.
-        by_element: whether each thread has the elements that it has in formulas.
+        by_element: whether threads access the same elements as in formulas.
     """
 
     place: int
@@ -214,7 +214,7 @@ def _overlap(one: Columns, other: Columns) -> bool:
 
 
 def _wait_between(one: _Access, other: _Access) -> Wait:
-    """Whom the second must wait for where both touch the same rows."""
+    """Return the barrier that is required between two accesses to the same rows."""
     a, b = one.columns, other.columns
     if a.memory != b.memory or not (one.writes or other.writes) or not _overlap(a, b):
         return Wait.NOBODY
@@ -242,9 +242,9 @@ def _phases(members: Sequence[Member]) -> Iterator[Phase]:
 
 
 def _waits(members: Sequence[Member]) -> list[Wait]:
-    """Whom threads wait for before each operation.
+    """Return the barrier before each operation; all steps have the same barriers.
 
-    What an operation touches *distance* steps after another, in the same rows, must find a barrier in between; all steps have the same.
+    Between an access and another one to the same rows *distance* steps later there must be a barrier.
     """
     waits = [Wait.NOBODY] * len(members)
     by_memory: dict[int, list[_Access]] = {}
@@ -269,7 +269,7 @@ def _waits(members: Sequence[Member]) -> list[Wait]:
 
 
 def of(operations: Sequence[Operation]) -> Plan | None:
-    """The plan of operations; None where there is none."""
+    """Return the plan of operations; None if there is none."""
     try:
         return Plan(operations)
     except Impossible:

@@ -1,12 +1,12 @@
-"""The text of a recurrence: all steps in one kernel, whose blocks wait for each other in between.
+"""Kernel source of a recurrence: one kernel runs all steps, with barriers between its blocks.
 
-Of each step's rows a block takes every so many tiles, and of the columns its share of the units (:mod:`.recurrence_plan`).  Formulas that
-follow one another go through an element in registers.  Products go through shared memory by tiles of ``ROWS`` rows, ``SLOTS`` columns and
-``TERMS`` terms: a thread adds the terms of a tile one after another for four rows, and then the sums of tiles, so that the order depends
-on nothing but the number of terms.
+A block loops over tiles of a step's rows with a stride, and computes its share of the units (:mod:`.recurrence_plan`).  Consecutive
+formulas pass an element's values in registers.  Products use shared memory in tiles of ``ROWS`` rows, ``SLOTS`` columns and ``TERMS``
+terms: each thread adds the terms of a tile in order, for four rows, and then the sums of tiles in order, so that the order of summation
+depends on the number of terms alone.
 
-Blocks wait by a counter in the device's memory: the last one to come resets it and begins another generation, which the others watch.
-That needs all blocks on the device at once, which a cooperative launch ensures.
+A barrier is a counter in device memory: the last block to arrive resets it and increments a generation number, for which the others poll.
+All blocks must therefore be resident at once, which a cooperative launch guarantees.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .recurrence_lines import Formula, Product
 from .recurrence_plan import Columns, Member, Phase, Plan, Wait
 
 ROWS = 64
-"""Rows of a tile."""
+"""Rows per tile."""
 
 SLOTS = 16
-"""Columns of a tile of products: with four rows each, as many as all threads have."""
+"""Columns per tile of a product; a tile has four rows and one column for each thread."""
 
 TERMS = 64
-"""Terms of a tile of products."""
+"""Terms per tile of a product."""
 
 TEXT = f"""
 #define ROWS {ROWS}u
@@ -39,7 +39,7 @@ TEXT = f"""
 
 __device__ __forceinline__ unsigned least(unsigned x, unsigned y) {{ return x < y ? x : y; }}
 
-/* All blocks of a row of the grid come here before any goes on; what they have written is seen then. */
+/* Barrier for the blocks of a row of the grid; what they have written before is visible to all of them afterwards. */
 __device__ __forceinline__ void wait_for_grid(unsigned *counters) {{
     __syncthreads();
     if (gridDim.x > 1) {{
@@ -65,7 +65,7 @@ __device__ __forceinline__ void wait_for_grid(unsigned *counters) {{
     }}
 }}
 
-/* The units of a block. */
+/* The range of units that a block computes. */
 struct Share {{
     unsigned begin, count;
     __device__ __forceinline__ explicit Share(unsigned units) {{
@@ -138,15 +138,15 @@ __device__ __forceinline__ void multiply(const stored *left, const stored *matri
 
 
 def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
-    """The text of a plan; its kernel is called ``recurrence``.
+    """Return the source of a plan's kernel, which is called ``recurrence``.
 
-    Its arguments are the plan's memories, the first row of each step, two counters for each row of the grid, which are 0 at first, how
-    many steps there are, the first and the last one to be done, and whether they come in the order of time.
+    The kernel takes the plan's memories, the first row of each step, two counters per row of the grid, which must be 0 before the first
+    launch, the number of steps, the range of steps to run, and whether they run forward in time.
 
     Args:
         dtype: element type of all memories but offsets and counters.
         plan: the plan.
-        passing: memories that nothing else reads, so that they are written only if the kernel reads them.
+        passing: memories that nothing else reads; they are written only if the kernel itself reads them.
     """
     real = REAL[np.dtype(dtype)]
     read = {one.memory for member in plan.members if isinstance(member.operation, Product) for one in member.reads}
@@ -171,7 +171,7 @@ recurrence({memories}const long long *offsets, unsigned *counters, long long ste
 
 
 def _steps(plan: Plan) -> Iterator[str]:
-    """The first rows of the other steps that are touched, and how many of a step's sequences they have."""
+    """Return declarations for the other steps that are accessed: the first row of each, and how many of the sequences have that step."""
     shifts = {one.shift for member in plan.members for one in (member.target, *member.reads)} - {0}
     for shift in sorted(shifts):
         name = _name(shift)
@@ -188,7 +188,7 @@ def _phase(phase: Phase, real: str, unread: Set[int]) -> Iterator[str]:
 
 
 def _loaded(phase: Phase, real: str) -> Set[int]:
-    """The memories that formulas read, not having written them before."""
+    """Return the memories that formulas read without having written them before."""
     element = _Element(real, set())
     if not isinstance(phase.members[0].operation, Product):
         list(element.lines(phase.members))
@@ -217,14 +217,14 @@ def _formulas(members: Sequence[Member], real: str, unread: Set[int]) -> Iterato
 
 
 class _Element:
-    """Writes what formulas do with an element of row i and unit u; what has been read or written stays in registers.
+    """Writer of the statements of formulas for row i and unit u; values that have been read or written stay in registers.
 
     Args:
         real: the type of registers.
         unread: memories that are not written.
 
     Attributes:
-        loaded: memories that are read.
+        loaded: the memories that are read.
     """
 
     def __init__(self, real: str, unread: Set[int]) -> None:
@@ -234,7 +234,7 @@ class _Element:
         self._known: dict[tuple[int, int], str] = {}
 
     def lines(self, members: Sequence[Member]) -> Iterator[str]:
-        """The statements of all members."""
+        """Yield the statements of all members."""
         for member in members:
             for group in range(member.columns_of_unit):
                 yield from self._formula(member, member.operation, group * member.unit)  # type: ignore[arg-type]
@@ -268,7 +268,7 @@ class _Element:
             self._known[key] = name
 
     def _load(self, columns: Columns, first: int, is_wide: bool) -> str:
-        """An expression for an element, 0 in rows of another step that it has not."""
+        """Return an expression for an element; 0 for rows that another step does not have."""
         self.loaded.add(columns.memory)
         value = f"value_of({_place(columns, first, is_wide)})"
         return f"{_exists(columns.shift)} ? {value} : 0" if columns.shift else value
@@ -279,16 +279,16 @@ class _Element:
 
 
 def _exists(shift: int) -> str:
-    """Whether another step has a row i."""
+    """Return the condition that another step has row i."""
     return f"i < near{_name(shift)}"
 
 
 def _place(columns: Columns, first: int, is_wide: bool) -> str:
-    """The element of some columns that a thread has."""
+    """Return an expression for a thread's element of columns."""
     row = f"(row{_name(columns.shift)} + i) * {columns.stride} + " if columns.stride else ""
     return f"x{columns.memory}[{row}{columns.offset + first} + u]" if is_wide else f"x{columns.memory}[{row}{columns.offset}]"
 
 
 def _name(shift: int) -> str:
-    """What names of things of another step end in."""
+    """Return the suffix of names that belong to another step."""
     return str(shift) if shift >= 0 else f"_{-shift}"

@@ -32,7 +32,7 @@ __device__ __forceinline__ real greater_of(real x, real y) { return x == x && (y
 __device__ __forceinline__ double sum_of(double x, double y) { return x + y; }
 __device__ __forceinline__ size first_of(size x, size y) { return y < x ? y : x; }
 
-/* What a team makes of its threads' values; all get it. */
+/* Reduces the values of a team's threads; every thread gets the result. */
 #define TEAMWORK(name, type, both) \\
     __device__ type name(type value) { \\
         for (int bit = 16; bit; bit /= 2) { \\
@@ -81,7 +81,7 @@ __device__ double products_of(const stored *x, const stored *y, size base) {
     return total(sum);
 }
 
-/* The first class with the greatest number; NaN is greater than all. */
+/* The first class with the greatest value; NaN is greater than any number. */
 __device__ size place_of_greatest(const stored *x, size base) {
     const real edge = edge_of(x, base);
     size found = CLASSES;

@@ -1,7 +1,8 @@
-"""Kernels that go over the steps of sequences: sums, maxima and softmax over them, and gradients of what is repeated along them.
+"""Kernels over the steps of sequences: sums, maxima and softmax, and gradients of values that are repeated along the steps.
 
-A warp takes a sequence: its lanes take columns and, where these are few, steps in turn.  The steps of a sequence do not lie together, so
-that their rows are looked up.  Work differs from minibatch to minibatch in nothing but the contents of two index arrays.
+A warp handles a sequence: its lanes are assigned to columns and, if these are few, to steps in turn.  The steps of a sequence are not
+adjacent in memory, so their rows are looked up in an index array.  Between minibatches of the same size only the contents of two index
+arrays differ, so that launches can be recorded.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ BODIES = {
         EACH(at) store(dx[at], (value_of(grad[at]) - inner) * value_of(y[at]));""",
     ),
 }
-"""For each kernel its arrays, and what it does for a column of a sequence: *at* is a step's element, ``OWN`` that of the whole sequence."""
+"""Array parameters of each kernel, and its body for a column of a sequence: *at* is the element of a step, ``OWN`` that of the sequence."""
 
 
 def text(name: str, dtype: Any, columns: int) -> str:
-    """The text of a kernel that takes so many columns at a time."""
+    """Return the source of a kernel whose warps handle *columns* columns at a time."""
     arrays, body = BODIES[name]
     return f"""#define COLUMNS {columns}
 {prelude(dtype, "unsigned long long")}
@@ -95,7 +96,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
 
 
 def run(name: str, ctx: Context, layout: Layout | None, *arrays: Any) -> None:
-    """Run a kernel for arrays that have a row for each step, or one for each sequence."""
+    """Launch a kernel on arrays with one row per step or one per sequence."""
     assert layout is not None
     width = size_of(arrays[-1].shape[1:])
     columns = columns_of(width)
@@ -106,12 +107,12 @@ def run(name: str, ctx: Context, layout: Layout | None, *arrays: Any) -> None:
 
 
 def are_plain(*arrays: Any) -> bool:
-    """Whether arrays have elements, of one type, one after another."""
+    """Whether arrays are contiguous, not empty, and of the same element type."""
     return all(array.size and array.flags.c_contiguous and array.dtype == arrays[0].dtype for array in arrays)
 
 
 class SumKernel:
-    """Sums over steps."""
+    """``sequence.reduce_sum``."""
 
     recordable = True
 
@@ -128,7 +129,7 @@ class SumKernel:
 
 
 class MaxKernel:
-    """Maxima over steps."""
+    """``sequence.reduce_max``."""
 
     recordable = True
 
@@ -148,7 +149,7 @@ class MaxKernel:
 
 
 class SoftmaxKernel:
-    """Softmax over steps."""
+    """``sequence.softmax``."""
 
     recordable = True
 

@@ -1,4 +1,4 @@
-"""The kernel of windows along sequences: for each tap the rows that it meets, with zeros outside of sequences."""
+"""Kernel for the windows of convolutions along sequences: each tap gathers its rows, with zeros outside of sequences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .sequences import are_plain
 
 
 class WindowsKernel:
-    """Contiguous operands; what their windows are is kept for the index arrays in ``ctx.state``."""
+    """Windows of contiguous operands.
+
+    ``ctx.state`` holds the shape of the filters and the rank of a step, from which the operator makes index arrays.
+    """
 
     recordable = True
 

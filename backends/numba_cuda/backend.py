@@ -45,7 +45,7 @@ class NumbaCudaBackend(_arrays()):  # type: ignore[misc]
 
     def properties(self) -> Any:
         if is_simulated():
-            raise ValueError(f"backend '{BACKEND}': Numba's simulator is no GPU and has no GPU properties")
+            raise ValueError(f"backend '{BACKEND}': Numba's simulator has no GPU properties")
         return super().properties()
 
     def uniform(self, out: Any, seed: int, draw: int) -> None:

@@ -1,7 +1,7 @@
-"""Sums over workers of arrays that lie on GPUs, by NCCL; everything else goes the host's way.
+"""Sums of arrays on GPUs over workers by NCCL; everything else uses the host's transport.
 
-CuPy's wrapper of NCCL is used.  The workers find one another through the host's transport, MPI or sockets: the first hands out the number
-by which NCCL knows the job.  Where NCCL cannot be used on one of them, none uses it, and gradients are summed on the host.
+NCCL is called through CuPy.  The first worker sends NCCL's unique id of the job to the others through the host's transport, MPI or sockets.
+If one of the workers cannot use NCCL, none of them does, and gradients are summed on the host.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ...core.run import profiling
 from .base import Pending, Transport
 
 TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "float16": "NCCL_FLOAT16", "int32": "NCCL_INT32", "int64": "NCCL_INT64"}
-"""What NCCL calls the element types that are summed."""
+"""NCCL's names of the element types that can be summed."""
 
 WAY = "pip install 'opencntk[gpu]' brings CuPy and NCCL"
 
 
 class NcclTransport(Transport):
-    """A transport of the host's that sums arrays of GPUs where they are.
+    """A transport of the host, extended by sums of arrays on GPUs.
 
-    Sums go along a stream of their own: they begin when what the current stream has been given before is done, and the current stream waits
-    for them in :meth:`Pending.wait`; the host never does.
+    Sums run on a separate stream: they start after the work that has been enqueued on the current stream, and :meth:`Pending.wait` makes
+    the current stream wait for them; the host does not wait.
 
     Args:
-        host: carries the arrays of the host.
-        cuda: CuPy's module ``cupy.cuda``; imported when arrays of GPUs come.
+        host: the transport for arrays of the host.
+        cuda: the module ``cupy.cuda``; imported when needed if None.
     """
 
     def __init__(self, host: Transport, cuda: Any = None) -> None:
@@ -41,7 +41,7 @@ class NcclTransport(Transport):
 
     @property
     def messages(self) -> int:
-        """Calls that sent something, by either way."""
+        """Number of calls that sent data, by either transport."""
         return self.host.messages + self._own_messages
 
     @messages.setter
@@ -50,14 +50,14 @@ class NcclTransport(Transport):
 
     @property
     def bytes_sent(self) -> int:
-        """What this worker had to send in them at the least."""
+        """Minimum number of bytes that this worker had to send in these calls."""
         return self.host.bytes_sent + self._own_bytes
 
     @bytes_sent.setter
     def bytes_sent(self, nbytes: int) -> None:
         self._own_bytes = nbytes
 
-    # ---- the host's way ----
+    # ---- by the host's transport ----
 
     def next_number(self) -> int:
         return self.host.next_number()
@@ -86,7 +86,7 @@ class NcclTransport(Transport):
     # ---- sums ----
 
     def sums_on_device(self, arrays: Sequence[Any]) -> bool:
-        """Whether all workers hand over arrays of GPUs, and NCCL can sum them; all call this, and where it is so they are joined."""
+        """Whether all workers pass arrays on GPUs that NCCL can sum; all must call this, and it connects them if so."""
         can = bool(arrays) and all(_is_on_gpu(array) for array in arrays) and self._is_available
         flags = self.host.gather(np.array([can], np.uint8), "whether gradients are on GPUs")
         if not all(flag[0] for flag in flags):
@@ -123,7 +123,7 @@ class NcclTransport(Transport):
         return _OnStream(cuda, done)
 
     def _join(self) -> None:
-        """Become one of NCCL's group, on the current device."""
+        """Join NCCL's communicator on the current device."""
         nccl = self._cuda.nccl
         number = nccl.get_unique_id() if self.rank == 0 else ()
         packed = np.array(number, np.int64).astype(np.int8).view(np.uint8)
@@ -151,7 +151,7 @@ class NcclTransport(Transport):
 
 
 class _OnStream(Pending):
-    """A sum that a stream makes."""
+    """A sum that is in progress on a stream."""
 
     def __init__(self, cuda: Any, done: Any) -> None:
         self._cuda, self._done = cuda, done

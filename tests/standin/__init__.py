@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from cntk.backends.cupy.backend import CupyBackend
+from cntk.core.extension import plugins
+
 from . import module, rules
 
 LISTS = Path(__file__).parent
@@ -21,22 +24,26 @@ def install() -> None:
     made = module.make()
     sys.modules["cupy"] = made
     sys.modules["cupy.cuda"] = made.cuda
-    from cntk.backends.cupy.backend import CupyBackend
-
     from . import nvidia
-    from .watch import Watch, prepared
+    from .watch import Watch, prepared, watch_engines
 
     nvidia.install()
     if rules.STRICTNESS > 1:
         CupyBackend.passes = (Watch(),)  # type: ignore[attr-defined]
-    CupyBackend.empty = prepared(CupyBackend.empty)  # type: ignore[method-assign]
+        watch_engines()
+    for name in ("empty", "on_device"):  # memory that is kept, and index arrays, which come with a minibatch
+        setattr(CupyBackend, name, prepared(getattr(CupyBackend, name)))
 
 
 def expect_refusals(items: list[pytest.Item]) -> None:
-    """Mark the tests listed for this strictness as expected to fail, because an operator does something that is refused."""
+    """Mark the tests listed for this strictness as expected to fail, because an operator does something that is refused.
+
+    Operators with kernels have lists of their own, in which each line that begins with ``#`` is the reason for the tests that follow.
+    """
     if rules.STRICTNESS == 1:
         return
-    listed = set((LISTS / f"refused_{rules.STRICTNESS}.txt").read_text("utf-8").splitlines())
+    kind = "_kernels" if ("Chain", CupyBackend.name) in plugins.engines else ""
+    listed = set((LISTS / f"refused_{rules.STRICTNESS}{kind}.txt").read_text("utf-8").splitlines())
     for item in items:
         if item.name in listed:
             reason = f"an operator does what strictness {rules.STRICTNESS} refuses"

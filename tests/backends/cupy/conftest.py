@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from standin import host_arrays, host_cuda, module
+from standin import host_backend, host_cuda, module
 
 from cntk.backends.cupy.backend import CupyBackend
-from cntk.core.extension import device as devices
-from cntk.core.extension import plugins
-from cntk.core.extension.device import DeviceDescriptor, default_device
+from cntk.core.extension.device import DeviceDescriptor
 
 MODULES = ("graphs", "memory", "namespace")
 
@@ -41,16 +39,12 @@ def on_host() -> Iterator[list[str]]:
     """Kernels run on the host; the texts that a test has compiled."""
     if host_cuda.unavailable():
         pytest.skip(host_cuda.unavailable())
-    with host_arrays.host_kernels() as texts:
+    with host_backend.host_kernels() as texts:
         yield texts
 
 
 @pytest.fixture
 def host_gpu(on_host: list[str]) -> Iterator[DeviceDescriptor]:
     """A device whose kernels run on the host, as the default device."""
-    plugins.register_plugin(host_arrays.HostPlugin(), "host-cuda")
-    try:
-        with default_device(devices.device("host-cuda")) as device:
-            yield devices.device("host-cuda") if device is None else device
-    finally:
-        plugins.unregister_plugin("host-cuda")
+    with host_backend.host_device(host_backend.is_generated) as device:
+        yield device

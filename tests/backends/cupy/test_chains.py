@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin.host_arrays import HostBackend, array
+from standin.host_backend import HostBackend, array
 
 import cntk as C
 from cntk.backends.cupy import chains, compiler, elements
@@ -57,6 +57,8 @@ MODELS: dict[str, tuple[Any, Model]] = {
     "channels": ((3, 4, 5), lambda x: C.relu(x * parameter((3, 1, 1)) + parameter((3, 1, 1))) - parameter((5,))),
     "scalars": ((), lambda x: C.sigmoid(x * parameter(()) + 0.5) * 2),
     "numbers of a step": ((4, 6), lambda x: C.tanh(C.sqrt(C.reduce_sum(x * x, axis=-1)) + parameter((4, 1))) * x),
+    "beside wider operators": ((2, 3), lambda x: parameter(()) + C.reduce_sum(x) + C.reduce_sum(C.sigmoid(x))),
+    "a wider axis": ((2, 3), lambda x: parameter((2, 1)) + C.reduce_sum(x, axis=-1) + C.reduce_sum(C.sigmoid(x), axis=-1)),
     "residual": ((50,), lambda x: C.relu(x + C.tanh(x * 0.5)) + x),
     "the same operand twice": ((4,), lambda x: C.exp(x * 0.5) * C.sigmoid(C.exp(x * 0.5)) / (x * x + 1)),
 }

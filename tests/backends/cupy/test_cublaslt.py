@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from standin.cublaslt import Cublaslt as StandIn
 from standin.host_backend import STREAM, HostArray, HostBackend, with_libraries
@@ -52,6 +52,7 @@ sizes = st.sampled_from([1, 2, 3, 8, 33])
 orders = st.sampled_from(["rows", "columns", "part"])
 
 
+@settings(deadline=None)
 @given(
     m=sizes,
     k=sizes,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin.host_arrays import HostBackend, array
+from standin.host_backend import HostBackend, array
 
 import cntk as C
 from cntk.backends.cupy import epilogues

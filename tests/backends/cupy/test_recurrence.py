@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin import host_arrays, nvrtc
+from standin import host_backend, nvrtc
 
 import cntk as C
 from cntk.backends.cupy import compiler, recurrence
@@ -177,7 +177,7 @@ def test_numbers_are_those_of_the_operators(name: str, persistent: list[Any]) ->
 @pytest.mark.parametrize("name", MODELS)
 def test_a_block_for_each_column_finds_what_others_have_written(name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plan, "blocks", lambda plan, slots: max(one.unit for one in plan.members))
-    monkeypatch.setattr(host_arrays.HostBackend, "blocks_together", 64)
+    monkeypatch.setattr(host_backend.HostBackend, "blocks_together", 64)
     compare(MODELS[name], sequences(3), np.float32)
     assert any(blocks > 1 for blocks, _ in launched)
 
@@ -197,7 +197,7 @@ def test_blocks_wait_for_each_other_as_often_as_products_follow_one_another(cell
     assert [text.count("wait_for_grid(counters);") for text in on_host if "recurrence(" in text] == [waits, waits]
 
 
-@pytest.mark.parametrize(("owner", "name"), [(recurrence, "MOST_MULTIPLICATIONS"), (host_arrays.HostBackend, "blocks_together")])
+@pytest.mark.parametrize(("owner", "name"), [(recurrence, "MOST_MULTIPLICATIONS"), (host_backend.HostBackend, "blocks_together")])
 def test_large_steps_and_drivers_that_do_not_launch_it_do_without(
     owner: Any, name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,7 +216,7 @@ def test_what_the_kernel_cannot_do_stays_between(persistent: list[Any]) -> None:
 def test_numbers_do_not_depend_on_the_grid_or_company(monkeypatch: pytest.MonkeyPatch, launched: list[Any]) -> None:
     data = sequences(3, np.float32, (7, 3, 9, 9, 1, 30, 2, 8, 8, 8, 11, 4, 5) * 11)
     whole = evaluated(data)
-    monkeypatch.setattr(host_arrays.HostBackend, "blocks_together", 8)
+    monkeypatch.setattr(host_backend.HostBackend, "blocks_together", 8)
     several = evaluated(data)
     assert launched == [(1, 3), (2, 3)]
     alone = [evaluated([data[number]])[0] for number in (0, 5, 140)]
@@ -325,7 +325,7 @@ def test_kernels_of_operators_are_not_passed_over(persistent: list[Any]) -> None
     class Plugin:
         @hookimpl
         def cntk_register_kernels(self, register: Any) -> None:
-            register("cntk.plugins.ops.activation:Tanh", host_arrays.HostBackend.name, Twice)
+            register("cntk.plugins.ops.activation:Tanh", host_backend.HostBackend.name, Twice)
 
     plugins.register_plugin(Plugin(), "twice")
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin.host_arrays import array
+from standin.host_backend import array
 
 from cntk.backends.cupy import recurrence_plan, recurrence_text
 from cntk.backends.cupy.recurrence_lines import Formula, Operand, Operation, Product

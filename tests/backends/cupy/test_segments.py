@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin.host_arrays import HostBackend, array
+from standin.host_backend import HostBackend, array
 
 from cntk.backends.cupy import segments
 

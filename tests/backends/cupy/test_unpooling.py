@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from standin.host_arrays import HostBackend
+from standin.host_backend import HostBackend
 
 import cntk as C
 from cntk.backends.cupy.unpooling import UnpoolingKernel

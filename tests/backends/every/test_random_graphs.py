@@ -24,7 +24,8 @@ from numpy.testing import assert_allclose
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import overridden
-from cntk.core.extension.device import DeviceDescriptor, all_devices
+from cntk.core.extension.device import DeviceDescriptor, DeviceKind, all_devices
+from cntk.core.program.chains import kernel_of
 from cntk.core.program.passes import available, set_passes
 from cntk.core.run.evaluate import set_checked_mode
 
@@ -387,9 +388,14 @@ def test_what_ran_before_and_what_runs_beside_makes_no_difference(
         np.testing.assert_equal(list(pool.map(lambda given: computed(graph, given, device), minibatches * 2)), alone * 2)
     set_checked_mode(True)
     try:
-        np.testing.assert_equal([computed(graph, given, device) for given in minibatches], alone)
+        checked = [computed(graph, given, device) for given in minibatches]
     finally:
         set_checked_mode(False)
+    if device.type() == DeviceKind.CPU or kernel_of(device.backend) is None:
+        np.testing.assert_equal(checked, alone)
+    else:  # checked mode has no chains, whose kernels on GPUs have other functions than operators: exp differs in the last place
+        for result, expected in zip(checked, alone, strict=True):
+            assert_close(result, expected)
 
 
 @on_every_device

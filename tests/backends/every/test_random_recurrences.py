@@ -23,7 +23,8 @@ from scipy.sparse import csr_matrix, issparse
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import overridden
-from cntk.core.extension.device import DeviceDescriptor
+from cntk.core.extension.device import DeviceDescriptor, DeviceKind
+from cntk.core.program.chains import kernel_of
 from cntk.core.program.passes import set_passes
 from cntk.core.run.evaluate import set_checked_mode
 
@@ -631,9 +632,14 @@ def test_what_ran_before_and_what_runs_beside_makes_no_difference(seed: int, dev
         np.testing.assert_equal(list(pool.map(lambda given: computed(graph, given, device), minibatches * 2)), alone * 2)
     set_checked_mode(True)
     try:
-        np.testing.assert_equal([computed(graph, given, device) for given in minibatches], alone)
+        checked = [computed(graph, given, device) for given in minibatches]
     finally:
         set_checked_mode(False)
+    if device.type() == DeviceKind.CPU or kernel_of(device.backend) is None:
+        np.testing.assert_equal(checked, alone)
+    else:  # checked mode has no chains, whose kernels on GPUs have other functions than operators: exp differs in the last place
+        for result, expected in zip(checked, alone, strict=True):
+            assert_close(result, expected)
 
 
 @seeds(30)
