@@ -1,6 +1,6 @@
 """The text of a recurrence: all steps in one kernel, whose blocks wait for each other in between.
 
-Of each step's rows a block takes every so many tiles, and of the columns its share of the units (:mod:`.recurrence_plan`).  Formulas that
+Of each step's rows a block takes every so many tiles, and of the columns its share of the units (:mod:`~cntk.backends.recurrences.plan`).  Formulas that
 follow one another go through an element in registers.  Products go through shared memory by tiles of ``ROWS`` rows, ``SLOTS`` columns and
 ``TERMS`` terms: a thread adds the terms of a tile one after another for four rows, and then the sums of tiles, so that the order depends
 on nothing but the number of terms.
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ...core.formulas.c_source import values_in_c
+from ..recurrences.operations import Formula, Product
+from ..recurrences.plan import Columns, Member, Phase, Plan, Wait
 from .compiler import THREADS
 from .prelude import REAL, prelude
-from .recurrence_lines import Formula, Product
-from .recurrence_plan import Columns, Member, Phase, Plan, Wait
 
 ROWS = 64
 """Rows of a tile."""
@@ -153,7 +153,7 @@ def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
     for phase in plan.phases:
         read |= _loaded(phase, real)
     has_products = any(isinstance(one.operation, Product) for one in plan.members)
-    memories = "".join(f"stored *x{number}, " for number in range(len(plan.addresses)))
+    memories = "".join(f"stored *x{number}, " for number in range(len(plan.memories)))
     lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, real, passing - read))]
     body = "\n".join(f"        {line}" for line in lines)
     return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}

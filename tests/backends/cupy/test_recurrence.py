@@ -12,7 +12,8 @@ from standin import host_arrays, nvrtc
 import cntk as C
 from cntk.backends.cupy import compiler, recurrence
 from cntk.backends.cupy.compiler import OPTIONS
-from cntk.backends.cupy.recurrence_plan import Plan
+from cntk.backends.recurrences import persistent as persistence
+from cntk.backends.recurrences.plan import Plan
 from cntk.core.extension import plugins
 from cntk.core.extension.device import cpu, default_device
 from cntk.core.extension.hookspecs import hookimpl
@@ -34,7 +35,7 @@ ROUNDING = {np.float16: 2e-2, np.float32: 2e-5, np.float64: 1e-12}
 @pytest.fixture
 def persistent(note: Callable[..., list[Any]]) -> list[Any]:
     """What has been put into one kernel."""
-    return note(recurrence, "Persistent")
+    return note(persistence, "Persistent")
 
 
 @pytest.fixture
