@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from . import plan
-from .operations import Operation, Reader, dtype_of
+from .operations import Operation, dtype_of
 
 
 class Machine(Protocol):
@@ -27,27 +27,28 @@ class Machine(Protocol):
         """
 
 
+Read = Callable[[Call | DelayCopy], Sequence[Operation]]
+"""Translates a call to operations; to none where it is something else."""
+
 Build = Callable[[Sequence[Operation], Sequence[Any]], Machine]
 """Makes a machine of operations, and of arrays that nothing else reads: they are not written where registers will do."""
 
 
-def persistent(
-    schedule: LoopSchedule, reader: Reader, found: Sequence[Sequence[Operation]], build: Build
-) -> Sequence[Call | DelayCopy | Persistent]:
+def persistent(schedule: LoopSchedule, read: Read, build: Build) -> Sequence[Call | DelayCopy | Persistent]:
     """The calls of a schedule, with a :class:`Persistent` one in the place of those that one kernel does.
 
     Args:
         schedule: the schedule.
-        reader: translates its calls.
-        found: what it has made of each of them.
+        read: translates its calls.
         build: makes the kernel.
     """
+    found = [read(call) for call in schedule.calls]
     parts: list[Call | DelayCopy | Persistent] = []
     for dtype, group in groupby(zip(schedule.calls, found, strict=True), key=lambda pair: dtype_of(pair[1])):
         calls, operations = zip(*group, strict=True)
         is_possible = bool(dtype) and plan.of([one for of_call in operations for one in of_call]) is not None
         passing = schedule.passing if len(calls) == len(found) else ()
-        parts.extend([Persistent(calls, passing, reader, build)] if is_possible else calls)
+        parts.extend([Persistent(calls, passing, read, build)] if is_possible else calls)
     return parts
 
 
@@ -57,7 +58,7 @@ class Persistent:
     Args:
         calls: the calls.
         passing: arrays that nothing else reads.
-        reader: translates the calls.
+        read: translates the calls.
         build: makes the kernel.
 
     Attributes:
@@ -65,15 +66,15 @@ class Persistent:
         instruction: the instruction of the first of them.
     """
 
-    def __init__(self, calls: Sequence[Call | DelayCopy], passing: Sequence[Any], reader: Reader, build: Build) -> None:
+    def __init__(self, calls: Sequence[Call | DelayCopy], passing: Sequence[Any], read: Read, build: Build) -> None:
         self.calls, self.instruction = calls, calls[0].instruction
-        self._passing, self._reader, self._build = passing, reader, build
+        self._passing, self._read, self._build = passing, read, build
         self._attributes = [(call.instruction.op, name) for call in calls for name in call.instruction.op._attribute_names]
         self._translate()
 
     def _translate(self) -> None:
         self._values = self._current_values()
-        self._operations = [self._reader.operations(call) for call in self.calls]
+        self._operations = [self._read(call) for call in self.calls]
         self._machine = self._build([one for of_call in self._operations for one in of_call], self._passing)
         self._machines: dict[int, Machine] = {}
 
