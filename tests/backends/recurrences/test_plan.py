@@ -142,3 +142,13 @@ def test_what_registers_hold_is_not_written() -> None:
     text = recurrence_text.text(np.float32, plan, passing)
     assert f"store(x{memory['y']}[" not in text
     assert f"store(x{memory['z']}[" in text
+
+
+def test_memories_reach_from_the_first_columns_to_the_last() -> None:
+    whole, z = rows(20), rows(8)
+    plan = Plan((formula(z, part(whole, 4, 8)), formula(rows(8), part(whole, 12, 8))))
+    memory = plan.memories[plan.members[0].reads[0].memory]
+    assert plan.members[1].reads[0].memory == plan.members[0].reads[0].memory
+    assert memory.address == memory.array.data.ptr == whole.address + 4 * whole.itemsize
+    assert memory.size == 5 * 20 + 16
+    assert [columns.offset for member in plan.members for columns in member.reads] == [0, 8]
