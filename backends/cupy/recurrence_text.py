@@ -1,9 +1,9 @@
 """Kernel source of a recurrence: one kernel runs all steps, with barriers between its blocks.
 
-A block loops over tiles of a step's rows with a stride, and computes its share of the units (:mod:`.recurrence_plan`).  Consecutive
-formulas pass an element's values in registers.  Products use shared memory in tiles of ``ROWS`` rows, ``SLOTS`` columns and ``TERMS``
-terms: each thread adds the terms of a tile in order, for four rows, and then the sums of tiles in order, so that the order of summation
-depends on the number of terms alone.
+Of each step's rows a block takes every so many tiles, and of the columns its share of the units
+(:mod:`~cntk.backends.recurrences.plan`).  Formulas that follow one another go through an element in registers.  Products go through shared
+memory by tiles of ``ROWS`` rows, ``SLOTS`` columns and ``TERMS`` terms: a thread adds the terms of a tile one after another for four rows,
+and then the sums of tiles, so that the order depends on nothing but the number of terms.
 
 A barrier is a counter in device memory: the last block to arrive resets it and increments a generation number, for which the others poll.
 All blocks must therefore be resident at once, which a cooperative launch guarantees.
@@ -11,16 +11,18 @@ All blocks must therefore be resident at once, which a cooperative launch guaran
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from ...core.formulas.c_source import values_in_c
+from ...core.formulas.formula import Symbol, Term
+from ..recurrences.element import Element, shifts, suffix, unwritten
+from ..recurrences.operations import Product
+from ..recurrences.plan import Member, Phase, Plan, Wait
 from .compiler import THREADS
 from .prelude import REAL, prelude
-from .recurrence_lines import Formula, Product
-from .recurrence_plan import Columns, Member, Phase, Plan, Wait
 
 ROWS = 64
 """Rows per tile."""
@@ -149,12 +151,11 @@ def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
         passing: memories that nothing else reads; they are written only if the kernel itself reads them.
     """
     real = REAL[np.dtype(dtype)]
-    read = {one.memory for member in plan.members if isinstance(member.operation, Product) for one in member.reads}
-    for phase in plan.phases:
-        read |= _loaded(phase, real)
+    syntax = _Syntax(real)
+    unread = unwritten(plan, passing, syntax)
     has_products = any(isinstance(one.operation, Product) for one in plan.members)
-    memories = "".join(f"stored *x{number}, " for number in range(len(plan.addresses)))
-    lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, real, passing - read))]
+    memories = "".join(f"stored *x{number}, " for number in range(len(plan.memories)))
+    lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, syntax, unread))]
     body = "\n".join(f"        {line}" for line in lines)
     return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}
 extern "C" __global__ void __launch_bounds__({THREADS}, 1)
@@ -171,28 +172,19 @@ recurrence({memories}const long long *offsets, unsigned *counters, long long ste
 
 
 def _steps(plan: Plan) -> Iterator[str]:
-    """Return declarations for the other steps that are accessed: the first row of each, and how many of the sequences have that step."""
-    shifts = {one.shift for member in plan.members for one in (member.target, *member.reads)} - {0}
-    for shift in sorted(shifts):
-        name = _name(shift)
+    """The first rows of the other steps that are touched, and how many of a step's sequences they have."""
+    for shift in shifts(plan):
+        name = suffix(shift)
         yield f"const long long step{name} = rising ? step + ({shift}) : step - ({shift});"
         yield f"const bool is{name} = step{name} >= 0 && step{name} < steps;"
         yield f"const size row{name} = is{name} ? offsets[step{name}] : 0;"
         yield f"const unsigned near{name} = is{name} ? least(count, (unsigned)(offsets[step{name} + 1] - row{name})) : 0;"
 
 
-def _phase(phase: Phase, real: str, unread: Set[int]) -> Iterator[str]:
+def _phase(phase: Phase, syntax: _Syntax, unread: Set[int]) -> Iterator[str]:
     yield from {Wait.NOBODY: (), Wait.BLOCK: ("__syncthreads();",), Wait.GRID: ("wait_for_grid(counters);",)}[phase.wait]
     first = phase.members[0]
-    yield from _product(first, first.operation) if isinstance(first.operation, Product) else _formulas(phase.members, real, unread)
-
-
-def _loaded(phase: Phase, real: str) -> Set[int]:
-    """Return the memories that formulas read without having written them before."""
-    element = _Element(real, set())
-    if not isinstance(phase.members[0].operation, Product):
-        list(element.lines(phase.members))
-    return element.loaded
+    yield from _product(first, first.operation) if isinstance(first.operation, Product) else _formulas(phase.members, syntax, unread)
 
 
 def _product(member: Member, product: Product) -> Iterator[str]:
@@ -203,7 +195,7 @@ def _product(member: Member, product: Product) -> Iterator[str]:
     yield f"multiply<{', '.join(map(str, sizes))}>({', '.join(places)}, count, tiles);"
 
 
-def _formulas(members: Sequence[Member], real: str, unread: Set[int]) -> Iterator[str]:
+def _formulas(members: Sequence[Member], syntax: _Syntax, unread: Set[int]) -> Iterator[str]:
     yield "{"
     yield f"    const Share share({members[0].unit});"
     yield "    for (unsigned tile = blockIdx.y * ROWS; tile < count; tile += gridDim.y * ROWS)"
@@ -211,84 +203,35 @@ def _formulas(members: Sequence[Member], real: str, unread: Set[int]) -> Iterato
     yield "            const unsigned i = tile + at / share.count, u = share.begin + at % share.count;"
     yield "            if (i >= count)"
     yield "                break;"
-    yield from (f"            {line}" for line in _Element(real, unread).lines(members))
+    yield from (f"            {line}" for line in Element(syntax, unread).lines(members))
     yield "        }"
     yield "}"
 
 
-class _Element:
-    """Writer of the statements of formulas for row i and unit u; values that have been read or written stay in registers.
+class _Syntax:
+    """The syntax of CUDA C++, with registers of the type *real*."""
 
-    Args:
-        real: the type of registers.
-        unread: memories that are not written.
+    def __init__(self, real: str) -> None:
+        self._real = real
 
-    Attributes:
-        loaded: the memories that are read.
-    """
+    def value(self, term: Term, names: Mapping[Symbol, str]) -> tuple[Sequence[str], str]:
+        statements, (value,) = values_in_c((term,), names, self._real)
+        return statements, value
 
-    def __init__(self, real: str, unread: Set[int]) -> None:
-        self.loaded: set[int] = set()
-        self._real, self._unread = real, unread
-        self._count = 0
-        self._known: dict[tuple[int, int], str] = {}
+    def loaded(self, place: str) -> str:
+        return f"value_of({place})"
 
-    def lines(self, members: Sequence[Member]) -> Iterator[str]:
-        """Yield the statements of all members."""
-        for member in members:
-            for group in range(member.columns_of_unit):
-                yield from self._formula(member, member.operation, group * member.unit)  # type: ignore[arg-type]
+    def chosen(self, condition: str, value: str, other: str) -> str:
+        return f"{condition} ? {value} : {other}"
 
-    def _formula(self, member: Member, formula: Formula, first: int) -> Iterator[str]:
-        target, width = member.target, member.target.width
-        names = {}
-        for symbol, read in zip(formula.reads, member.reads, strict=True):
-            is_wide = read.width == width
-            key = read.memory, read.offset + first
-            if key not in self._known or read.shift or not is_wide:
-                name = self._new()
-                yield f"const {self._real} {name} = {self._load(read, first, is_wide)};"
-                if is_wide and not read.shift:
-                    self._known[key] = name
-                names[symbol] = name
-            else:
-                names[symbol] = self._known[key]
-        statements, (value,) = values_in_c((formula.term,), names, self._real)
-        key, name = (target.memory, target.offset + first), self._new()
-        if formula.exists and not target.shift:  # elsewhere the initial state stays
-            value = f"{_exists(formula.exists)} ? {value} : {self._known.get(key) or self._load(target, first, True)}"
+    def named(self, name: str, statements: Sequence[str], value: str) -> Iterator[str]:
+        if not statements:
+            yield f"const {self._real} {name} = {value};"
+            return
         yield f"{self._real} {name};"
         yield "{"
         yield from (f"    {statement}" for statement in (*statements, f"{name} = {value};"))
         yield "}"
-        if target.memory not in self._unread:
-            condition = f"if ({_exists(formula.exists)}) " if formula.exists else ""
-            yield f"{condition}store({_place(target, first, True)}, {name});"
-        if not target.shift:
-            self._known[key] = name
 
-    def _load(self, columns: Columns, first: int, is_wide: bool) -> str:
-        """Return an expression for an element; 0 for rows that another step does not have."""
-        self.loaded.add(columns.memory)
-        value = f"value_of({_place(columns, first, is_wide)})"
-        return f"{_exists(columns.shift)} ? {value} : 0" if columns.shift else value
-
-    def _new(self) -> str:
-        self._count += 1
-        return f"v{self._count}"
-
-
-def _exists(shift: int) -> str:
-    """Return the condition that another step has row i."""
-    return f"i < near{_name(shift)}"
-
-
-def _place(columns: Columns, first: int, is_wide: bool) -> str:
-    """Return an expression for a thread's element of columns."""
-    row = f"(row{_name(columns.shift)} + i) * {columns.stride} + " if columns.stride else ""
-    return f"x{columns.memory}[{row}{columns.offset + first} + u]" if is_wide else f"x{columns.memory}[{row}{columns.offset}]"
-
-
-def _name(shift: int) -> str:
-    """Return the suffix of names that belong to another step."""
-    return str(shift) if shift >= 0 else f"_{-shift}"
+    def stored(self, place: str, name: str, condition: str) -> str:
+        return f"{f'if ({condition}) ' if condition else ''}store({place}, {name});"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...core.common.cached_property import cached_property
 from ...core.extension import plugins
 from ...core.extension.device import GPU_CHOICE, DeviceKind
 from ..numpy.backend import NumpyBackend
@@ -32,6 +33,17 @@ class NumbaCudaBackend(_arrays()):  # type: ignore[misc]
     name = BACKEND
     kind: int = DeviceKind.GPU
     for_tests = os.environ.get(GPU_CHOICE, "").strip() != BACKEND
+
+    @property
+    def xp(self) -> Any:
+        """The array namespace, with a kernel for sums of runs of rows."""
+        return self._namespace
+
+    @cached_property
+    def _namespace(self) -> Any:
+        from .namespace import Namespace
+
+        return Namespace(super().xp)
 
     def unavailable(self) -> str:
         why: str = why_not()

@@ -98,6 +98,11 @@ class Launch:
                 self._arguments.append(_argument(held))
                 self._load = partial(backend.load, held)
 
+    def replace_last(self, array: Any) -> None:
+        """Bind another array in the place of the last one."""
+        self._arguments[-1 if self._load is None else -2] = _argument(array)
+        self._by_stream.clear()
+
     def __call__(self, *numbers: float) -> None:
         if self._load is not None:
             self._load(np.array(numbers, np.float64))

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import isinf, isnan
 
 from .formula import Primitive as P
-from .formula import Symbol, Term, symbols_in
+from .formula import Symbol, Term
+from .source import Language, values_in
 
 EXPRESSIONS: dict[P, str] = {
     P.ADD: "{0} + {1}",
@@ -96,29 +97,12 @@ def values_in_c(formulas: Sequence[Term], names: Mapping[Symbol, str], real: str
     if real not in ("float", "double"):
         raise ValueError(f"expected 'float' or 'double' for the element type in C, got {real!r}")
     f = "f" if real == "float" else ""
-    known = {id(symbol): name for symbol, name in names.items()}
-    symbols = {id(symbol): symbol for formula in formulas for symbol in symbols_in(formula)}
-    used = {id(operand) for symbol in symbols.values() for operand in symbol.operands}
-    once = {id(formula) for formula in formulas if sum(formula is other for other in formulas) == 1} - used
-    statements: list[str] = []
 
-    def text(term: Term) -> str:
-        return known[id(term)] if isinstance(term, Symbol) else _number(term, f)
+    def expression(primitive: P, parts: Sequence[str]) -> str:
+        return EXPRESSIONS[primitive].format(*parts, f=f, zero=_number(0.0, f), one=_number(1.0, f))
 
-    for symbol in symbols.values():
-        if symbol.primitive is None:
-            if id(symbol) not in known:
-                of = next(formula for formula in formulas if any(symbol is one for one in symbols_in(formula)))
-                raise KeyError(f"the operand {symbol!r} of {of!r} has no name; there are names of {[*names]}")
-            continue
-        parts = map(text, symbol.operands)
-        value = EXPRESSIONS[symbol.primitive].format(*parts, f=f, zero=_number(0.0, f), one=_number(1.0, f))
-        if id(symbol) in once:
-            known[id(symbol)] = value
-        else:
-            known[id(symbol)] = f"t{len(statements)}"
-            statements.append(f"const {real} t{len(statements)} = {value};")
-    return statements, [text(formula) for formula in formulas]
+    language = Language(expression, lambda value: _number(value, f), lambda name, value: f"const {real} {name} = {value};")
+    return values_in(language, formulas, names)
 
 
 def _number(value: float, f: str) -> str:

@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import gc
-import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from importlib import import_module
-from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from recurrent_models import MODELS, gradients, sequences
 from simulated import on_the_simulator
 
 from cntk.backends import numba_cuda
+from cntk.backends.numpy.times import TimesKernel
+from cntk.backends.recurrences.operations import Reader
+from cntk.backends.recurrences.plan import Plan, Wait
 from cntk.core.machine.language import prange
 from cntk.core.machine.signatures import kinds_of
+from cntk.core.run.recurrence import LoopSchedule
 
-HOPPER = (9, 0)
+AMPERE, HOPPER = (8, 0), (9, 0)
 
 
 @pytest.fixture
-def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba compiles for a GPU that is not there."""
-    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" or find_spec("numba_cuda") is None:
-        pytest.skip("numba-cuda, without its simulator, is what compiles for GPUs")
-    pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
-    dispatcher = pytest.importorskip("numba.cuda.dispatcher")
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=HOPPER))
+def schedules(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The schedules of recurrences, as they are made."""
+    made: list[Any] = []
+    close = LoopSchedule.close
+
+    def noted(schedule: Any, passing: Any) -> None:
+        close(schedule, passing)
+        made.append(schedule)
+
+    monkeypatch.setattr(LoopSchedule, "close", noted)
+    return made
 
 
 def all_kernels() -> Iterator[Any]:
@@ -43,7 +51,7 @@ def all_kernels() -> Iterator[Any]:
     yield from {id(found): found for found in gc.get_objects() if issubclass(type(found), Kernel)}.values()
 
 
-def ptx_of(kernel: Any, kinds: list[str]) -> str:
+def ptx_of(kernel: Any, kinds: list[str], architecture: tuple[int, int] = HOPPER) -> str:
     """What the kernel becomes for arguments of some kinds."""
     import numba
     from numba import cuda
@@ -52,7 +60,7 @@ def ptx_of(kernel: Any, kinds: list[str]) -> str:
     arguments = [numba.types.Array(numba.from_dtype(np.dtype(dtype)), int(axes), layout) for dtype, axes, layout in arrays]
     if len(arrays) < len(kinds):
         arguments.append(numba.types.Array(numba.float64, 1, "C"))
-    text: str = cuda.compile_ptx(kernel.launcher.py_func, tuple(arguments), cc=HOPPER)[0]
+    text: str = cuda.compile_ptx(kernel.launcher.py_func, tuple(arguments), cc=architecture)[0]
     return text
 
 
@@ -78,6 +86,27 @@ def test_products_with_parts_of_matrices_become_code_for_a_gpu(no_driver: None) 
 
     kinds = [kind.replace("<i4", "<i8").replace(":2:C", ":2:A") for kind in kinds_of(MULTIPLY.signature, False)]
     assert ".visible .entry" in ptx_of(MULTIPLY, kinds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dtype", "architecture"), [("LSTM", np.float32, HOPPER), ("GRU", np.float64, AMPERE)])
+def test_recurrences_become_code_for_a_gpu(no_driver: None, name: str, dtype: Any, architecture: Any, schedules: list[Any]) -> None:
+    """Calls of the backend ``numpy`` are operations on rows too."""
+    from cntk.backends.numba_cuda.recurrence import DTYPES
+    from cntk.backends.numba_cuda.recurrence_text import kernel
+
+    gradients(MODELS[name], sequences(3, dtype, (2, 1)), dtype)
+    assert len(schedules) == 2
+    for schedule in schedules:
+        reader = Reader(schedule, DTYPES, TimesKernel)
+        operations = [one for call in schedule.calls for one in reader.operations(call)]
+        plan = Plan(operations)
+        made = kernel(np.dtype(dtype), plan, plan.within(schedule.passing))
+        text = ptx_of(made, kinds_of(made.signature, dtype is np.float64), architecture)
+        assert ".visible .entry" in text
+        assert text.count("bar.sync") == sum(phase.wait != Wait.NOBODY for phase in plan.phases)
+        has_doubles = re.search(r"\b(add|sub|mul|fma|div|sqrt)\S*\.f64", text) is not None
+        assert has_doubles is (dtype is np.float64)
 
 
 def _noted(x: Any, seen: Any, count: int, factor: Any) -> None:

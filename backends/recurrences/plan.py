@@ -12,7 +12,7 @@ from enum import IntEnum
 from math import gcd
 from typing import Any, NamedTuple
 
-from .recurrence_lines import Formula, Operand, Operation
+from .operations import Formula, Operand, Operation, address_of
 
 MOST_GROUPS = 16
 """Maximum number of columns per unit; the source repeats a formula for each of them."""
@@ -44,6 +44,20 @@ class Columns(NamedTuple):
     width: int
     shift: int
     stride: int
+
+
+class Memory(NamedTuple):
+    """Memory that columns lie in.
+
+    Attributes:
+        array: an array that begins where it does.
+        address: where that is.
+        size: how many elements it has.
+    """
+
+    array: Any
+    address: int
+    size: int
 
 
 class Member(NamedTuple):
@@ -90,8 +104,8 @@ class Plan:
         operations: the operations.
 
     Attributes:
-        phases: the phases, in order.
-        addresses: address of each memory, by number.
+        phases: what is done, in order.
+        memories: the memories, in the order of their numbers.
 
     Raises:
         Impossible: memory overlaps, or there are too many memories.
@@ -100,15 +114,16 @@ class Plan:
     def __init__(self, operations: Sequence[Operation]) -> None:
         memories, unit = _Memories(operations), _unit(operations)
         self.members = [_member(operation, memories, unit or operation.target.width) for operation in operations]
-        self.addresses = memories.addresses
-        if len(self.addresses) > MOST_MEMORIES:
+        self.memories = memories.found
+        if len(self.memories) > MOST_MEMORIES:
             raise Impossible
         self.phases = list(_phases(self.members))
 
     def within(self, arrays: Sequence[Any]) -> set[int]:
-        """Return the numbers of the memories that lie in any of the arrays."""
-        extents = [(array.data.ptr, array.data.ptr + array.nbytes) for array in arrays]
-        return {number for number, address in enumerate(self.addresses) if any(begin <= address < end for begin, end in extents)}
+        """The memories that lie in any of the arrays."""
+        extents = [(address_of(array), address_of(array) + array.nbytes) for array in arrays]
+        addresses = [memory.address for memory in self.memories]
+        return {number for number, address in enumerate(addresses) if any(begin <= address < end for begin, end in extents)}
 
     def blocks(self, slots: int) -> int:
         """Return the maximum number of blocks with work, each of *slots* columns of a product, or as many units of a formula, at a time."""
@@ -143,19 +158,23 @@ class _Memories:
         self._itemsize = operations[0].target.itemsize
         self._numbers: dict[int, int] = {}
         self._first: dict[tuple[int, int], int] = {}
+        self._arrays: dict[int, Any] = {}
+        self._ends: dict[int, int] = {}
         first = stride = end = 0
-        for address, of_stride, size, rows in sorted({_extent(one) for operation in operations for one in operands_of(operation)}):
+        extents = {_extent(one): one.array for operation in operations for one in operands_of(operation)}
+        for address, of_stride, size, rows in sorted(extents):
             if address >= end:
                 first, stride, end = address, of_stride, address
+                self._arrays[first] = extents[address, of_stride, size, rows]
             if of_stride != stride or (stride and address - first + size > stride * self._itemsize):
                 raise Impossible
             end = max(end, address + (rows - 1) * stride * self._itemsize + size)
-            self._first[address, stride] = first
+            self._first[address, stride], self._ends[first] = first, end
 
     @property
-    def addresses(self) -> list[int]:
-        """Address of each memory."""
-        return list(self._numbers)
+    def found(self) -> list[Memory]:
+        """The memories in the order of their numbers."""
+        return [Memory(self._arrays[first], first, (self._ends[first] - first) // self._itemsize) for first in self._numbers]
 
     def columns(self, operand: Operand) -> Columns:
         """Return an operand as columns of its memory."""

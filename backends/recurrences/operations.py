@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,6 @@ from ...core.program.slots import Instruction
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from ..fused.lines import IS_TRANSPOSED, JOINS
-from .prelude import STORED
-from .products import TimesKernel
 
 
 class Operand(NamedTuple):
@@ -91,9 +89,12 @@ class Reader:
 
     Args:
         schedule: the schedule.
+        dtypes: the element types that there are operations on.
+        times: the kernel of products with matrices, which operations may do instead; other kernels are not passed over.
     """
 
-    def __init__(self, schedule: LoopSchedule) -> None:
+    def __init__(self, schedule: LoopSchedule, dtypes: Container[Any], times: type) -> None:
+        self._dtypes, self._passed_over = dtypes, (None, times)
         self._is_fixed, self._rising = schedule.is_fixed, schedule.rising
         self._xp = schedule.bound_loop.binding.backend.xp
 
@@ -127,7 +128,7 @@ class Reader:
     def _forward(self, instruction: Instruction, out: Any, inputs: Sequence[Any]) -> Iterator[Operation]:
         of: Any = instruction.op
         kind = type(of)
-        if instruction.kernel not in (None, TimesKernel):
+        if instruction.kernel not in self._passed_over:
             raise Unknown
         if has_formula(of):
             yield self._formula(out, lambda *symbols: value_of(of, symbols), *inputs)
@@ -143,7 +144,7 @@ class Reader:
     def _backward(self, instruction: Instruction, grad: Any, grads: Sequence[Any], out: Any, kept: Sequence[Any]) -> Iterator[Operation]:
         of: Any = instruction.op
         kind, wanted = type(of), [i for i, x in enumerate(grads) if x is not None]
-        if instruction.kernel not in (None, TimesKernel):
+        if instruction.kernel not in self._passed_over:
             raise Unknown
         if has_formula(of):
             for i in wanted:
@@ -196,7 +197,7 @@ class Reader:
         if not matrix.dtype == x.dtype == z.dtype:
             raise Unknown
         by_term, by_column = (stride // matrix.dtype.itemsize for stride in matrix.strides)
-        flat = Operand(matrix, matrix.data.ptr, 0, matrix.size)
+        flat = Operand(matrix, address_of(matrix), 0, matrix.size)
         return Product(target, left, flat, len(matrix), by_term, by_column)
 
     # ---- arrays ----
@@ -209,8 +210,8 @@ class Reader:
         return found
 
     def _operand(self, array: Any, dtype: Any) -> Operand:
-        """Return the operand for an array whose rows are contiguous."""
-        if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype not in STORED:
+        """An array with the elements of each row side by side."""
+        if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype not in self._dtypes:
             raise Unknown
         fixed = self._is_fixed(array)
         shape, strides = (array.shape, array.strides) if fixed else (array.shape[1:], array.strides[1:])
@@ -221,7 +222,7 @@ class Reader:
             size *= dim
         if not size or (not fixed and (array.strides[0] < size * array.itemsize or array.strides[0] % array.itemsize)):
             raise Unknown
-        return Operand(array, array.data.ptr, 0 if fixed else array.strides[0] // array.itemsize, size)
+        return Operand(array, address_of(array), 0 if fixed else array.strides[0] // array.itemsize, size)
 
     def _matrix(self, of: Op, out: Any, left: Any, right: Any) -> Any:
         """Return the right operand of a product that sums over whole rows of the left one."""
@@ -238,6 +239,12 @@ class Reader:
         for array in arrays:
             yield joined[:, start : start + array.shape[1]], array
             start += array.shape[1]
+
+
+def address_of(array: Any) -> int:
+    """Where an array begins, in the memory of a GPU or of the host."""
+    data = array.data
+    return int(data.ptr if hasattr(data, "ptr") else array.ctypes.data)
 
 
 def has_formula(of: Op) -> bool:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from standin.host_backend import array
 
-from cntk.backends.cupy import recurrence_plan, recurrence_text
-from cntk.backends.cupy.recurrence_lines import Formula, Operand, Operation, Product
-from cntk.backends.cupy.recurrence_plan import Plan, Wait
+from cntk.backends.cupy import recurrence_text
+from cntk.backends.recurrences import plan as plans
+from cntk.backends.recurrences.operations import Formula, Operand, Operation, Product
+from cntk.backends.recurrences.plan import Plan, Wait
 from cntk.core.formulas.formula import operands, tanh
 
 
@@ -109,18 +110,18 @@ def test_a_barrier_behind_what_is_written_serves_the_next_step_too() -> None:
 def test_overlapping_memory_has_no_plan() -> None:
     memory = array(np.zeros(100), np.float32)
     wide, narrow = memory[:60].reshape(6, 10), memory[30:60].reshape(6, 5)
-    assert recurrence_plan.of([formula(of(wide), rows(10)), formula(of(narrow), rows(5))]) is None
+    assert plans.of([formula(of(wide), rows(10)), formula(of(narrow), rows(5))]) is None
     z = rows(8)
-    assert recurrence_plan.of([product(z, z)]) is None
+    assert plans.of([product(z, z)]) is None
     shifted = rows(16)
-    assert recurrence_plan.of([formula(part(shifted, 0, 8), part(shifted, 4, 8))]) is None
+    assert plans.of([formula(part(shifted, 0, 8), part(shifted, 4, 8))]) is None
 
 
 def test_more_memories_than_arguments_have_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [formula(rows(2), rows(2)) for _ in range(3)]
-    assert recurrence_plan.of(many) is not None
-    monkeypatch.setattr(recurrence_plan, "MOST_MEMORIES", 5)
-    assert recurrence_plan.of(many) is None
+    assert plans.of(many) is not None
+    monkeypatch.setattr(plans, "MOST_MEMORIES", 5)
+    assert plans.of(many) is None
 
 
 def test_texts_do_not_depend_on_a_minibatch_or_on_where_its_memory_is() -> None:
@@ -141,3 +142,13 @@ def test_what_registers_hold_is_not_written() -> None:
     text = recurrence_text.text(np.float32, plan, passing)
     assert f"store(x{memory['y']}[" not in text
     assert f"store(x{memory['z']}[" in text
+
+
+def test_memories_reach_from_the_first_columns_to_the_last() -> None:
+    whole, z = rows(20), rows(8)
+    plan = Plan((formula(z, part(whole, 4, 8)), formula(rows(8), part(whole, 12, 8))))
+    memory = plan.memories[plan.members[0].reads[0].memory]
+    assert plan.members[1].reads[0].memory == plan.members[0].reads[0].memory
+    assert memory.address == memory.array.data.ptr == whole.address + 4 * whole.itemsize
+    assert memory.size == 5 * 20 + 16
+    assert [columns.offset for member in plan.members for columns in member.reads] == [0, 8]
