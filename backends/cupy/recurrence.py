@@ -65,12 +65,12 @@ class Machine:
         """Do all for the steps from *begin* to *end*.
 
         Args:
-            offsets: first row of each step, and the number of rows.
-            begin, end: the steps.
+            offsets: first row of each step, and the number of rows, on the host; the kernel has them on the device.
+            begin, end: the steps; the end may lie behind the last one.
             rising: whether they come in the order of time.
         """
-        sizes = np.int64(len(offsets) - 1), np.int64(begin), np.int64(end), np.int32(rising)
-        self._kernel.bound(self._grid, THREADS, *self._memories, self._schedule.offsets, self._counters, *sizes)()
+        steps = np.int64(begin), np.int64(end), np.int32(rising)
+        self._kernel.bound(self._grid, THREADS, *self._memories, self._schedule.first_rows, self._counters, *steps)()
 
 
 class Persistent:
@@ -106,6 +106,11 @@ class Persistent:
         """Write the kernel anew where attributes of operators are others than in the run before."""
         if self._attributes and self._current_values() != self._values:
             self._translate()
+
+    def current(self) -> Machine:
+        """The machine, whose kernel is written for the attributes as they are."""
+        self.begin()
+        return self._machine
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all calls for the steps from *begin* to *end*, as :meth:`Machine.run` does."""

@@ -140,11 +140,11 @@ __device__ __forceinline__ void multiply(const stored *left, const stored *matri
 def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
     """The text of a plan; its kernel is called ``recurrence``.
 
-    Its arguments are the plan's memories, the first row of each step, two counters for each row of the grid, which are 0 at first, how
-    many steps there are, the first and the last one to be done, and whether they come in the order of time.
+    Its arguments are the plan's memories, how many steps there are and the first row of each, two counters for each row of the grid, which
+    are 0 at first, the steps to be done, whose end may lie behind the last one, and whether they come in the order of time.
 
     Args:
-        dtype: element type of all memories but offsets and counters.
+        dtype: element type of all memories but first rows and counters.
         plan: the plan.
         passing: memories that nothing else reads, so that they are written only if the kernel reads them.
     """
@@ -158,10 +158,11 @@ def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
     body = "\n".join(f"        {line}" for line in lines)
     return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}
 extern "C" __global__ void __launch_bounds__({THREADS}, 1)
-recurrence({memories}const long long *offsets, unsigned *counters, long long steps, long long begin, long long end, int rising) {{
+recurrence({memories}const long long *first_rows, unsigned *counters, long long begin, long long end, int rising) {{
     {"__shared__ Tiles tiles;" if has_products else ""}
-    for (long long n = 0; n < end - begin; ++n) {{
-        const long long step = rising ? begin + n : end - 1 - n;
+    const long long steps = first_rows[0], *const offsets = first_rows + 1, after = end < steps ? end : steps;
+    for (long long n = 0; n < after - begin; ++n) {{
+        const long long step = rising ? begin + n : after - 1 - n;
         const size row0 = offsets[step];
         const unsigned count = offsets[step + 1] - row0;
 {body}

@@ -27,7 +27,7 @@ from ..types.sparse import RowSparse, SparseRows
 from . import memory, out_of_memory, profiling
 from .index_buffers import IndexBuffers, RecordableContext
 from .recorded import Recording, is_repeatable, recorded, repeatable_calls
-from .recurrence import BoundLoop, LoopSchedule
+from .recurrence import BoundLoop, LoopPass, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
 from .sizes import Sizes
 
@@ -45,7 +45,7 @@ It is a plain tuple: a loop makes one for each call, and one with named fields t
 """
 
 
-Schedule = LoopSchedule | Recording
+Schedule = LoopSchedule | LoopPass | Recording
 """What stands for several calls, which it tells whenever they are to be made."""
 
 
@@ -261,7 +261,7 @@ class Binding:
 
     def _context(self, instruction: Instruction) -> Context:
         arguments = self.backend, self.program.training, self.pool
-        if self._buffers is not None and instruction.loop is None and is_repeatable(instruction):
+        if self._buffers is not None and is_repeatable(instruction):
             context: Context = RecordableContext(self._buffers, *arguments)
         else:
             context = Context(*arguments)

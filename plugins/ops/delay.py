@@ -192,6 +192,24 @@ class PastValue(Delay):
         found[outside] = outside
         return found
 
+    def rows_filled(self, ctx: Context) -> Index:
+        """The rows that read the initial state, and below each the state's row, 0 where there is but one.
+
+        There are as many for all minibatches of as many sequences and rows: the first comes again where too few rows read it.
+
+        Raises:
+            RuntimeError: sequences may continue others.
+        """
+        if self.continues(ctx):
+            raise RuntimeError("steps of another minibatch are no initial state")
+        layout = _of_sequences(ctx.layout)
+        rows, states = self._outside(ctx)
+        found = np.empty((2, min(layout.samples * abs(self.steps_back), layout.rows)), np.intp)
+        found[0], found[1] = rows[:1], 0 if states is None else states[:1]
+        found[0, : len(rows)] = rows
+        found[1, : len(rows)] = 0 if states is None else states
+        return found
+
     def rows_that_read(self, ctx: Context) -> Index:
         """Row that reads each row of the operand, -1 where none does."""
         read = self._rows_read(_of_sequences(ctx.layout))
