@@ -19,7 +19,8 @@ class Kernel(Protocol):
 
     One with ``in_place = True`` may get a result that lies in an operand's memory, if the operator may.  One with
     ``recordable = True`` gives a device the same work whenever it is called with the same arrays, and takes index arrays from ``ctx.index``
-    and ``ctx.index_from`` alone, in ``forward`` and ``backward``.
+    and ``ctx.index_from`` alone, in ``forward`` and ``backward``.  ``recordable_sparse = True`` says besides that the work is the same for
+    sparse operands of as many rows whose arrays begin at the same places, whatever they hold and however many entries there are.
     """
 
     def forward(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> None:

@@ -26,6 +26,7 @@ from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
 from . import memory, out_of_memory, profiling
 from .index_buffers import IndexBuffers, RecordableContext
+from .placed_rows import PlacedRows
 from .recorded import Recording, is_repeatable, recorded, repeatable_calls
 from .recurrence import BoundLoop, LoopPass, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
@@ -112,7 +113,9 @@ class Binding:
         """Copy data into the inputs' arrays; sparse inputs refer to it."""
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
-            if type(array) is SparseRows:
+            if type(array) is PlacedRows:
+                array.load(self.backend, (given.data, given.indices, given.indptr))
+            elif type(array) is SparseRows:
                 parts = given.data, given.indices, given.indptr
                 values, columns, starts = self.backend.on_device(*parts)
                 array.set(values, columns, starts, parts)
@@ -191,7 +194,8 @@ class Binding:
             return None
         if slot.kind == ZERO:
             return self._zeros(shape, dtype)
-        return SparseRows(shape, dtype, self.backend.xp)
+        kind = SparseRows if self._buffers is None or slot.kind != INPUT else PlacedRows
+        return kind(shape, dtype, self.backend.xp)
 
     def _zeros(self, shape: Shape, dtype: DType) -> Any:
         with self.backend.guard():
@@ -238,7 +242,7 @@ class Binding:
         self._has_schedules = self.program.has_loops or self._buffers is not None
         if self._buffers is None or not isinstance(self.backend, Asynchronous) or self.program.checked:
             return
-        repeatable = {*repeatable_calls(self.program.instructions), add, self.backend.xp.copyto}
+        repeatable = {**repeatable_calls(self.program.instructions), add: False, self.backend.xp.copyto: False}
         self.forward_steps = recorded(self.backend, self.forward_steps, repeatable, self._buffers)
         self.whole_backward = recorded(self.backend, self.backward_steps, repeatable, self._buffers)
 

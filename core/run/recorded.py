@@ -4,19 +4,22 @@ Consecutive calls are recorded together if each enqueues the same work regardles
 element-wise operators, operators whose class says ``Traits(recordable=True)``, kernels that say ``recordable = True``, bound calls
 that are :class:`~cntk.core.extension.kernel.Repeatable`, and recurrences whose kernel is.  All other calls are made one by one between the
 recordings, and so is one that the backend refuses to record.  The contents of index arrays that calls ask their contexts for may differ
-(:mod:`~cntk.core.run.index_buffers`).
+(:mod:`~cntk.core.run.index_buffers`), as may those of sparse inputs that kernels with ``recordable_sparse = True`` read
+(:mod:`~cntk.core.run.placed_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from ..common.switches import recorders
 from ..extension.kernel import Repeatable
 from ..program.chains import FusedCall
-from ..types.sparse import RowSparse, SparseRows
+from ..types.sparse import Parts, RowSparse, SparseRows
+from .placed_rows import PlacedRows
 
 if TYPE_CHECKING:
     from ..extension.backend import Asynchronous
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
 
 WARM_UPS = 2
 """Number of ordinary runs before calls are recorded, in which kernels are compiled and scratch memory is allocated."""
+
+
+Repeatables = Mapping[Callable[..., None], bool]
+"""The calls that enqueue the same work whenever their arrays are the same; and whether that holds for sparse inputs with other contents."""
 
 
 class Recording:
@@ -49,6 +56,8 @@ class Recording:
         self._replay: Callable[[], None] | None = None
         bound = [(one, _node_of(call)) for call in calls if (one := _repeatable(call)) is not None]
         self._bound = [one for one, _ in bound]
+        self._sparse = [rows for call in calls if isinstance(call, tuple) for rows in _sparse_in(call[1]) if isinstance(rows, PlacedRows)]
+        self._places: list[Parts | None] = []
         self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound]
 
     def steps(self) -> Iterator[Step]:
@@ -69,16 +78,21 @@ class Recording:
 
     def _get_ready(self) -> None:
         """Record the calls if it is time, and have the index arrays of the minibatch brought to what was recorded."""
-        if not all(one.holds() for one in self._bound):
+        if not all(one.holds() for one in self._bound) or self._has_moved():
             self._replay, self._made = None, 0
         if self._replay is None and self._made >= WARM_UPS:
             self._record()
         self._is_ready = self._replay is not None and (not self._has_indices or self._buffers.fill())
 
+    def _has_moved(self) -> bool:
+        """Whether sparse inputs lie elsewhere than when the calls were recorded."""
+        return self._replay is not None and not all(map(is_, self._places, (rows.places for rows in self._sparse)))
+
     def _record(self) -> None:
         if not self._buffers.place():
             return
         self._reached = len(self._calls)
+        self._places = [rows.places for rows in self._sparse]
         with self._buffers.recording() as has_indices:
             self._replay = self._backend.record(self._work)
             self._has_indices = has_indices()
@@ -106,13 +120,13 @@ class Recording:
         return [Recording(self._backend, calls, self._buffers, self._made)] if _is_worthwhile(calls) else calls
 
 
-def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callable[..., None]], buffers: IndexBuffers) -> list[Any]:
+def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Repeatables, buffers: IndexBuffers) -> list[Any]:
     """Return the steps with each run of consecutive recordable steps replaced by a recording.
 
     Args:
         backend: the backend that records.
         steps: the steps.
-        repeatable: the calls that enqueue the same work whenever their arrays are the same.
+        repeatable: the calls that are.
         buffers: the index arrays that the steps ask for.
     """
     found: list[Any] = []
@@ -122,14 +136,15 @@ def recorded(backend: Asynchronous, steps: Iterable[Any], repeatable: Set[Callab
     return found
 
 
-def repeatable_calls(instructions: Iterable[Instruction]) -> set[Callable[..., None]]:
-    """Return the methods of instructions that enqueue the same work whenever their arrays are the same."""
-    found: set[Callable[..., None]] = set()
+def repeatable_calls(instructions: Iterable[Instruction]) -> Repeatables:
+    """Return the methods of instructions that are."""
+    found: dict[Callable[..., None], bool] = {}
     for instruction in instructions:
         if instruction.op.traits.recordable:
-            found.update((instruction.op.forward, instruction.op.backward))
+            found.update(dict.fromkeys((instruction.op.forward, instruction.op.backward), False))
         if _has_recordable_kernel(instruction):
-            found.update((instruction.forward, instruction.backward))
+            takes_sparse = getattr(instruction.kernel, "recordable_sparse", False)
+            found.update(dict.fromkeys((instruction.forward, instruction.backward), takes_sparse))
     return found
 
 
@@ -142,13 +157,14 @@ def _has_recordable_kernel(instruction: Instruction) -> bool:
     return getattr(instruction.kernel, "recordable", False)
 
 
-def _is_recordable(step: Any, repeatable: Set[Callable[..., None]]) -> bool:
+def _is_recordable(step: Any, repeatable: Repeatables) -> bool:
     if _repeatable(step) is not None:
         return True
     if not isinstance(step, tuple) or isinstance(step[0], FusedCall):
         return False
     call, arguments, *_ = step
-    return call in repeatable and not _has_sparse(arguments)
+    takes_sparse = repeatable.get(call)
+    return takes_sparse is not None and all(takes_sparse and isinstance(rows, PlacedRows) for rows in _sparse_in(arguments))
 
 
 def _is_worthwhile(calls: Sequence[Any]) -> bool:
@@ -173,5 +189,9 @@ def _around(number: int) -> tuple[slice, slice, slice]:
     return slice(number), slice(number, number + 1), slice(number + 1, None)
 
 
-def _has_sparse(arguments: Iterable[Any]) -> bool:
-    return any(isinstance(item, (SparseRows, RowSparse)) or (isinstance(item, (tuple, list)) and _has_sparse(item)) for item in arguments)
+def _sparse_in(arguments: Iterable[Any]) -> Iterator[SparseRows | RowSparse]:
+    for item in arguments:
+        if isinstance(item, (SparseRows, RowSparse)):
+            yield item
+        elif isinstance(item, (tuple, list)):
+            yield from _sparse_in(item)

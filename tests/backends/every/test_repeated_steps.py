@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import cntk as C
 from cntk.core.extension import plugins
@@ -228,6 +229,31 @@ def test_repeated_steps_are_those_one_by_one_to_the_bit(
     assert found == losses
     for value, expected in zip(reached, values, strict=True):
         np.testing.assert_array_equal(value, expected)
+
+
+def test_sparse_targets_of_any_number_of_entries_are_those_of_repeated_steps(device: DeviceDescriptor, graphs: list[Any]) -> None:
+    def trained_on_sparse() -> tuple[list[float], list[Any]]:
+        C.cntk_py.set_fixed_random_seed(5)
+        x, y = C.input_variable(5), C.input_variable(3, is_sparse=True)
+        z = Dense(3)(C.tanh(Dense(4)(x)))
+        trainer = C.Trainer(z, (C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)), adam(z.parameters))
+        random, losses = np.random.default_rng(1), []
+        for entries in (4, 3, 4, 4, 7, 5, 8, 4, 6):  # five are more than there is room for at first
+            target = np.zeros(12, np.float32)
+            target[random.choice(12, entries, replace=False)] = random.uniform(0.1, 1, entries)
+            trainer.train_minibatch({x: random.standard_normal((4, 5), np.float32), y: csr_matrix(target.reshape(4, 3))})
+            losses.append(trainer.previous_minibatch_loss_average)
+        return losses, [parameter.value for parameter in z.parameters]
+
+    with default_device(device):
+        found, reached = trained_on_sparse()
+    if isinstance(device.backend, Asynchronous) and ("Chain", device.backend.name) in plugins.engines:
+        assert len(list(filter(None, graphs))) == 4
+    with default_device(cpu()):
+        losses, values = trained_on_sparse()
+    np.testing.assert_allclose(found, losses, rtol=1e-4, atol=1e-5)
+    for value, expected in zip(reached, values, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
 
 
 class Waiting(Elementwise):
