@@ -256,6 +256,41 @@ def test_sparse_targets_of_any_number_of_entries_are_those_of_repeated_steps(dev
         np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
 
 
+def test_gradients_start_from_what_is_given_in_repeated_steps(device: DeviceDescriptor) -> None:
+    with default_device(device):
+        x = C.input_variable(3, needs_gradient=True)
+        f = C.sin(C.transpose(C.reshape(C.cos(x), (1, 3)), (1, 0)))
+        value = np.float32([[0.5, 1, 2]])
+        slope = np.cos(np.cos(value)) * -np.sin(value)
+        for seed in [None] * 4 + [2.0, 3.0, None, 0.5, 0.25, 0.125, 5.0, None, None, None, None]:
+            if seed is None:
+                found = f.grad({x: value}, wrt=[x])
+            else:
+                state, _ = f.forward({x: value}, [f.output], {f.output})
+                found = f.backward(state, {f.output: np.full((1, 3, 1), seed, np.float32)}, {x})[x]
+            np.testing.assert_allclose(found, slope * (1 if seed is None else seed), rtol=1e-5)
+
+
+def test_a_loss_scale_that_changes_shows_in_repeated_steps(device: DeviceDescriptor) -> None:
+    def losses() -> list[float]:
+        C.cntk_py.set_fixed_random_seed(5)
+        x, y = C.input_variable(5), C.input_variable(3)
+        z = Dense(3)(C.tanh(Dense(4)(x)))
+        scale = C.train.LossScale(init_scale=4.0, growth_interval=3)
+        trainer = C.Trainer(z, C.squared_error(z, y), adam(z.parameters), loss_scale=scale)
+        random, found = np.random.default_rng(1), []
+        for _ in range(10):
+            trainer.train_minibatch({x: random.standard_normal((4, 5), np.float32), y: random.standard_normal((4, 3), np.float32)})
+            found.append(trainer.previous_minibatch_loss_average)
+        assert scale.value > 4
+        return found
+
+    with default_device(device):
+        found = losses()
+    with default_device(cpu()):
+        np.testing.assert_allclose(found, losses(), rtol=1e-4)
+
+
 class Waiting(Elementwise):
     """Says that it may be recorded, and waits for the device."""
 
