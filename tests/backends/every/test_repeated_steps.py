@@ -13,6 +13,7 @@ import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.extension.backend import Asynchronous
 from cntk.core.extension.device import DeviceDescriptor, cpu, default_device
+from cntk.core.run.recurrence import LoopSchedule
 from cntk.extend import Elementwise
 from cntk.layers import GRU, LSTM, Convolution2D, Dense, Dropout, MaxPooling, Recurrence, RNNStep, Sequential, SequentialConvolution
 
@@ -254,6 +255,25 @@ def test_sparse_targets_of_any_number_of_entries_are_those_of_repeated_steps(dev
     np.testing.assert_allclose(found, losses, rtol=1e-4, atol=1e-5)
     for value, expected in zip(reached, values, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_recurrence_that_is_refused_runs_between_graphs(
+    device: DeviceDescriptor, graphs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Any) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with default_device(device):
+        losses, values = trained(bidirectional, adam)
+        graphs.clear()
+        monkeypatch.setattr(LoopSchedule, "work", refuse)
+        found, reached = trained(bidirectional, adam)
+    if isinstance(device.backend, Asynchronous) and ("Recurrence", device.backend.name) in plugins.engines:
+        assert None in graphs
+        assert len(list(filter(None, graphs))) > 2 * len(LENGTHS)
+    assert found == losses
+    for value, expected in zip(reached, values, strict=True):
+        np.testing.assert_array_equal(value, expected)
 
 
 def test_gradients_start_from_what_is_given_in_repeated_steps(device: DeviceDescriptor) -> None:
