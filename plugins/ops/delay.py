@@ -204,11 +204,7 @@ class PastValue(Delay):
             raise RuntimeError("steps of another minibatch are no initial state")
         layout = _of_sequences(ctx.layout)
         rows, states = self._outside(ctx)
-        found = np.empty((2, min(layout.samples * abs(self.steps_back), layout.rows)), np.intp)
-        found[0], found[1] = rows[:1], 0 if states is None else states[:1]
-        found[0, : len(rows)] = rows
-        found[1, : len(rows)] = 0 if states is None else states
-        return found
+        return _filled_up(rows, rows * 0 if states is None else states, min(layout.samples * abs(self.steps_back), layout.rows))
 
     def rows_that_read(self, ctx: Context) -> Index:
         """Row that reads each row of the operand, -1 where none does."""
@@ -271,6 +267,12 @@ def _of_sequences(layout: Layout | None) -> Layout:
 def _lengths(layout: Layout) -> Index:
     assert layout.lengths is not None
     return layout.lengths
+
+
+def _filled_up(rows: Index, states: Index, count: int) -> Index:
+    """Both, one below the other, with the first of each as often behind them as makes *count*."""
+    missing = count - len(rows)
+    return np.array([np.append(rows, rows[:1].repeat(missing)), np.append(states, states[:1].repeat(missing))])
 
 
 def lined_up(rows: Any, like: Any) -> Any:
