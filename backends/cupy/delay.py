@@ -1,4 +1,4 @@
-"""Kernel for delays outside of recurrences: each row of the result is a copy of a row of the operand or of the initial state."""
+"""Kernels for delays: outside of recurrences each row of the result is a copy of a row of the operand or of the initial state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.common.shape import size_of
 from ...core.types.context import Context
-from .picking import NONE, ONE, ROWS, pick
+from .picking import NONE, ONE, ROWS, pick, put
 from .sequences import are_plain, run
 
 
@@ -25,6 +25,14 @@ class DelayKernel:
             op.forward(ctx, out, x, initial)
         else:
             pick(fill, x, initial, ctx.index_from(op.rows_read), out)
+
+    @staticmethod
+    def fill(op: Any, ctx: Context, out: Any, initial: Any) -> None:
+        fill = _fill_of(ctx, out, initial)
+        if fill == NONE or not are_plain(out, initial) or op.continues(ctx):
+            op.fill(ctx, out, initial)
+        else:
+            put(fill, initial, ctx.index_from(op.rows_filled), out)
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, initial: Any) -> None:

@@ -29,13 +29,13 @@ MOST_MULTIPLICATIONS = 2**29
 
 
 def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
-    """Return the calls of a schedule, with those that one kernel can compute replaced by a :class:`Persistent`."""
+    """Return the calls of a schedule, with those that one kernel can compute replaced by a :class:`RepeatablePersistent`."""
     backend: Any = schedule.bound_loop.binding.backend
     reader = Reader(schedule, STORED, TimesKernel)
     found = [reader.operations(call) for call in schedule.calls]
     if not backend.blocks_together or schedule.sequences * sum(map(multiplications, found)) > MOST_MULTIPLICATIONS:
         return schedule.calls
-    return persistent(schedule, reader.operations, partial(Machine, schedule))
+    return persistent(schedule, reader.operations, partial(Machine, schedule), RepeatablePersistent)
 
 
 class Machine:
@@ -62,6 +62,19 @@ class Machine:
         """Do nothing: all is read where it is."""
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
-        """Do all for the steps from *begin* to *end*, as :class:`~cntk.backends.recurrences.persistent.Machine` says."""
-        sizes = np.int64(len(offsets) - 1), np.int64(begin), np.int64(end), np.int32(rising)
-        self._kernel.bound(self._grid, THREADS, *self._memories, self._schedule.offsets, self._counters, *sizes)()
+        """Do all for the steps from *begin* to *end*, as :class:`~cntk.backends.recurrences.persistent.Machine` says.
+
+        The end may lie behind the last step; the kernel reads on the device which that is.
+        """
+        steps = np.int64(begin), np.int64(end), np.int32(rising)
+        self._kernel.bound(self._grid, THREADS, *self._memories, self._schedule.first_rows, self._counters, *steps)()
+
+
+class RepeatablePersistent(Persistent):
+    """Calls as one kernel that serves all minibatches of as many sequences and rows, so that it can be recorded."""
+
+    def current(self) -> Machine:
+        """The machine, whose kernel is written for the attributes as they are."""
+        self.begin()
+        machine: Any = self._machine
+        return machine

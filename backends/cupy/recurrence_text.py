@@ -142,11 +142,11 @@ __device__ __forceinline__ void multiply(const stored *left, const stored *matri
 def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
     """Return the source of a plan's kernel, which is called ``recurrence``.
 
-    The kernel takes the plan's memories, the first row of each step, two counters per row of the grid, which must be 0 before the first
-    launch, the number of steps, the range of steps to run, and whether they run forward in time.
+    The kernel takes the plan's memories, the number of steps with the first row of each, two counters per row of the grid, which must be 0
+    before the first launch, the range of steps to run, whose end may lie behind the last one, and whether they run forward in time.
 
     Args:
-        dtype: element type of all memories but offsets and counters.
+        dtype: element type of all memories but first rows and counters.
         plan: the plan.
         passing: memories that nothing else reads; they are written only if the kernel itself reads them.
     """
@@ -159,10 +159,11 @@ def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
     body = "\n".join(f"        {line}" for line in lines)
     return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}
 extern "C" __global__ void __launch_bounds__({THREADS}, 1)
-recurrence({memories}const long long *offsets, unsigned *counters, long long steps, long long begin, long long end, int rising) {{
+recurrence({memories}const long long *first_rows, unsigned *counters, long long begin, long long end, int rising) {{
     {"__shared__ Tiles tiles;" if has_products else ""}
-    for (long long n = 0; n < end - begin; ++n) {{
-        const long long step = rising ? begin + n : end - 1 - n;
+    const long long steps = first_rows[0], *const offsets = first_rows + 1, after = end < steps ? end : steps;
+    for (long long n = 0; n < after - begin; ++n) {{
+        const long long step = rising ? begin + n : after - 1 - n;
         const size row0 = offsets[step];
         const unsigned count = offsets[step + 1] - row0;
 {body}

@@ -262,7 +262,7 @@ def _classes(op: Any, ctx: Context, x: Any) -> tuple[int, int, int]:
 class CrossEntropyKernel:
     """Cross entropy of logits with classes on the last axis and targets of the same shape, dense or sparse."""
 
-    recordable = True
+    recordable = recordable_sparse = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
@@ -302,7 +302,7 @@ class CrossEntropyKernel:
 class ErrorKernel:
     """Classification errors of outputs and targets of the same shape, dense or sparse."""
 
-    recordable = True
+    recordable = recordable_sparse = True
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:

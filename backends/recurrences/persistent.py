@@ -34,13 +34,16 @@ Build = Callable[[Sequence[Operation], Sequence[Any]], Machine]
 """Makes a machine of operations, and of arrays that nothing else reads: they are not written where registers will do."""
 
 
-def persistent(schedule: LoopSchedule, read: Read, build: Build) -> Sequence[Call | DelayCopy | Persistent]:
+def persistent(
+    schedule: LoopSchedule, read: Read, build: Build, kind: type[Persistent] | None = None
+) -> Sequence[Call | DelayCopy | Persistent]:
     """The calls of a schedule, with a :class:`Persistent` one in the place of those that one kernel does.
 
     Args:
         schedule: the schedule.
         read: translates its calls.
         build: makes the kernel.
+        kind: the class of the calls that a kernel does, :class:`Persistent` if None.
     """
     found = [read(call) for call in schedule.calls]
     parts: list[Call | DelayCopy | Persistent] = []
@@ -48,7 +51,7 @@ def persistent(schedule: LoopSchedule, read: Read, build: Build) -> Sequence[Cal
         calls, operations = zip(*group, strict=True)
         is_possible = bool(dtype) and plan.of([one for of_call in operations for one in of_call]) is not None
         passing = schedule.passing if len(calls) == len(found) else ()
-        parts.extend([Persistent(calls, passing, read, build)] if is_possible else calls)
+        parts.extend([(kind or Persistent)(calls, passing, read, build)] if is_possible else calls)
     return parts
 
 

@@ -19,7 +19,8 @@ class Kernel(Protocol):
 
     One with ``in_place = True`` may get a result that lies in an operand's memory, if the operator may.  One with
     ``recordable = True`` gives a device the same work whenever it is called with the same arrays, and takes index arrays from ``ctx.index``
-    and ``ctx.index_from`` alone, in ``forward`` and ``backward``.
+    and ``ctx.index_from`` alone, in ``forward`` and ``backward``.  ``recordable_sparse = True`` says besides that the work is the same for
+    sparse operands of as many rows whose arrays begin at the same places, whatever they hold and however many entries there are.
     """
 
     def forward(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> None:
@@ -78,6 +79,25 @@ class Declines(Protocol):
 
 
 @runtime_checkable
+class Fills(Protocol):
+    """A kernel of a delay that also writes the initial states of recurrences.
+
+    Its index arrays are those of ``ctx.index_from``, which cannot be made where sequences continue others or may be continued, so that
+    recorded work leaves nothing to be remembered.
+    """
+
+    def fill(self, op: Any, ctx: Context, out: Any, initial: Any, /) -> None:
+        """Write the initial state, as :meth:`~cntk.core.operators.delay.Delay.fill` does.
+
+        Args:
+            op: the delay.
+            ctx: the context.
+            out: the result, ``(rows, *static)``.
+            initial: the second operand, ``(rows, *static)``, or ``static`` without dynamic axes.
+        """
+
+
+@runtime_checkable
 class TakesSteps(Protocol):
     """A kernel that applies element-wise operators to its result while that is in registers or cache.
 
@@ -95,10 +115,11 @@ class TakesSteps(Protocol):
 
 @runtime_checkable
 class Repeatable(Protocol):
-    """A function from :meth:`Binds.bind` that gives a device the same work at each call, so that a recording can stand for it."""
+    """A function from :meth:`Binds.bind`, or a pass through a loop, that gives a device the same work at each call, so that a recording
+    can stand for it."""
 
     def holds(self) -> bool:
-        """Whether the work is still what it was when it was recorded; attributes of operators may have changed."""
+        """Whether the work is still what it was when it was last done or recorded; attributes of operators may have changed."""
 
     def prepare(self) -> None:
         """Write what differs from call to call into the device's memory."""

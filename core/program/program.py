@@ -65,6 +65,7 @@ class Program:
         slots_of_stage: slots whose arrays are placed in each stage.
         has_loops: whether there are recurrences.
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
+        totals: slots of roots whose sums are wanted after forward passes, and the sums' types.
         asked: slots of the roots and of what is differentiated by, which passes leave alone.
         folded: values of constants alone, where a pass has made some.
         chains: instructions that may run block by block of rows.
@@ -95,6 +96,7 @@ class Program:
                 self._emit(part)
         self.has_loops = any(instruction.loop is not None for instruction in self.instructions)
         self.root_slots = {root: self._slot(self._resolved(root)) for root in roots}
+        self.totals: dict[int, Any] = {}
         self.asked = {*self.root_slots.values(), *(self._slot_of[v] for v in map(self._resolved, wrt) if v in self._slot_of)}
         self.folded: FoldedConstants | None = None
         self.chains: list[Chain] = []

@@ -26,9 +26,11 @@ from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
 from . import memory, out_of_memory, profiling
 from .index_buffers import IndexBuffers, RecordableContext
+from .placed_rows import PlacedRows
 from .recorded import Recording, is_repeatable, recorded, repeatable_calls
-from .recurrence import BoundLoop, LoopSchedule
+from .recurrence import BoundLoop, LoopPass, LoopSchedule
 from .row_blocks import in_blocks, rows_of_block
+from .seeding import Seeding
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ It is a plain tuple: a loop makes one for each call, and one with named fields t
 """
 
 
-Schedule = LoopSchedule | Recording
+Schedule = LoopSchedule | LoopPass | Recording
 """What stands for several calls, which it tells whenever they are to be made."""
 
 
@@ -68,6 +70,7 @@ class Binding:
         forward_steps: what to call, in order.
         backward_steps, finish_steps: the same; only in the last stage, for the whole program.
         whole_backward: the backward steps where nobody is told of gradients on the way.
+        totals: by slot, the sums that the forward steps end with; none where each is computed when it is wanted.
     """
 
     def __init__(self, workspace: Workspace, sizes: Sizes, before: Binding | None = None) -> None:
@@ -112,7 +115,9 @@ class Binding:
         """Copy data into the inputs' arrays; sparse inputs refer to it."""
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
-            if type(array) is SparseRows:
+            if type(array) is PlacedRows:
+                array.load(self.backend, (given.data, given.indices, given.indptr))
+            elif type(array) is SparseRows:
                 parts = given.data, given.indices, given.indptr
                 values, columns, starts = self.backend.on_device(*parts)
                 array.set(values, columns, starts, parts)
@@ -191,7 +196,8 @@ class Binding:
             return None
         if slot.kind == ZERO:
             return self._zeros(shape, dtype)
-        return SparseRows(shape, dtype, self.backend.xp)
+        kind = SparseRows if self._buffers is None or slot.kind != INPUT else PlacedRows
+        return kind(shape, dtype, self.backend.xp)
 
     def _zeros(self, shape: Shape, dtype: DType) -> Any:
         with self.backend.guard():
@@ -235,12 +241,31 @@ class Binding:
     def _record(self) -> None:
         """Have the backend record what it can; checks read what has been computed, and are not recorded."""
         self.whole_backward = self.backward_steps
+        self.totals: dict[int, Any] = {}
+        self._seeding: Seeding | None = None
         self._has_schedules = self.program.has_loops or self._buffers is not None
         if self._buffers is None or not isinstance(self.backend, Asynchronous) or self.program.checked:
             return
-        repeatable = {*repeatable_calls(self.program.instructions), add, self.backend.xp.copyto}
+        xp, starts = self.backend.xp, []
+        repeatable = {**repeatable_calls(self.program.instructions), add: False, add_up: False, xp.copyto: False}
+        if self.is_last and self.program.instructions:
+            node = self.program.instructions[-1].node
+            self.totals = {slot: self.backend.empty((), dtype) for slot, dtype in self.program.totals.items()}
+            self.forward_steps += [step_beside(add_up, (xp, self.arrays[slot], total), node) for slot, total in self.totals.items()]
+            self._seeding = Seeding([self.arrays[slot] for slot in self.program.seed_slots.values()])
+            starts = [step_beside(self._seeding, (), node)]
         self.forward_steps = recorded(self.backend, self.forward_steps, repeatable, self._buffers)
-        self.whole_backward = recorded(self.backend, self.backward_steps, repeatable, self._buffers)
+        self.whole_backward = recorded(self.backend, [*starts, *self.backward_steps], repeatable, self._buffers)
+
+    def starts_from(self, seed: float | None) -> bool:
+        """Have the whole backward pass begin with this number in the gradients of the roots, if not with what is there.
+
+        Returns:
+            whether it does so.
+        """
+        if self._seeding is not None:
+            self._seeding.number = seed
+        return self._seeding is not None and seed is not None
 
     def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
         """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
@@ -261,7 +286,7 @@ class Binding:
 
     def _context(self, instruction: Instruction) -> Context:
         arguments = self.backend, self.program.training, self.pool
-        if self._buffers is not None and instruction.loop is None and is_repeatable(instruction):
+        if self._buffers is not None and is_repeatable(instruction):
             context: Context = RecordableContext(self._buffers, *arguments)
         else:
             context = Context(*arguments)
@@ -416,10 +441,12 @@ class Binding:
 
     def release(self) -> None:
         """Let go of all arrays; nothing can be run any more."""
-        for held in (self.arrays, self._inputs, self.forward_steps, self.backward_steps, self.finish_steps):
+        for held in (self.arrays, self._inputs, self.forward_steps, self.backward_steps, self.whole_backward, self.finish_steps):
             held.clear()
         self.contexts.clear()
         self.bound_loops.clear()
+        self.totals.clear()
+        self._seeding = None
         if self._buffers is not None:
             self._buffers.clear()
         del self.placement
@@ -440,6 +467,11 @@ def add(xp: Any, total: Any, term: Any) -> None:
         total.add(xp, term)
     else:
         xp.add(total, term, out=total)
+
+
+def add_up(xp: Any, values: Any, total: Any) -> None:
+    """Sum all values."""
+    xp.add.reduce(values, None, total.dtype, total)
 
 
 def _check_for_nan(xp: Any, result: Any) -> None:

@@ -8,13 +8,15 @@ one product.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import partial
+from operator import is_, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..common.switches import recorders
 from ..extension import plugins
+from ..extension.kernel import Fills
 from ..operators.delay import Delay
 from ..program.slots import COMPUTED, FOLDED, HELD, ROWS
 from ..types.context import Context, StepContext
@@ -24,7 +26,7 @@ from .memory import padded_rows
 if TYPE_CHECKING:
     from ..common.shape import Shape
     from ..program.slots import Instruction, Loop
-    from .binding import Binding, Step
+    from .binding import Binding, Schedule, Step
 
 
 class Call(NamedTuple):
@@ -66,6 +68,17 @@ class Fused(Protocol):
 
     def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """The same for one of the calls."""
+
+
+@runtime_checkable
+class RepeatableFused(Fused, Protocol):
+    """Several calls as one that give a device the same work for all minibatches of as many sequences and rows.
+
+    It finds steps through :attr:`LoopSchedule.first_rows`, and goes through all of them if told to go further than the last.
+    """
+
+    def current(self) -> object:
+        """What does the work: another object as soon as attributes of operators are others."""
 
 
 class BoundLoop:
@@ -125,17 +138,23 @@ class BoundLoop:
 
     def bind_forward(self) -> None:
         """Append the steps that compute the loop."""
-        binding, steps = self.binding, self.binding.forward_steps
+        binding, before, after = self.binding, [], []
         delays = [instruction for instruction in self.loop.body if isinstance(instruction.op, Delay)]
         for delay in delays:
             arguments = (binding.contexts[delay], binding.result(delay), binding.arrays[delay.inputs[1]])
-            steps.append((delay.op.fill, arguments, delay.node, None, arguments))
+            fill = partial(delay.kernel.fill, delay.op) if _fills(delay) else delay.op.fill
+            before.append((fill, arguments, delay.node, None, arguments))
+            remembered = binding.contexts[delay], binding.arrays[delay.inputs[0]]
+            after.append((delay.op.remember, remembered, delay.node, None, remembered))
         if self._forward_schedule is None:
             self._forward_schedule = self._new_forward_schedule()
-        steps.append(self._forward_schedule)
-        for delay in delays:
-            remembered = binding.contexts[delay], binding.arrays[delay.inputs[0]]
-            steps.append((delay.op.remember, remembered, delay.node, None, remembered))
+        binding.forward_steps += self._with_schedule(self._forward_schedule, before, after)
+
+    def _with_schedule(self, schedule: LoopSchedule, before: Sequence[Step], after: Sequence[Step]) -> Sequence[Step | Schedule]:
+        """The steps with what comes before and after them: as one, where it can be repeated as one."""
+        if schedule.is_repeatable and all(_fills(instruction) for instruction in self.loop.body if isinstance(instruction.op, Delay)):
+            return [LoopPass(schedule, before, after)]
+        return [*before, schedule, *after]
 
     def _new_forward_schedule(self) -> LoopSchedule:
         binding, schedule = self.binding, LoopSchedule(self, rising=self.loop.forward)
@@ -151,11 +170,11 @@ class BoundLoop:
 
     def bind_backward(self, binding: Binding) -> None:
         """Append the steps that go back through the loop to the binding of the last stage, which has the gradients."""
-        self.binding, steps = binding, binding.backward_steps
-        steps.extend((binding.arrays[index].fill, (0,), self.loop.body[0].node, None, ()) for index in self.loop.zeros)
+        self.binding = binding
+        zeros: list[Step] = [(binding.arrays[index].fill, (0,), self.loop.body[0].node, None, ()) for index in self.loop.zeros]
         if self._backward_schedule is None or not self._is_lasting:
             self._backward_schedule = self._new_backward_schedule()
-        steps.append(self._backward_schedule)
+        binding.backward_steps += self._with_schedule(self._backward_schedule, zeros, ())
 
     def _new_backward_schedule(self) -> LoopSchedule:
         binding, schedule = self.binding, LoopSchedule(self, rising=not self.loop.forward)
@@ -247,6 +266,11 @@ def _add_sum(context: Context, total: Any, term: Any) -> None:
     context.xp.add(total, summed, out=total)
 
 
+def _fills(delay: Instruction) -> bool:
+    """Whether a delay's kernel writes initial states."""
+    return delay.kernel is not None and issubclass(delay.kernel, Fills)
+
+
 class LoopSchedule:
     """The calls of a loop in one direction: calls for all rows, repeated for the rows of each step.
 
@@ -332,6 +356,20 @@ class LoopSchedule:
     def _fused_step(self, fused: Fused, begin: int, end: int) -> Step:
         return fused.run, (self.bound_loop.offsets, begin, end, self.rising), fused.instruction.node, None, ()
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a run gives a device the same work for all minibatches of as many sequences and rows."""
+        return len(self._fused) == len(self._parts) and all(isinstance(fused, RepeatableFused) for fused in self._fused)
+
+    def current(self) -> list[object]:
+        """What does the work, where that is repeatable."""
+        return [fused.current() for fused in self._fused if isinstance(fused, RepeatableFused)]
+
+    def work(self) -> None:
+        """Do that work: for as many steps as there may be, since a recording stands for other minibatches too."""
+        for fused in self._fused:
+            fused.run(self.bound_loop.offsets, 0, self.bound_loop.whole.rows, self.rising)
+
     def _times(self) -> Iterable[int]:
         times = range(len(self.bound_loop.alive))
         return times if self.rising else reversed(times)
@@ -350,6 +388,13 @@ class LoopSchedule:
         """The first row of each step, and the number of rows, where the backend's arrays are."""
         return self.bound_loop.binding.backend.index(self.bound_loop.whole, "offsets")
 
+    @property
+    def first_rows(self) -> Any:
+        """:attr:`Layout.first_rows` where the backend's arrays are."""
+        bound_loop = self.bound_loop
+        delay = next(instruction for instruction in bound_loop.loop.body if isinstance(instruction.op, Delay))
+        return bound_loop.binding.contexts[delay].index(bound_loop.whole, "first_rows")
+
     def allocate(self, nbytes: int) -> Any:
         """So many bytes of memory for the duration of a run."""
         context = self.bound_loop.binding.contexts[self.bound_loop.loop.body[0]]
@@ -358,6 +403,46 @@ class LoopSchedule:
 
 def _begin(fused: Fused) -> None:
     fused.begin()
+
+
+class LoopPass:
+    """A loop in one direction with the arrays of a binding: what comes before its steps, the steps, and what comes after.
+
+    It is :class:`~cntk.core.extension.kernel.Repeatable`.  Repeated, it remembers nothing: sequences go on in none of its minibatches.
+
+    Args:
+        schedule: the steps, which are repeatable.
+        before, after: the calls around them.
+
+    Attributes:
+        node: the function of the graph that the first call works for.
+    """
+
+    def __init__(self, schedule: LoopSchedule, before: Sequence[Step], after: Sequence[Step]) -> None:
+        self._schedule, self._before, self._after = schedule, before, after
+        self.node = schedule.bound_loop.loop.body[0].node
+        self._done_by: list[object] = []
+
+    def steps(self) -> Iterator[Step]:
+        """The calls."""
+        yield from self._before
+        yield from self._schedule.steps()
+        self._done_by = self._schedule.current()
+        yield from self._after
+
+    def holds(self) -> bool:
+        """Whether the operators' attributes are what they were; other minibatches, which share the schedule, may have seen them change."""
+        current = self._schedule.current()
+        return len(current) == len(self._done_by) and all(map(is_, current, self._done_by))
+
+    def prepare(self) -> None:
+        """Do nothing; how sequences lie is in index arrays."""
+
+    def work(self) -> None:
+        """Make the calls."""
+        for call, arguments, *_ in self._before:
+            call(*arguments)
+        self._schedule.work()
 
 
 class Pool:

@@ -83,6 +83,14 @@ class Layout:
         return np.concatenate([[0], np.cumsum(self.alive)]).astype(np.intp)
 
     @cached_property
+    def first_rows(self) -> Index:
+        """How many steps there are, the first row of each, and then the number of rows until there are ``rows + 2`` numbers."""
+        found = np.full(self.rows + 2, self.rows, np.intp)
+        found[0] = len(self.alive)
+        found[1 : len(self.offsets) + 1] = self.offsets
+        return found
+
+    @cached_property
     def sequence_of_row(self) -> Index:
         """User's index of the sequence that each row belongs to."""
         return np.concatenate([self.order[:count] for count in self.alive])

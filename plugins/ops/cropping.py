@@ -13,7 +13,7 @@ from ...core.graph.inference import as_variable
 from ...core.graph.nodes import Primitive
 from ...core.graph.variable import Constant, Output, Parameter, Variable
 from ...core.operators.elementwise import Elementwise
-from ...core.operators.op import Op
+from ...core.operators.op import Op, Traits
 from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
@@ -26,6 +26,7 @@ class Crop(Op):
     """Cuts an image to the height and width of another."""
 
     op_name = "Crop"
+    traits = Traits(recordable=True)
     gradient_inputs = (0,)
     offset: tuple[int, int]
 

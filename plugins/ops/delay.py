@@ -192,6 +192,20 @@ class PastValue(Delay):
         found[outside] = outside
         return found
 
+    def rows_filled(self, ctx: Context) -> Index:
+        """The rows that read the initial state, and below each the state's row, 0 where there is but one.
+
+        There are as many for all minibatches of as many sequences and rows: the first comes again where too few rows read it.
+
+        Raises:
+            RuntimeError: sequences may continue others.
+        """
+        if self.continues(ctx):
+            raise RuntimeError("steps of another minibatch are no initial state")
+        layout = _of_sequences(ctx.layout)
+        rows, states = self._outside(ctx)
+        return _filled_up(rows, rows * 0 if states is None else states, min(layout.samples * abs(self.steps_back), layout.rows))
+
     def rows_that_read(self, ctx: Context) -> Index:
         """Row that reads each row of the operand, -1 where none does."""
         read = self._rows_read(_of_sequences(ctx.layout))
@@ -253,6 +267,12 @@ def _of_sequences(layout: Layout | None) -> Layout:
 def _lengths(layout: Layout) -> Index:
     assert layout.lengths is not None
     return layout.lengths
+
+
+def _filled_up(rows: Index, states: Index, count: int) -> Index:
+    """Both, one below the other, with the first of each as often behind them as makes *count*."""
+    missing = count - len(rows)
+    return np.array([np.append(rows, rows[:1].repeat(missing)), np.append(states, states[:1].repeat(missing))])
 
 
 def lined_up(rows: Any, like: Any) -> Any:

@@ -25,6 +25,7 @@ class NoOp(View, GradientView):
     """The operand itself."""
 
     op_name = "NoOp"
+    traits = Traits(recordable=True)
     sparse_inputs = (0,)
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -42,7 +43,7 @@ class StopGradient(View):
 
     op_name = "StopGradient"
     sparse_inputs = (0,)
-    traits = Traits(array_types=(1,))
+    traits = Traits(array_types=(1,), recordable=True)
     gradient_inputs = ()
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -56,6 +57,7 @@ class ConstantOp(Op):
     """A constant, ``fill_value``, of the operand's shape and dynamic axes."""
 
     op_name = "ConstantOp"
+    traits = Traits(recordable=True)
     fill_value: float
     sparse_inputs = (0,)
     gradient_inputs = ()
@@ -102,7 +104,7 @@ class Cast(Op):
 
     op_name = "Cast"
     sparse_inputs = (0,)
-    traits = Traits(array_types=(1,))
+    traits = Traits(array_types=(1,), recordable=True)
     new_data_type: type[np.floating[Any]]
 
     def infer(self, *inputs: Spec) -> Spec:

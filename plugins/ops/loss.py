@@ -123,7 +123,7 @@ class SquaredError(Op):
     """Sum of the squared differences over all static axes."""
 
     op_name = "SquaredError"
-    traits = Traits(compares=True)
+    traits = Traits(compares=True, recordable=True)
     keep_inputs = ALL
 
     def infer(self, output: Spec, target: Spec) -> Spec:
@@ -166,7 +166,7 @@ class BinaryCrossEntropy(Elementwise):
     """−y log p − (1 − y) log(1 − p), with a small number added under the logarithms."""
 
     op_name = "BinaryCrossEntropy"
-    traits = Traits(compares=True)
+    traits = Traits(compares=True, recordable=True)
     keep_inputs = ALL
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.common.shape import Shape, as_shape, reshaped
 from ...core.graph.function import Function
-from ...core.operators.op import Op
+from ...core.operators.op import Op, Traits
 from ...core.operators.samples import operator, sample
 from ...core.operators.view import GradientView, View
 from ...core.types.axis import Axis, static_axis_number
@@ -21,6 +21,8 @@ AxisLike = int | Axis
 
 class Reshaping(View, GradientView):
     """Base of ops whose result is the operand's memory under another shape."""
+
+    traits = Traits(recordable=True)
 
     def view(self, x: Any, out_shape: Shape) -> Any:
         return x.reshape(out_shape)
@@ -100,6 +102,7 @@ class TransposeAxes(Op):
     """Permutes the static axes."""
 
     op_name = "TransposeAxes"
+    traits = Traits(recordable=True)
     axis_vec: tuple[AxisLike, ...]
 
     def infer(self, x: Spec) -> Spec:

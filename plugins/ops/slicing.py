@@ -30,6 +30,7 @@ class Slice(View):
     """Selects a range of elements along one or several static axes."""
 
     op_name = "Slice"
+    traits = Traits(recordable=True)
     is_slice = True
     _rank: int | None = None
 
@@ -93,7 +94,7 @@ class Splice(Broadcasting):
 
     op_name = "Splice"
     keep_inputs = ALL
-    traits = Traits(array_types=())
+    traits = Traits(array_types=(), recordable=True)
     axis: AxisLike
 
     def infer(self, *inputs: Spec) -> Spec:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.common.shape import Shape
 from ...core.graph.function import Function
-from ...core.operators.op import Op
+from ...core.operators.op import Op, Traits
 from ...core.operators.samples import operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec
@@ -21,6 +21,7 @@ class Pad(Op):
     """Adds elements in front of and behind static axes."""
 
     op_name = "Pad"
+    traits = Traits(recordable=True)
     padding_mode: int
     padding_head: tuple[int, ...]
     padding_foot: tuple[int, ...]
@@ -76,6 +77,7 @@ class DepthToSpace(Op):
     """Spreads groups of channels over blocks of pixels."""
 
     op_name = "DepthToSpace"
+    traits = Traits(recordable=True)
     block_size: int
 
     def infer(self, x: Spec) -> Spec:
@@ -96,6 +98,7 @@ class SpaceToDepth(Op):
     """Gathers blocks of pixels in groups of channels."""
 
     op_name = "SpaceToDepth"
+    traits = Traits(recordable=True)
     block_size: int
 
     def infer(self, x: Spec) -> Spec:

@@ -68,6 +68,36 @@ def test_delays(shape: Any, steps: int, state: str, dtype: Any, on_host: list[st
         assert_close(one, other, state, VALUES[dtype])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("state", ["a number", "one for all", "one for each", "one number for each", "steps before"])
+@pytest.mark.parametrize("steps", [1, 3, -2])
+def test_initial_states_of_recurrences(steps: int, state: str, dtype: Any, on_host: list[str]) -> None:
+    random = np.random.default_rng(0)
+
+    def rows(*shape: int) -> Any:
+        return random.standard_normal(shape).astype(dtype)
+
+    x, before = C.sequence.input_variable((3, 5), dtype=dtype), C.placeholder()
+    given, initial = {x: [rows(length, 3, 5) for length in LENGTHS]}, C.constant(0.5, dtype=dtype)
+    if state == "one for all":
+        initial = C.parameter(init=rows(3, 5))
+    elif state.endswith("for each"):
+        static = (3, 5) if state == "one for each" else (1,)
+        initial = C.input_variable(static, dtype=dtype)
+        given[initial] = rows(len(LENGTHS), *static)
+    elif state == "steps before":
+        initial = C.sequence.input_variable((3, 5), dtype=dtype, sequence_axis=C.Axis("before"))
+        given[initial] = [rows(abs(steps), 3, 5) for _ in LENGTHS]
+    step = C.sequence.delay(before, initial, steps) - x
+    f = step.replace_placeholders({before: step.output})
+    found = f.eval(given)
+    assert any("put(" in text for text in on_host)
+    with without_kernels():
+        expected = f.eval(given)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_sequences_that_continue_others_are_the_operators_own() -> None:
     x = C.sequence.input_variable(2)
     f = C.sequence.past_value(x, time_step=2)

@@ -120,6 +120,8 @@ def of_sequences(dtype: Any) -> Iterator[str]:
             yield sequences.text(name, dtype, columns)
     for fill in (picking.NONE, picking.ONE, picking.ROWS):
         yield picking.text(dtype, fill)
+    for fill in (picking.ONE, picking.ROWS):
+        yield picking.text_of_put(dtype, fill)
 
 
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {

@@ -53,6 +53,7 @@ class SmallPlugin:
 
 @pytest.fixture(autouse=True)
 def small() -> Iterator[type[Small]]:
+    gc.collect()  # memory of earlier tests is not given back in the next one
     Small.limit, Small.used, Small.peak = 2**40, 0, 0
     plugins.register_plugin(SmallPlugin(), "small")
     with default_device(C.device.device("small")):

@@ -172,6 +172,20 @@ def test_losses_are_fetched_after_the_update(queue: Any, monkeypatch: pytest.Mon
     assert trainer.previous_minibatch_loss_average > 0
 
 
+def test_sums_of_losses_are_part_of_what_is_recorded(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sums: list[Any] = []
+    later = QueueBackend.later
+
+    def noted(self: Any, number: Any) -> Callable[[], float]:
+        sums.append(number)
+        return later(self, number)
+
+    monkeypatch.setattr(QueueBackend, "later", noted)
+    losses_of([4] * 6)
+    assert len(sums) == 12  # of a loss and a metric
+    assert len({id(number) for number in sums}) == 1  # which are one
+
+
 def test_an_error_names_the_operator_at_fault(queue: Any) -> None:
     class Failing(Elementwise):
         op_name = "FailingInRecording"

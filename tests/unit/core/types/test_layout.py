@@ -21,6 +21,12 @@ def test_the_picture_in_the_docs() -> None:
     assert_array_equal(layout.offsets, [0, 3, 5, 6])
 
 
+def test_first_rows_are_as_many_for_as_many_rows() -> None:
+    assert_array_equal(Layout(3, [2, 3, 1]).first_rows, [3, 0, 3, 5, 6, 6, 6, 6])
+    assert_array_equal(Layout(1, [6]).first_rows, [6, 0, 1, 2, 3, 4, 5, 6])
+    assert_array_equal(Layout(2, [0, 1]).first_rows, [1, 0, 1])
+
+
 def test_without_sequences_a_row_is_a_sample() -> None:
     layout = Layout(4)
     assert (layout.rows, layout.samples, layout.is_sequence) == (4, 4, False)
