@@ -118,7 +118,7 @@ class Plugin:
 
     @hookimpl
     def cntk_register_backends(self, register: Register) -> None:
-        register(HostBackend.name, type("HostBackend", (HostBackend,), {}))  # a class of its own, as caches are by class
+        register(HostBackend.name, type("HostBackend", (HostBackend,), {}))  # instances are kept by class, and what they load by instance
 
     @hookimpl
     def cntk_register_kernels(self, register: RegisterKernel) -> None:

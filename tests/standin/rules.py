@@ -1,7 +1,8 @@
 """Counting of operations that are expensive on a device, which are refused depending on the strictness.
 
 Strictness 1 follows CuPy's rules, and accepts work on the backend's stream only.  While an operator computes, 2 also refuses operations
-that wait for the device or copy a host index array to it; 3 also refuses memory allocation.
+that wait for the device or copy a host index array to it; 3 also refuses memory allocation, except for memory that operators keep and for
+index arrays of a minibatch.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ ELSEWHERE = {
     "core/graph/tensor.py": ("unit/core/graph/test_conditions.py", "Python's operators on variables and functions"),
     "core/machine/intrinsics.py": ("unit/core/machine/test_loops.py", "what compiled loops ask the machine, as which thread's turn it is"),
     "core/operators/op_names.py": ("unit/core/extension/test_identity.py", "names that another package has"),
-    "core/program/chains.py": ("backends/fused/test_chains.py", "chains as one call"),
     "core/program/passes/accumulation.py": ("unit/core/program/passes/test_in_place.py", "gradients that are added without copies"),
     "core/program/passes/base.py": ("unit/core/program/passes/test_passes.py", "the protocol: passes of plugins"),
     "core/program/passes/dead.py": ("unit/core/program/passes/test_common.py", "instructions that nobody reads go"),

@@ -77,7 +77,7 @@ def test_it_conforms() -> None:
     backend = NumbaCudaBackend()
     assert DeviceKind(backend.kind) == DeviceKind.GPU
     assert backend.describe() == "kernels of Numba; Numba's simulator, in place of a GPU"
-    with pytest.raises(ValueError, match="Numba's simulator is no GPU"):
+    with pytest.raises(ValueError, match="Numba's simulator has no GPU properties"):
         backend.properties()
 
 
