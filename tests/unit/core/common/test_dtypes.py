@@ -39,7 +39,9 @@ def test_bfloat16_is_that_of_ml_dtypes(dtype: Any) -> None:
     assert C.parameter(2, dtype=dtype).dtype is C.input_variable(2, dtype=dtype).dtype is bfloat16
 
 
-@pytest.mark.parametrize("ask", [lambda: as_dtype("bfloat16"), lambda: C.input_variable(2, dtype="bfloat16"), lambda: dtype_named("bfloat16")])
+@pytest.mark.parametrize(
+    "ask", [lambda: as_dtype("bfloat16"), lambda: C.input_variable(2, dtype="bfloat16"), lambda: dtype_named("bfloat16")]
+)
 def test_without_its_package_whoever_asks_for_bfloat16_is_told_what_to_install(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(ValueError, match=r"bfloat16 needs the package ml_dtypes.*pip install 'opencntk\[bfloat16\]'.* loss scale"):
