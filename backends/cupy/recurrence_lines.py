@@ -210,7 +210,7 @@ class Reader:
 
     def _operand(self, array: Any, dtype: Any) -> Operand:
         """An array with the elements of each row side by side."""
-        if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype not in STORED:
+        if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype.name not in STORED:
             raise Unknown
         fixed = self._is_fixed(array)
         shape, strides = (array.shape, array.strides) if fixed else (array.shape[1:], array.strides[1:])

@@ -148,7 +148,7 @@ def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
         plan: the plan.
         passing: memories that nothing else reads, so that they are written only if the kernel reads them.
     """
-    real = REAL[np.dtype(dtype)]
+    real = REAL[np.dtype(dtype).name]
     read = {one.memory for member in plan.members if isinstance(member.operation, Product) for one in member.reads}
     for phase in plan.phases:
         read |= _loaded(phase, real)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -24,7 +25,7 @@ STREAM = 0x57EA
 
 NAME = "host"
 
-ROUNDING = {np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
+ROUNDING = {ml_dtypes.bfloat16: 8 * 3e-2, np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
 
 
 class HostArray(np.ndarray):  # type: ignore[type-arg]
