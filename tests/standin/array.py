@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.common.dtypes import computing_type, is_float
+from cntk.core.common.dtypes import computing_type, is_bfloat16, is_float
 
 from . import cuda
 from .rules import ALLOCATION, HOST_INDEX, READ, UPLOAD, note
@@ -87,7 +87,7 @@ class ndarray:
         root = self.host
         while isinstance(root.base, np.ndarray):
             root = root.base
-        flat = np.ndarray(root.nbytes, np.uint8, root.data)
+        flat = root.ravel("K").view(np.uint8)
         return cuda.MemoryPointer(flat, self.host.ctypes.data - flat.ctypes.data)
 
     def __len__(self) -> int:
@@ -237,6 +237,8 @@ class ndarray:
         return allocated(self.host.repeat(repeats._read() if isinstance(repeats, ndarray) else repeats, axis))
 
     def argsort(self, axis: int = -1, kind: Any = None) -> ndarray:
+        if is_bfloat16(self.dtype):
+            raise TypeError(f"sorting arrays of {self.dtype} is not supported")
         return allocated(self.host.argsort(axis=axis, kind="stable"))
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> ndarray:
