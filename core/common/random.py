@@ -135,8 +135,8 @@ class Stream:
         return stream
 
 
-_DIGITS = {"bfloat16": 8, "float16": 11, "float32": 24}
-"""Bits of a uniform number: as many as are not rounded, since 1 is not among them."""
+DIGITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+"""Random bits of a uniform number, by the name of its type: as many as need no rounding, which might give 1."""
 
 
 def philox_uniform(out: Any, seed: int, draw: int) -> None:
@@ -149,7 +149,7 @@ def philox_uniform(out: Any, seed: int, draw: int) -> None:
         flat[...] = (words >> np.uint64(11)) * 2.0**-53
     else:
         halves = words.view(np.uint32)[: flat.size]
-        digits = _DIGITS[out.dtype.name]
+        digits = DIGITS[out.dtype.name]
         flat[...] = (halves >> np.uint32(32 - digits)).astype(np.float32) * np.float32(2.0**-digits)
 
 
