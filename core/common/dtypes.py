@@ -15,6 +15,7 @@ import numpy as np
 FLOAT_TYPES = (np.float16, np.float32, np.float64)
 """NumPy's."""
 
+_SINGLE = np.dtype(np.float32)
 _BFLOAT16, _HALVES = "E", "eE"
 """Letters (``np.dtype.char``) of bfloat16, and of both types of 16 bits."""
 
@@ -35,7 +36,7 @@ class DataType(IntEnum):
 
 def is_half(dtype: Any) -> bool:
     """Whether it is one of the types of 16 bits, float16 and bfloat16, of which sums and updates are computed in float32."""
-    return np.dtype(dtype).char in _HALVES
+    return (dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)).char in _HALVES
 
 
 def is_bfloat16(dtype: Any) -> bool:
@@ -60,7 +61,8 @@ def is_real(dtype: np.dtype[Any]) -> bool:
 
 def computing_type(dtype: Any) -> np.dtype[Any]:
     """The type to compute in: types of 16 bits are widened to float32, since their products and maxima are slow and their sums inexact."""
-    return np.dtype(np.float32) if is_half(dtype) else np.dtype(dtype)
+    known = np.dtype(dtype)
+    return _SINGLE if known.char in _HALVES else known
 
 
 def limits_of(dtype: Any) -> Any:
