@@ -31,6 +31,7 @@ from cntk.core import Value as Value  # noqa: E402
 from cntk.core import asarray as asarray  # noqa: E402
 from cntk.core import asvalue as asvalue  # noqa: E402
 from cntk.plugins.user_functions import user_function as user_function  # noqa: E402
+from cntk.core.common.dtypes import as_dtype as _as_dtype  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as auto_select  # noqa: E402
 from cntk.core.common.shape import FreeDimension as FreeDimension  # noqa: E402
@@ -70,12 +71,22 @@ def __getattr__(name: str) -> Any:
         others = (name for kind in (_plugins.ops, _plugins.learners) for name in _plugins.names_to_import(kind, __name__))
         found = {*globals(), *_HOMES, *others}
         return sorted(name for name in found if not name.startswith("_") and name not in ("annotations", "Any", "np"))
+    if name == "bfloat16":
+        return _bfloat16()
     if name in _HOMES:
         return getattr(_HOMES[name], name)
     for registry in (_plugins.ops, _plugins.learners):
         if name in registry:
             return _plugins.shown(registry, name, __name__)
     raise AttributeError(f"module 'cntk' has no attribute '{name}'")
+
+
+def _bfloat16() -> Any:
+    """The element type, whose package is imported when a program first asks for it."""
+    try:
+        return _as_dtype("bfloat16")
+    except ValueError as error:
+        raise AttributeError(f"cntk.bfloat16: {error}") from None
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from .parameter_state import ParameterState
 
 MASTERS = "masters"
-"""What checkpoints have the masters of float16 parameters under; those without such parameters, and older ones, have nothing."""
+"""What checkpoints have the masters of parameters of 16 bits under; those without such parameters, and older ones, have nothing."""
 
 
 def require(checkpoint: Any, keys: Iterable[str], what: str) -> None:
@@ -78,7 +78,7 @@ def restore_states(parameter_states: Sequence[ParameterState], names: Sequence[s
 
 
 def saved_masters(parameter_states: Sequence[ParameterState]) -> dict[str, Any]:
-    """The masters of float16 parameters, as NumPy arrays of their own, None for other parameters; nothing where there are no masters."""
+    """The masters of parameters of 16 bits, as NumPy arrays of their own, None for other parameters; nothing where there are no masters."""
     masters = [None if entry.master is None else entry.parameter.backend.to_numpy(entry.master) for entry in parameter_states]
     return {} if all(master is None for master in masters) else {MASTERS: masters}
 

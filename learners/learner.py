@@ -340,7 +340,7 @@ class Learner(LearnerInterface):
         return False
 
     def values(self) -> list[Any]:
-        """The parameters' values on the host, copies, in the type that updates compute in: of float16 parameters their float32 masters."""
+        """The parameters' values on the host, copies, in the type that updates compute in: of those of 16 bits their float32 masters."""
         with self._parameters[0].backend.guard():
             for entry in self._parameter_states:
                 entry.follow()

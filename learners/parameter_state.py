@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.common.dtypes import is_half
 from ..core.types.sparse import RowSparse
 from .options import Preparation
 
@@ -44,13 +45,13 @@ class Part:
 class ParameterState:
     """State of a learner for one parameter.
 
-    A float16 parameter has a *master* copy in float32, to which updates are applied and which is then rounded to the parameter: applied to
-    the parameter itself, updates of less than about a two-thousandth of it would be lost.  Changes made to the parameter elsewhere are
-    copied to the master.
+    A float16 or bfloat16 parameter has a *master* copy in float32, to which updates are applied and which is then rounded to the
+    parameter: applied to the parameter itself, updates of less than about a two-thousandth of it, or a two-hundredth, would be lost.
+    Changes made to the parameter elsewhere are copied to the master.
 
     Attributes:
         parameter: the parameter.
-        dtype: compute type: the parameter's, but float32 for float16, in which squares of gradients underflow.
+        dtype: compute type: the parameter's, but float32 for types of 16 bits, in which squares of gradients underflow or updates are lost.
         states: the smoothed gradients, in the order of the learner's ``state_names``.
         work: temporary arrays of the parameter's shape.
         has_master: whether the parameter has a master.
@@ -69,7 +70,7 @@ class ParameterState:
     )
 
     def __init__(self, parameter: Parameter, states: int, work: int, row_work: int, keeps_gradients: bool, takes_rows: bool) -> None:
-        self.has_master = parameter.dtype == np.float16
+        self.has_master = is_half(parameter.dtype)
         self.dtype = np.float32 if self.has_master else parameter.dtype
         self.parameter, self._row_work, self._keeps_gradients = parameter, row_work, keeps_gradients
         self._takes_rows = takes_rows

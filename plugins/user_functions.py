@@ -368,7 +368,7 @@ def output_variable(shape: Any, dtype: Any, dynamic_axes: Iterable[Axis], needs_
 
     Args:
         shape: static shape, an int or tuple.
-        dtype: float16, float32 or float64; None while the operands' is not known.
+        dtype: float16, bfloat16, float32 or float64; None while the operands' is not known.
         dynamic_axes: batch axis and sequence axis; empty for a result that is the same for every sample.
         needs_gradient: whether gradients flow back from here; if none of the results needs one, ``backward`` is not called.
         name: a name for the output.

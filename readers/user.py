@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.common.dtypes import is_real
 from ..core.common.lock import ForkSafeLock
 from ..core.common.shape import size_of
 from ..core.types.csr import fault_of, is_csr, pruned
@@ -136,7 +137,7 @@ def _rows(where: str, info: StreamInformation, given: Any, position: int | None 
     array = given.toarray() if is_csr(given) else np.asarray(given)
     if position is not None and array.shape == shape:
         array = array[np.newaxis]
-    if array.dtype.kind not in "fiub" or array.ndim < 1 or size_of(array.shape[1:]) != size_of(shape):
+    if not is_real(array.dtype) or array.ndim < 1 or size_of(array.shape[1:]) != size_of(shape):
         raise RuntimeError(f"{at}: expected numbers of shape {('samples', *shape)}, got {_described(given)}")
     return array.astype(info.dtype, copy=False).reshape(-1, *shape)
 

@@ -13,7 +13,7 @@ from cntk.layers import GRU, LSTM, Recurrence, RNNStep
 
 Model = Callable[[Any], Any]
 LENGTHS = (4, 1, 9, 2, 9, 3, 5)
-ROUNDING = {np.float16: 2e-2, np.float32: 2e-5, np.float64: 1e-12}
+ROUNDING = {C.bfloat16: 8 * 2e-2, np.float16: 2e-2, np.float32: 2e-5, np.float64: 1e-12}
 
 
 def sequences(width: int, dtype: Any = np.float32, lengths: tuple[int, ...] = LENGTHS) -> list[Any]:

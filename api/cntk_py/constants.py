@@ -36,6 +36,7 @@ _SIZES = {
     DataType.Float16: 2,
     DataType.Int8: 1,
     DataType.Int16: 2,
+    DataType.BFloat16: 2,
 }
 
 

@@ -32,6 +32,7 @@ class Part:
 PARTS = (
     Part("scipy", "scipy", "faster products with sparse data, and results as its matrices", "scipy"),
     Part("numba", "numba", "compiled loops on the CPU", "numba"),
+    Part("ml_dtypes", "ml_dtypes", "computing in bfloat16", "opencntk[bfloat16]"),
     Part("mpi4py", "mpi4py", "training on several workers", "opencntk[mpi]"),
     Part("cupy", "cupy-cuda13x", "computing on NVIDIA GPUs, and sums over several", "opencntk[gpu]"),
     Part("tensorboard", "tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),

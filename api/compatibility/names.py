@@ -123,7 +123,8 @@ NAMES: dict[str, dict[str, str]] = {
             "DeviceKind_CPU=DeviceKind.CPU DeviceKind_GPU=DeviceKind.GPU"
         ),
         "cntk.core.common.dtypes": (
-            "DataType_Double=DataType.Double DataType_Float16=DataType.Float16 DataType_Float=DataType.Float "
+            "DataType_BFloat16=DataType.BFloat16 DataType_Double=DataType.Double "
+            "DataType_Float16=DataType.Float16 DataType_Float=DataType.Float "
             "DataType_Int16=DataType.Int16 DataType_Int8=DataType.Int8 DataType_UChar=DataType.UChar "
             "DataType_Unknown=DataType.Unknown"
         ),

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cntk.core.common.dtypes import DataType, as_dtype
+from cntk.core.common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
 from cntk.core.common.options import option
 from cntk.core.common.shape import as_shape
 from cntk.core.graph.block import combine
@@ -27,14 +27,7 @@ from cntk.core.values.value import NDArrayView, Value
 R = TypeVar("R")
 
 _INTEGER_TYPES = {"int8": np.int8, "int16": np.int16}
-_DATA_TYPES: dict[Any, DataType] = {
-    np.float32: DataType.Float,
-    np.float64: DataType.Double,
-    np.float16: DataType.Float16,
-    np.int8: DataType.Int8,
-    np.int16: DataType.Int16,
-}
-_NUMPY_TYPES: dict[DataType, Any] = {number: dtype for dtype, number in _DATA_TYPES.items()}
+_NUMBERED = (DataType.Float, DataType.Double, DataType.Float16, DataType.BFloat16, DataType.Int8, DataType.Int16)
 
 # ---- element types ----
 
@@ -46,7 +39,7 @@ def sanitize_dtype_numpy(dtype: Any) -> Any:
         ValueError: there is no such element type.
     """
     if dtype is None:
-        raise ValueError("data type None is not supported; use float16, float32 or float64")
+        raise ValueError("data type None is not supported; use bfloat16, float16, float32 or float64")
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name if isinstance(dtype, type) and dtype is not int else ""
     if name in _INTEGER_TYPES:
         return _INTEGER_TYPES[name]
@@ -66,7 +59,7 @@ def sanitize_dtype_cntk(dtype: Any) -> DataType:
     """
     if dtype is None:
         return DataType.Unknown
-    return DataType(dtype) if isinstance(dtype, int) else _DATA_TYPES[sanitize_dtype_numpy(dtype)]
+    return DataType(dtype) if isinstance(dtype, int) else data_type_of(sanitize_dtype_numpy(dtype))
 
 
 def sanitize_precision(precision: Any) -> Any:
@@ -90,9 +83,9 @@ def data_type_to_dtype(data_type: int) -> Any:
     """
     if data_type == DataType.Unknown:
         return object
-    if data_type not in _NUMPY_TYPES:
-        raise ValueError(f"data_type {data_type!r} has no NumPy type; use {', '.join(map(repr, _NUMPY_TYPES))}")
-    return _NUMPY_TYPES[DataType(data_type)]
+    if data_type not in _NUMBERED:
+        raise ValueError(f"data_type {data_type!r} has no NumPy type; use {', '.join(map(repr, _NUMBERED))}")
+    return as_stored_dtype(DataType(data_type))
 
 
 # ---- numbers and shapes ----

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cntk.cntk_py.dictionary import Dictionary, DictionaryValue
-from cntk.core.common.dtypes import FLOAT_TYPES, as_dtype
+from cntk.core.common.dtypes import as_dtype, is_float_type
 from cntk.core.graph.function import Function
 from cntk.core.graph.variable import Variable
 from cntk.core.values.value import NDArrayView, Value
@@ -36,8 +36,8 @@ def get_data_type(*args: Any) -> Any:
         elif isinstance(arg, (Variable, Value, NDArrayView)):
             declared.append(None if isinstance(arg, Variable) and arg.is_placeholder else arg.dtype)
         elif isinstance(arg, np.ndarray | np.inexact):
-            if arg.dtype.type not in FLOAT_TYPES:
-                raise ValueError(f"data type {arg.dtype} is not supported; use float16, float32 or float64")
+            if not is_float_type(arg.dtype.type):
+                raise ValueError(f"data type {arg.dtype} is not supported; use bfloat16, float16, float32 or float64")
             held.append(arg.dtype.type)
         else:
             held.append(np.asarray(arg, dtype=np.float32).dtype.type)

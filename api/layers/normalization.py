@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
-from cntk.core.common.dtypes import as_dtype
+from cntk.core.common.dtypes import as_dtype, computing_type
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import INFERRED
@@ -29,7 +29,7 @@ def BatchNormalization(
     """A layer that normalises over the minibatch: scale · (x - mean) / sqrt(variance + epsilon) + bias.
 
     Training uses the minibatch's own statistics and updates running ones, which evaluation uses.  The parameters ``scale`` and
-    ``bias`` and the constants ``aggregate_mean``, ``aggregate_variance`` and ``aggregate_count`` are float32 for float16 input.
+    ``bias`` and the constants ``aggregate_mean``, ``aggregate_variance`` and ``aggregate_count`` are float32 for input of 16 bits.
 
     Args:
         map_rank: 1 for one mean and variance a channel, the first static axis; None for one an element.
@@ -65,7 +65,7 @@ def BatchNormalization(
         raise ValueError(f"BatchNormalization: map_rank must be None (an element each) or 1 (a channel each), got {map_rank}")
 
     dtype = as_dtype(get_default_override(None, dtype=default_override_or(np.float32)))
-    statistics_dtype = np.float32 if dtype == np.float16 else dtype
+    statistics_dtype = computing_type(dtype).type
     scale = Parameter(INFERRED, init=init_scale, dtype=statistics_dtype, name="scale")
     bias = Parameter(INFERRED, init=0, dtype=statistics_dtype, name="bias")
     mean = Constant(0, shape=INFERRED, dtype=statistics_dtype, name="aggregate_mean")

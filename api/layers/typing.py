@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.axis import Axis
-from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import is_float_type
 from cntk.core.common.shape import as_shape
 from cntk.core.graph.python_function import Signature
 from cntk.core.types.axis import Axes
@@ -27,7 +27,7 @@ class TensorMeta(type):
 
     def __getitem__(cls, shape: Any) -> VariableType:
         dims = shape if isinstance(shape, tuple) else (shape,)
-        dtype = dims[0] if dims and any(dims[0] is known for known in FLOAT_TYPES) else None
+        dtype = dims[0] if dims and is_float_type(dims[0]) else None
         if dtype is not None:
             dims = dims[1:]
         return VariableType(as_shape(dims), dtype, is_sparse=cls.is_sparse, dynamic_axes=cls.dynamic_axes)

@@ -25,7 +25,7 @@ def input_variable(
 
     Args:
         shape: static shape of one step.
-        dtype: float32 (the default), float64 or float16.
+        dtype: float32 (the default), float64, float16 or bfloat16.
         needs_gradient: whether gradients with respect to it may be asked for.
         is_sparse: whether steps are rows of CSR matrices.
         sequence_axis: the sequence axis, the default one where None; inputs on different axes have lengths of their own.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import float_types
 from cntk.core.common.shape import FreeDimension
 from cntk.core.extension.device import DeviceDescriptor, default_device
 from cntk.core.operators.delay import Delay
@@ -58,7 +58,7 @@ def check_op(function: Callable[..., Any], device: DeviceDescriptor | None = Non
     check_kinds(function)
     with default_device(device):
         for sample in samples_of(function):
-            for dtype in FLOAT_TYPES:
+            for dtype in float_types():
                 check_values(function, sample, dtype, device)
             check_minibatches(function, sample, device)
             check_gradients(function, sample, device)

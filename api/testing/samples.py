@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import cntk as C
+from cntk.core.common.dtypes import computing_type
 from cntk.core.common.shape import as_shape
 from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.graph.graph import depth_first_search
@@ -191,7 +192,7 @@ def _data(operand: Operand, variable: Any, value: Values) -> Any:
 
 
 def _csr(value: Any) -> Any:
-    known = value.astype(np.float32) if value.dtype == np.float16 else value  # SciPy has no float16
+    known = value.astype(computing_type(value.dtype), copy=False)  # SciPy has no types of 16 bits
     dense = known.reshape(-1, value.shape[-1])
     row_numbers, columns = np.nonzero(dense)
     starts = np.searchsorted(row_numbers, np.arange(len(dense) + 1))
@@ -200,7 +201,7 @@ def _csr(value: Any) -> Any:
 
 
 def _dense(values: Values, output: Any) -> Values:
-    """Values of a result as arrays; sparse ones of one static axis come as CSR matrices, for which float16 is float32."""
+    """Values of a result as arrays; sparse ones of one static axis come as CSR matrices, for which types of 16 bits are float32."""
     if isinstance(values, list):
         return [_dense(value, output) for value in values]
     return values if isinstance(values, np.ndarray) else values.toarray().astype(output.dtype)

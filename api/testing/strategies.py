@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cntk as C
+from cntk.core.common.dtypes import computing_type
 from cntk.core.values.minibatch import Minibatch
 from cntk.plugins.distributed.base import Strategy, Transport, sum_over_workers
 
@@ -37,7 +38,7 @@ class ThreadTransport(Transport):
 
     def sum(self, array: Any, name: str = "sum") -> None:
         terms = self._show(array)
-        array[...] = np.sum(terms, axis=0, dtype=np.float32 if array.dtype == np.float16 else array.dtype)
+        array[...] = np.sum(terms, axis=0, dtype=computing_type(array.dtype))
         self._count(2 * array.nbytes * (self.size - 1) // self.size)
 
     def gather(self, array: Any, name: str = "gather") -> list[Any]:

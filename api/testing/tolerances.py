@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cntk.core.common.dtypes import float_types
+
 
 class Tolerance(NamedTuple):
     """A difference may be as large as ``absolute + relative * |expected|``."""
@@ -14,11 +16,13 @@ class Tolerance(NamedTuple):
     absolute: float
 
 
-VALUES: dict[Any, Tolerance] = {
-    np.float16: Tolerance(1e-2, 1e-2),
-    np.float32: Tolerance(1e-5, 2e-6),
-    np.float64: Tolerance(1e-12, 1e-13),
+_BY_NAME = {
+    "bfloat16": Tolerance(8 * 1e-2, 8 * 1e-2),  # three bits fewer than float16
+    "float16": Tolerance(1e-2, 1e-2),
+    "float32": Tolerance(1e-5, 2e-6),
+    "float64": Tolerance(1e-12, 1e-13),
 }
+VALUES: dict[Any, Tolerance] = {dtype: _BY_NAME[np.dtype(dtype).name] for dtype in float_types()}
 """For results against the right ones, by element type."""
 
 SINGLE = Tolerance(1e-6, 0)

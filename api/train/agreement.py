@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.common.dtypes import computing_type
 from cntk.core.graph.block import combine
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.graph.variable import Parameter, Variable
@@ -107,7 +108,7 @@ def _workers(numbers: Sequence[int]) -> str:
 def _square(parameter: Parameter) -> float:
     """Sum of the squares of its values."""
     values = parameter.backend.to_numpy(parameter.array).reshape(-1)
-    wide = values.astype(np.float32) if values.dtype == np.float16 else values
+    wide = values.astype(computing_type(values.dtype), copy=False)
     return float(np.vdot(wide, wide))
 
 

@@ -26,7 +26,7 @@ from cntk.core.common.user_frame import warn_user
 from cntk.core.graph.function import Function
 from cntk.core.storage.file_lock import FileLock
 from cntk.core.storage.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
-from cntk.plugins.formats.values import ARRAY, INTEGER, NATIVE, array_of, integer_of, tagged_array, tagged_integer
+from cntk.plugins.formats.values import ARRAY, INTEGER, array_of, integer_of, is_native, tagged_array, tagged_integer
 from cntk.plugins.formats.wire import DamagedFile, read_dictionary, view_dictionary, write_dictionary
 from cntk.plugins.models.files import written_whole
 
@@ -336,7 +336,7 @@ def _plain(value: Any, place: str) -> Any:
         value = value.item()
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**31) <= value < 2**64:
         return tagged_integer(value)
-    if isinstance(value, np.ndarray) and value.dtype not in NATIVE:
+    if isinstance(value, np.ndarray) and not is_native(value.dtype):
         if value.dtype.kind not in "biufc":
             raise TypeError(f"a checkpoint holds arrays of numbers, got one of {value.dtype} in {place}")
         return tagged_array(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.common.dtypes import limits_of
 from cntk.core.graph.variable import Variable
 from cntk.learners import Learner
 from cntk.learners.loss_scale import LossScale
@@ -21,7 +22,7 @@ def scale_for(loss: Variable, given: Any) -> LossScale | None:
         TypeError: it is something else.
     """
     scale = LossScale.of(given)
-    if scale is not None and not scale.is_dynamic and scale.value > float(np.finfo(loss.dtype).max):
+    if scale is not None and not scale.is_dynamic and scale.value > float(limits_of(loss.dtype).max):
         raise ValueError(
             f"Trainer: a loss scale of {scale.value:g} is beyond the largest {np.dtype(loss.dtype)}; compute the loss in float32, "
             "by C.cast(..., np.float32)"

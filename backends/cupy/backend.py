@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.common.cached_property import cached_property
-from ...core.common.dtypes import FLOAT_TYPES
+from ...core.common.dtypes import float_types
 from ...core.extension.backend import Need
 from ...core.extension.device import DeviceKind
 from ...core.types.layout import Layout
@@ -45,7 +45,6 @@ class CupyBackend:
 
     name = "cupy"
     kind: int = DeviceKind.GPU
-    dtypes = FLOAT_TYPES
     sparse = True
     alignment = 256
     block_bytes = None
@@ -53,6 +52,10 @@ class CupyBackend:
 
     def __init__(self, device_id: int = 0) -> None:
         self.device_id = device_id
+
+    @property
+    def dtypes(self) -> tuple[Any, ...]:
+        return float_types()
 
     @cached_property
     def xp(self) -> Any:

@@ -34,7 +34,7 @@ class ChainKernel:
     def takes(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
         """Whether an instruction can be fused; each of its gradients must have the shape of its result or be a sum over rows."""
         of, specs = instruction.op, [slots[index].spec for index in (*instruction.inputs, *instruction.outputs)]
-        is_real = len({spec.dtype for spec in specs}) == 1 and np.dtype(specs[0].dtype or object) in STORED
+        is_real = len({spec.dtype for spec in specs}) == 1 and np.dtype(specs[0].dtype or object).name in STORED
         if not is_real or instruction.kernel is not None or not isinstance(of, Elementwise) or not states_formula(type(of)):
             return False
         if not all(isinstance(getattr(of, name), Hashable) for name in of._attribute_names):

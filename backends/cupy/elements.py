@@ -90,7 +90,7 @@ def bound(
 
 def text(dtype: Any, index: str, static: Sequence[int], operands: Sequence[Operand], stores: Sequence[Store], sums: Sequence[Term]) -> str:
     """Return the source of such a kernel, ``elements``, which takes the arrays, the number of rows and that of parts."""
-    real = REAL[np.dtype(dtype)]
+    real = REAL[np.dtype(dtype).name]
     arrays = [f"const stored *x{i}" for i in range(len(operands))] + [f"stored *y{i}" for i in range(len(stores))]
     arguments = ", ".join([*arrays, *(f"double *sums{i}" for i in range(len(sums))), "size rows", "size parts"])
 

@@ -183,7 +183,7 @@ def _aligned(dims: Sequence[int], space: Sequence[int]) -> tuple[int, ...]:
 def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Along], terms: Sequence[Along], shape: Shape) -> str:
     """Return the source of a kernel that reduces elements to results, or to accumulators of pieces."""
     take = f"const real x = value_of(given[{place_of('output', outputs)} + {place_of('at', terms)}]); {rule.take}"
-    whole = _kernel("fold", "stored", STORED[np.dtype(result)], take, _end(rule, result))
+    whole = _kernel("fold", "stored", STORED[np.dtype(result).name], take, _end(rule, result))
     piece = _kernel("fold_pieces", "stored", "State", take, "made[blockIdx.y * outputs + output] = state;")
     return _beginning(dtype, index, rule, shape) + (whole if shape.pieces == 1 else piece)
 
@@ -191,11 +191,11 @@ def text(dtype: Any, result: Any, index: str, rule: Rule, outputs: Sequence[Alon
 def last_text(dtype: Any, result: Any, index: str, rule: Rule, shape: Shape) -> str:
     """Return the source of a kernel that combines accumulators into results."""
     take = f"const State other = given[at * outputs + output]; {rule.merge}"
-    return _beginning(dtype, index, rule, shape) + _kernel("fold_states", "State", STORED[np.dtype(result)], take, _end(rule, result))
+    return _beginning(dtype, index, rule, shape) + _kernel("fold_states", "State", STORED[np.dtype(result).name], take, _end(rule, result))
 
 
 def _end(rule: Rule, result: Any) -> str:
-    return f"store(made[output], ({REAL[np.dtype(result)]})({rule.result}));"
+    return f"store(made[output], ({REAL[np.dtype(result).name]})({rule.result}));"
 
 
 def _beginning(dtype: Any, index: str, rule: Rule, shape: Shape) -> str:

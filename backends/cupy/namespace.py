@@ -12,13 +12,18 @@ from typing import Any
 import cupy
 from cupy import *  # noqa: F403
 
-from ...core.common.dtypes import computing_type
+from ...core.common.dtypes import computing_type, is_bfloat16
 from . import segments
 
 
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """NumPy's ``take`` for indices in range; in every mode, others wrap around."""
     return cupy.take(a, indices, axis, out)
+
+
+def argsort(a: Any, axis: int = -1, kind: Any = None) -> Any:
+    """NumPy's ``argsort``; bfloat16, which CuPy does not sort, is sorted as float32."""
+    return cupy.argsort(a.astype(cupy.float32) if is_bfloat16(a.dtype) else a, axis, kind)
 
 
 def lexsort(keys: Sequence[Any]) -> Any:

@@ -54,11 +54,12 @@ __device__ __forceinline__ double double_of(const Words &words, int number) {
 """
 
 NUMBER_OF_A_BLOCK = {
-    np.dtype(np.float16): "(bits_of(words, number) >> 21) * 0.00048828125f",
-    np.dtype(np.float32): "single_of(words, number)",
-    np.dtype(np.float64): "double_of(words, number)",
+    "bfloat16": "(bits_of(words, number) >> 24) * 0.00390625f",
+    "float16": "(bits_of(words, number) >> 21) * 0.00048828125f",
+    "float32": "single_of(words, number)",
+    "float64": "double_of(words, number)",
 }
-"""C expressions for a uniform number by element type."""
+"""C expressions for a uniform number by the name of its element type."""
 
 
 def uniform(out: Any, seed: int, numbers: Any) -> Callable[[], None]:
@@ -103,7 +104,7 @@ uniform(stored *out, size count, unsigned long long key0, unsigned long long key
         const Words words = philox(key0, key1, block, numbers[0]);
         for (int number = 0; number < {of_block}; ++number)
             if (block * {of_block} + number < count)
-                store(out[block * {of_block} + number], {NUMBER_OF_A_BLOCK[np.dtype(dtype)]});
+                store(out[block * {of_block} + number], {NUMBER_OF_A_BLOCK[np.dtype(dtype).name]});
     }}
 }}
 """

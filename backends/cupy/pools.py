@@ -28,7 +28,7 @@ LARGEST = 2**31
 
 def can_pool(*arrays: Any, windows: Windows) -> bool:
     """Whether the kernels can pool such arrays: contiguous ones of floats, in planes that are not enormous."""
-    return size_of(windows.dims) < LARGEST and all(array.flags.c_contiguous and array.dtype in STORED for array in arrays)
+    return size_of(windows.dims) < LARGEST and all(array.flags.c_contiguous and array.dtype.name in STORED for array in arrays)
 
 
 def tap_type(w: Windows) -> Any:

@@ -1,7 +1,7 @@
 """Common beginning of all kernel sources: the storage and compute types, and functions of them.
 
-Elements are loaded and stored in the array's type, ``stored``, and computed in ``real``, which is float for float16.  Numbers that change
-from step to step are doubles in device memory, rounded to ``real`` once.
+Elements are loaded and stored in the array's type, ``stored``, and computed in ``real``, which is float for types of 16 bits.  Numbers
+that change from step to step are doubles in device memory, rounded to ``real`` once.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-STORED = {np.dtype(np.float16): "half", np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
-"""C storage types by element type."""
+STORED = {"bfloat16": "bfloat16", "float16": "half", "float32": "float", "float64": "double"}
+"""C storage types by the names of element types."""
 
-REAL = {np.dtype(np.float16): "float", np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
-"""C compute types by element type."""
-
-COMPUTED = {np.dtype(np.float16): np.float32, np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64}
-"""NumPy compute types by element type, used for partial results."""
+REAL = {"bfloat16": "float", "float16": "float", "float32": "float", "float64": "double"}
+"""C compute types by the names of element types."""
 
 TEXT = """
 #ifdef __CUDACC_RTC__
@@ -29,13 +26,23 @@ TEXT = """
 struct half {
     unsigned short bits;
 };
+struct bfloat16 {
+    unsigned short bits;
+};
 
 __device__ __forceinline__ float value_of(float x) { return x; }
 __device__ __forceinline__ double value_of(double x) { return x; }
 __device__ __forceinline__ void store(float &place, float x) { place = x; }
 __device__ __forceinline__ void store(double &place, double x) { place = x; }
 
+/* The upper bits of a float, rounded to the nearest, of two to the even one. */
+__device__ __forceinline__ unsigned short upper_bits(float x, unsigned bits) {
+    return x == x ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : bits >> 16 | 0x40;
+}
+
 #ifdef __CUDACC_RTC__
+__device__ __forceinline__ float value_of(bfloat16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ __forceinline__ void store(bfloat16 &place, float x) { place.bits = upper_bits(x, __float_as_uint(x)); }
 __device__ __forceinline__ float value_of(half x) {
     float y;
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
@@ -45,6 +52,17 @@ __device__ __forceinline__ void store(half &place, float x) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(place.bits) : "f"(x));
 }
 #else
+inline float value_of(bfloat16 x) {
+    const unsigned bits = (unsigned)x.bits << 16;
+    float y;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+inline void store(bfloat16 &place, float x) {
+    unsigned bits;
+    memcpy(&bits, &x, sizeof bits);
+    place.bits = upper_bits(x, bits);
+}
 inline float value_of(half x) {
     _Float16 y;
     memcpy(&y, &x, sizeof x);
@@ -69,5 +87,5 @@ __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
 
 def prelude(dtype: Any, index: str = "unsigned int") -> str:
     """Return the beginning of a kernel source for arrays of *dtype* and indices of the C type *index*."""
-    kind = np.dtype(dtype)
+    kind = np.dtype(dtype).name
     return f"{TEXT}\ntypedef {STORED[kind]} stored;\ntypedef {REAL[kind]} real;\ntypedef {index} size;\n"

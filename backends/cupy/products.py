@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import computing_type
 from ...core.common.sums import terms_of_piece
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
@@ -129,8 +128,8 @@ def _deep_product(ctx: Context, library: Cublaslt, left: Any, right: Any, out: A
     """Return the calls for a split-K product, whose partial products are added up, so that errors do not grow with the depth."""
     depth = left.shape[-1]
     pieces, rest = divmod(depth, terms)
-    wide = np.float32 if out.dtype.name in ("float16", "bfloat16") else out.dtype
-    products = ctx.scratch("products of pieces", (*out.shape[:-2], pieces + (rest > 0), *out.shape[-2:]), np.dtype(wide))
+    wide = computing_type(out.dtype)
+    products = ctx.scratch("products of pieces", (*out.shape[:-2], pieces + (rest > 0), *out.shape[-2:]), wide)
     calls: list[Call | None] = []
     if out.ndim == 2:  # the pieces form one batch
         lefts = left[:, : pieces * terms].reshape(left.shape[0], pieces, terms).swapaxes(0, 1)

@@ -150,7 +150,7 @@ def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
         plan: the plan.
         passing: memories that nothing else reads; they are written only if the kernel itself reads them.
     """
-    real = REAL[np.dtype(dtype)]
+    real = REAL[np.dtype(dtype).name]
     syntax = _Syntax(real)
     unread = unwritten(plan, passing, syntax)
     has_products = any(isinstance(one.operation, Product) for one in plan.members)

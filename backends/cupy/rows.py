@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import computing_type
 from ...core.common.shape import size_of
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
 from .calls import Work
 from .compiler import BLOCKS, INDEX_NAMES, MOST_BLOCKS, THREADS, compile, index_type
-from .prelude import COMPUTED, prelude
+from .prelude import prelude
 
 MOST_OF_A_WARP = 1024
 """Maximum number of classes that a warp handles; rows with more are handled by a block."""
@@ -345,7 +346,7 @@ def _last(z: Any) -> tuple[int, int, int]:
 
 def _kept(ctx: Context, z: Any) -> tuple[Any, Any]:
     """Return buffers for the largest logit of each row and for its sum of exponentials."""
-    rows, wide = size_of(z.shape[:-1]), COMPUTED[z.dtype]
+    rows, wide = size_of(z.shape[:-1]), computing_type(z.dtype)
     return ctx.keep("edge", (rows,), wide), ctx.keep("total", (rows,), wide)
 
 

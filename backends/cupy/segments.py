@@ -44,7 +44,7 @@ def columns_of(width: int) -> int:
 
 def text(dtype: Any, result: Any, start: str, columns: int) -> str:
     """Return the kernel source for the types of rows, results and *start* indices."""
-    made = STORED[np.dtype(result)]
+    made = STORED[np.dtype(result).name]
     return f"""{prelude(dtype, "unsigned long long")}
 typedef {start} start;
 #define COLUMNS {columns}
@@ -61,7 +61,7 @@ add_up(const stored *values, const start *starts, {made} *out, size runs, size w
         for (int bit = 16; bit >= COLUMNS; bit /= 2)
             sum += __shfl_xor_sync(ALL, sum, bit);
         if (column < width && threadIdx.x % 32 < COLUMNS)
-            store(out[run * width + column], ({REAL[np.dtype(result)]})sum);
+            store(out[run * width + column], ({REAL[np.dtype(result).name]})sum);
     }}
 }}
 """

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.common.thresholds import thresholds
 from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
@@ -97,7 +98,7 @@ class _Loops(NamedTuple):
 
 def _is_for_loops(op: Any, ctx: Context, inputs: Sequence[Any]) -> bool:
     x, scale = inputs[:2]
-    is_large = ctx.training and x.dtype != np.float16 and x.size >= thresholds.batch_normalization_compiled
+    is_large = ctx.training and not is_half(x.dtype) and x.size >= thresholds.batch_normalization_compiled
     return is_large and op.by_feature(ctx, x, scale.size).shape[2] >= thresholds.batch_normalization_places and are_usable()
 
 

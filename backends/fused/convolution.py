@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import is_half
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
@@ -109,4 +108,4 @@ def _module(g: Correlation, rows: int, itemsize: int) -> Any:
 
 def is_for_loops(g: Correlation, rows: int, dtype: Any) -> bool:
     """Whether there is enough to do for loops."""
-    return dtype != np.float16 and rows * size_of(g.weights) * size_of(g.windows.out) >= thresholds.convolution_compiled and are_usable()
+    return not is_half(dtype) and rows * size_of(g.weights) * size_of(g.windows.out) >= thresholds.convolution_compiled and are_usable()

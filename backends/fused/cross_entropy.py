@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.common.thresholds import thresholds
 from ...core.machine.self_check import are_usable
 from ...core.types.axis import Axis
@@ -28,7 +29,7 @@ class CrossEntropyKernel:
         """Whether the operator computes a call itself."""
         if (
             z.size < thresholds.cross_entropy_compiled
-            or z.dtype == np.float16
+            or is_half(z.dtype)
             or y.shape != z.shape
             or (ctx.layouts[0] is None) != (ctx.layouts[1] is None)
         ):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.common.thresholds import thresholds
 from ...core.machine.self_check import are_usable
 from ...core.types.context import Context
@@ -25,7 +26,7 @@ class DropoutKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
         """Whether the operator computes a call itself."""
-        return not ctx.training or out.dtype == np.float16 or out.size < thresholds.dropout_compiled or not are_usable()
+        return not ctx.training or is_half(out.dtype) or out.size < thresholds.dropout_compiled or not are_usable()
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:

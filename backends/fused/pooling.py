@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Windows
@@ -77,12 +78,7 @@ def _is_for_loops(op: Any, w: Windows, planes: Any) -> bool:
 def is_for_loops(w: Windows, planes: int, dtype: Any) -> bool:
     """Whether loops are faster, and no window lies in the padding alone."""
     kernel = size_of(w.kernel)
-    if (
-        dtype == np.float16
-        or planes * size_of(w.out) * kernel < thresholds.pooling_compiled
-        or kernel > LARGEST_WINDOW
-        or w.kernel == w.padded
-    ):
+    if is_half(dtype) or planes * size_of(w.out) * kernel < thresholds.pooling_compiled or kernel > LARGEST_WINDOW or w.kernel == w.padded:
         return False
     return w.meet_elements and are_usable()
 

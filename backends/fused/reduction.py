@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import is_half
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
 from ...core.machine.self_check import are_usable
@@ -60,7 +59,7 @@ class ReductionKernel:
 
 def _length(op: Any, ctx: Context, x: Any) -> int:
     """How many elements, one after another in memory, are reduced to one; 0 where loops do not serve."""
-    if x.size < thresholds.reduction_compiled or x.dtype == np.float16 or not are_usable():
+    if x.size < thresholds.reduction_compiled or is_half(x.dtype) or not are_usable():
         return 0
     axes = op.array_axes(ctx, x)
     first = min(axes, default=x.ndim)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.run.memory import padded_rows
 from ...core.types.context import Context
 from . import recurrence
@@ -28,7 +29,7 @@ class OptimizedRNNStackKernel:
 
 def _steps_for(op: Any, ctx: Context, out: Any) -> Steps | None:
     layout = ctx.layouts[0]
-    if layout is None or not layout.is_sequence or out.dtype == np.float16:
+    if layout is None or not layout.is_sequence or is_half(out.dtype):
         return None
     return Steps(op.recurrent_op, ctx, layout)
 

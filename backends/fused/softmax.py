@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import is_half
 from ...core.common.shape import size_of
 from ...core.common.thresholds import thresholds
 from ...core.machine.self_check import are_usable
@@ -57,7 +56,7 @@ class LogSoftmaxKernel(SoftmaxKernel):
 
 def _classes(op: Any, ctx: Context, x: Any) -> int:
     """How many elements, one after another in memory, sum to 1; 0 where loops do not serve."""
-    if x.dtype == np.float16:
+    if is_half(x.dtype):
         return 0
     static = x.shape if ctx.layouts[0] is None else x.shape[1:]
     if op.axis is None:

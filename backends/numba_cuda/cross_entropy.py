@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import is_half
 from ...core.types.axis import Axis
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
@@ -33,7 +32,7 @@ class CrossEntropyKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, z: Any, y: Any) -> bool:
         """Whether to fall back to the operator."""
-        if not z.size or z.dtype == np.float16 or y.shape != z.shape or (ctx.layouts[0] is None) != (ctx.layouts[1] is None):
+        if not z.size or is_half(z.dtype) or y.shape != z.shape or (ctx.layouts[0] is None) != (ctx.layouts[1] is None):
             return True
         axis = op.axis.static_axis_index() if isinstance(op.axis, Axis) else op.axis
         return axis not in (-1, z.ndim - (ctx.layouts[0] is not None) - 1)

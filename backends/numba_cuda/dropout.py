@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.machine.language import prange
 from ...core.types.context import Context
 from .arrays import place, put, whole
@@ -46,7 +47,7 @@ class DropoutKernel:
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, *_: Any) -> bool:
         """Whether to fall back to the operator."""
-        return not ctx.training or out.dtype == np.float16 or not out.size
+        return not ctx.training or is_half(out.dtype) or not out.size
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, x: Any) -> None:

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_bfloat16
+from ...core.common.random import DIGITS
 from ...core.machine.language import jittable, prange
 from ..fused.philox import HALF, LOW, philox
 from .compiler import Kernel, flat
 
 HALVES = 8
 """Number of 32-bit numbers in a Philox block; there are half as many 64-bit numbers."""
-
-DIGITS = {np.dtype(np.float16): 11, np.dtype(np.float32): 24, np.dtype(np.float64): 53}
-"""Number of random bits by element type."""
 
 
 @lru_cache(maxsize=256)
@@ -59,9 +58,12 @@ def uniform(out: Any, seed: int, draw: int) -> None:
     """Fill a contiguous array with uniform numbers in [0, 1)."""
     if not out.size:
         return
-    is_double, digits = out.dtype == np.float64, DIGITS[out.dtype]
-    launch = (WORDS_KERNEL if is_double else HALVES_KERNEL).bound(-(-out.size // (4 if is_double else HALVES)), flat(out))
+    is_double, digits = out.dtype == np.float64, DIGITS[out.dtype.name]
+    drawn = out.astype(np.float32) if is_bfloat16(out.dtype) else out  # Numba does not know bfloat16
+    launch = (WORDS_KERNEL if is_double else HALVES_KERNEL).bound(-(-out.size // (4 if is_double else HALVES)), flat(drawn))
     launch(draw, *key_of(seed), (64 if is_double else 32) - digits, 2.0**-digits)
+    if drawn is not out:
+        out[...] = drawn
 
 
 def normal(backend: Any, out: Any, seed: int, draw: int) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from ..recurrences.operations import Operand, Operation, Product, Reader, address_of, multiplications
 from ..recurrences.persistent import Persistent, persistent
@@ -20,7 +18,7 @@ from ..recurrences.plan import Plan
 from .recurrence_text import ROWS, kernel
 from .times import TimesKernel
 
-DTYPES = np.dtype(np.float32), np.dtype(np.float64)
+DTYPES = "float32", "float64"
 """Element types that the kernel computes with."""
 
 MOST_MULTIPLICATIONS = 2**29

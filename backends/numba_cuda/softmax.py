@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import is_half
 from ...core.common.shape import size_of
 from ...core.types.axis import static_axis_number
 from ...core.types.context import Context
@@ -76,7 +75,7 @@ def _bound(narrow: Kernel, wide: Kernel, classes: int, arrays: Sequence[Any]) ->
 
 def _classes(op: Any, ctx: Context, x: Any) -> int:
     """Return the number of classes, which are adjacent in memory; 0 to fall back to the operator."""
-    if x.dtype == np.float16:
+    if is_half(x.dtype):
         return 0
     static = x.shape if ctx.layouts[0] is None else x.shape[1:]
     if op.axis is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import is_half
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
 from .arrays import place, put, whole
@@ -20,7 +19,7 @@ class TimesKernel:
     def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
         """Whether to fall back: for dense left operands, sums over several axes, right operands with rows or in float16."""
         is_parameter = not isinstance(right, SparseRows) and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank
-        return not isinstance(left, SparseRows) or not is_parameter or right.dtype == np.float16
+        return not isinstance(left, SparseRows) or not is_parameter or is_half(right.dtype)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.dtypes import FLOAT_TYPES
+from ...core.common.dtypes import float_types
 from ...core.common.random import philox_normal, philox_uniform
 from ...core.extension.device import DeviceKind
 from . import sums
@@ -23,7 +23,6 @@ class NumpyBackend:
     name = "numpy"
     kind: int = DeviceKind.CPU
     xp = np
-    dtypes = FLOAT_TYPES
     sparse = True
     alignment = 64
     block_bytes: int | None = 1 << 19  # less makes more calls, more leaves the cache
@@ -33,6 +32,10 @@ class NumpyBackend:
 
     def __init__(self, device_id: int = 0) -> None:
         self.device_id = device_id
+
+    @property
+    def dtypes(self) -> tuple[Any, ...]:
+        return float_types()
 
     def unavailable(self) -> str:
         return ""

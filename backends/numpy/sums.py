@@ -1,7 +1,7 @@
 """Sums over axes of an array, whose error does not grow with the number of terms.
 
 NumPy and the BLAS add up in pairs, or in lanes, along contiguous axes; other sums they take one term after another.  These
-are cut into blocks here, whose sums are added up in float64, in blocks again.  Those of float16 are computed in float32.  The sums of
+are cut into blocks here, whose sums are added up in float64, in blocks again.  Those of 16 bits are computed in float32.  The sums of
 blocks are products with ones where this is faster, as it mostly is.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.common.dtypes import computing_type
+from ...core.common.dtypes import computing_type, is_half
 from ...core.common.shape import size_of
 
 FEWEST = 2
@@ -51,7 +51,7 @@ def summing(full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         split, run = _longest_run(full.shape, axes, _last_in_memory(full))
     if run > FEW and target.size:
         return partial(_call, _steps(full, axes, split, target))
-    if full.dtype != np.float16:
+    if not is_half(full.dtype):
         return partial(np.add.reduce, full, axes, None, target, True)
     sums = np.empty(target.shape, np.float32)  # NumPy rounds every partial sum to the target's type
     return partial(_call, [partial(np.add.reduce, full, axes, sums.dtype, sums, True), _copying(sums, target)])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.common.sums import FEW, write_in_pieces
 from ...core.common.thresholds import thresholds
 from ...core.extension import plugins
@@ -121,7 +122,7 @@ def _sparse_gradient(op: Any, ctx: Context, grad: Any, dright: Any, left: Sparse
 
 def _applies(op: Any, ctx: Context, left: SparseRows, right: Any) -> bool:
     """Whether one axis is summed over, the right operand is the same for all rows, and sparse matrices know the element type."""
-    return type(right) is np.ndarray and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and right.dtype != np.float16
+    return type(right) is np.ndarray and ctx.layouts[1] is None and right.ndim == 1 + op.output_rank and not is_half(right.dtype)
 
 
 def _sparse_loops(ctx: Context, right: Any) -> SparseProducts | None:

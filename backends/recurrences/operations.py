@@ -89,7 +89,7 @@ class Reader:
 
     Args:
         schedule: the schedule.
-        dtypes: the element types that there are operations on.
+        dtypes: names of the element types that there are operations on.
         times: the kernel of products with matrices, which operations may do instead; other kernels are not passed over.
     """
 
@@ -211,7 +211,7 @@ class Reader:
 
     def _operand(self, array: Any, dtype: Any) -> Operand:
         """An array with the elements of each row side by side."""
-        if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype not in self._dtypes:
+        if not isinstance(array, self._xp.ndarray) or array.dtype != dtype or dtype.name not in self._dtypes:
             raise Unknown
         fixed = self._is_fixed(array)
         shape, strides = (array.shape, array.strides) if fixed else (array.shape[1:], array.strides[1:])

@@ -135,6 +135,10 @@ class Stream:
         return stream
 
 
+DIGITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+"""Random bits of a uniform number, by the name of its type: as many as need no rounding, which might give 1."""
+
+
 def philox_uniform(out: Any, seed: int, draw: int) -> None:
     """Fill a NumPy array with uniform numbers in [0, 1), determined by *seed* and *draw*."""
     flat = out.reshape(-1)
@@ -145,9 +149,8 @@ def philox_uniform(out: Any, seed: int, draw: int) -> None:
         flat[...] = (words >> np.uint64(11)) * 2.0**-53
     else:
         halves = words.view(np.uint32)[: flat.size]
-        scale = 2.0**-24 if out.dtype == np.float32 else 2.0**-11
-        shift = np.uint32(8 if out.dtype == np.float32 else 21)
-        flat[...] = (halves >> shift).astype(np.float32) * np.float32(scale)
+        digits = DIGITS[out.dtype.name]
+        flat[...] = (halves >> np.uint32(32 - digits)).astype(np.float32) * np.float32(2.0**-digits)
 
 
 def philox_normal(out: Any, seed: int, draw: int) -> None:

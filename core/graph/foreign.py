@@ -57,9 +57,22 @@ def _array_of(owner: Any, given: Any) -> Any:
             return np.asarray(given, order="C")
         return np.asarray(np.from_dlpack(given), order="C") if hasattr(given, "__dlpack__") else None
     except Exception as error:
+        array = _as_bfloat16(given)
+        if array is not None:
+            return array
         raise ValueError(
             f"{owner}: the {type(given).__name__} cannot be converted to a NumPy array: {error}. Convert it first{_way_of(given)}"
         ) from error
+
+
+def _as_bfloat16(given: Any) -> Any:
+    """The array of an object that holds bfloat16, which NumPy does not take from it; None of other objects."""
+    from ..types.dlpack import bfloat16_of
+
+    try:
+        return bfloat16_of(given) if hasattr(given, "__dlpack__") else None
+    except (BufferError, RuntimeError, TypeError):
+        return None
 
 
 def _shows_memory(given: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..common.dtypes import as_dtype
+from ..common.dtypes import as_dtype, is_float
 from ..common.options import option
 from ..common.shape import is_concrete
 from ..common.user_frame import warn_at
@@ -97,11 +97,19 @@ def _firm_dtype(variables: Sequence[Variable]) -> Any:
 
 
 def _widest_dtype(operands: Sequence[Any]) -> Any:
-    """The most precise type of NumPy operands, with float32 for what has no type; None where there is none of them."""
-    arrays = [x.dtype for x in operands if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind == "f"]
+    """The most precise type of NumPy operands, with float32 for what has no type; None where there is none of them.
+
+    Raises:
+        ValueError: there is none that holds all of them, as of float16 and bfloat16.
+    """
+    arrays = [x.dtype for x in operands if isinstance(x, (np.ndarray, np.generic)) and is_float(x.dtype)]
     if not arrays:
         return None
-    return np.result_type(*arrays, *([np.float32] if len(arrays) < len(operands) else [])).type
+    try:
+        return np.result_type(*arrays, *([np.float32] if len(arrays) < len(operands) else [])).type
+    except TypeError:
+        names = " and ".join(sorted({dtype.name for dtype in arrays}))
+        raise ValueError(f"operands have the data types {names}; bring them to one type with .astype") from None
 
 
 def as_variable(operand: Any, dtype: Any = None, op_name: str = "operand") -> Variable:
@@ -127,7 +135,7 @@ def _number_or_array(operand: Any, op_name: str) -> Any:
     if isinstance(operand, np.generic):
         operand = operand.item()
     if isinstance(operand, np.ndarray):
-        if operand.dtype.kind != "f":
+        if not is_float(operand.dtype):
             raise ValueError(
                 f"{op_name}: an array operand must hold floating-point numbers, got {operand.dtype}; convert it with .astype(np.float32)"
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of
+from ..common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of, is_float, is_real
 from ..common.lock import ForkSafeLock
 from ..common.options import option
 from ..common.services import services
@@ -251,7 +251,7 @@ class _Holder(ArrayMixin, Variable):
             self._init = init.seeded()
             return
         given = np.asarray(_dense(init))
-        if given.dtype.kind not in "fiub":
+        if not is_real(given.dtype):
             raise TypeError(f"{self.kind} '{name}': cannot begin as {init!r:.80}; give a number, an array or an initializer")
         wanted = given.shape if given.ndim or shape is None else as_shape(shape)
         super().__init__(Spec(wanted, dtype, ()), name, needs_gradient=needs_gradient)
@@ -351,7 +351,8 @@ class Parameter(_Holder):
     Args:
         shape: int or tuple of ints; -1 is filled in when the parameter is first used. Ignored where *init* is an array.
         init: a number for all elements (default 0), an array or list, or an initializer.
-        dtype: float16, float32 (the default) or float64; ``cntk_py.DataType_Unknown`` for that of the first operand that it is used with.
+        dtype: float16, bfloat16, float32 (the default) or float64; ``cntk_py.DataType_Unknown`` for that of the first operand that it is
+            used with.
         device: where it lives; the default device where None.
         name: a name to find it by.
 
@@ -396,7 +397,7 @@ class Constant(_Holder):
     Args:
         value: a number, array, list, NDArrayView or Value; a CSR matrix, or a view of one, stays sparse.
         shape: shape to fill with a number *value*.
-        dtype: float16, float32 (the default) or float64.
+        dtype: float16, bfloat16, float32 (the default) or float64.
         device: where it lives; the default device where None.
         name: a name to find it by.
 
@@ -513,7 +514,7 @@ def input_variable(
     Args:
         shape: static shape of one sample, an int or tuple; ``()`` for scalars,
             ``C.FreeDimension`` for dimensions that each minibatch decides.
-        dtype: float32 (the default), float64 or float16.
+        dtype: float32 (the default), float64, float16 or bfloat16.
         needs_gradient: whether gradients with respect to it may be asked for.
         is_sparse: whether it is fed CSR matrices.
         dynamic_axes: ``[batch axis]`` by default; ``[]`` for a value without batch axis.
@@ -576,7 +577,7 @@ def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: De
 def _float_type_of(value: Any) -> Any:
     held = _held(value)
     if isinstance(held, np.ndarray) or is_csr(held):
-        return held.dtype.type if held.dtype.kind == "f" else np.float32
+        return held.dtype.type if is_float(held.dtype) else np.float32
     return None
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.dtypes import computing_type
+
 _UNSIGNED = {np.dtype(kind).itemsize: np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
 _EXACT = 2**31
@@ -260,8 +262,8 @@ def is_within(indices: Any, width: int) -> bool:
 
 
 def csr_matrix_of(data: Any, indices: Any, indptr: Any, width: int) -> Any:
-    """The matrix that users get: SciPy's, or ours where there is no SciPy; of float32 for float16, which SciPy does not have."""
-    values = data.astype(np.float32) if data.dtype == np.float16 else data
+    """The matrix that users get: SciPy's, or ours where there is no SciPy; of float32 for types of 16 bits, which SciPy does not have."""
+    values = data.astype(computing_type(data.dtype), copy=False)
     made = _scipy()
     if made is not None:
         return made((values, indices, indptr), shape=(len(indptr) - 1, width))

@@ -134,7 +134,7 @@ class SparseRows:
         return self.data[places], self.indices[places], starts
 
     def to_csr(self, backend: Any) -> Any:
-        """The matrix, in memory of its own on the host; float32 for float16, which SciPy does not have."""
+        """The matrix, in memory of its own on the host; float32 for types of 16 bits, which SciPy does not have."""
         data, indices, indptr = (backend.to_numpy(part) for part in (self.data, self.indices, self.indptr))
         return csr_matrix_of(data, indices, indptr, self.shape[-1])
 
@@ -200,7 +200,7 @@ class RowSparse:
         self.set(rows, values)
 
     def to_csr(self, backend: Any) -> Any:
-        """The gradient as a CSR matrix on the host, its last axis laid out as columns; float32 for float16, which SciPy does not have."""
+        """The gradient as a CSR matrix on the host, its last axis laid out as columns; float32 for 16 bits, which SciPy does not have."""
         rows, values = backend.to_numpy(self.rows), backend.to_numpy(self.values)
         width = self.shape[-1]
         beside = size_of(self.shape[1:-1])

@@ -24,7 +24,7 @@ class Spec:
     """
 
     shape: Shape | None = None
-    dtype: type[np.floating[Any]] | None = None
+    dtype: type[np.generic] | None = None
     axes: Axes | None = None
     sparse: bool = False
 
@@ -91,13 +91,13 @@ def _check_prefix(short: Axes, long: Axes) -> None:
         )
 
 
-def merge_dtypes(specs: Iterable[Spec]) -> type[np.floating[Any]] | None:
+def merge_dtypes(specs: Iterable[Spec]) -> type[np.generic] | None:
     """The element type that all operands share.
 
     Raises:
         ValueError: two operands have different element types.
     """
-    found: type[np.floating[Any]] | None = None
+    found: type[np.generic] | None = None
     for spec in specs:
         if spec.dtype is None:
             continue

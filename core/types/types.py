@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.dtypes import FLOAT_TYPES
+from ..common.dtypes import is_float_type
 from ..common.shape import Shape, UnknownDimension, is_concrete
 from .axis import Axes, Axis
 from .spec import BATCH, Spec
@@ -32,7 +32,7 @@ class VariableType:
     """
 
     shape: Shape | None = None
-    dtype: type[np.floating[Any]] | None = None
+    dtype: type[np.generic] | None = None
     needs_gradient: bool | None = None
     is_sparse: bool | None = None
     dynamic_axes: Axes | None = None
@@ -103,6 +103,6 @@ def as_type(annotation: Any) -> VariableType | None:
         return annotation
     if annotation is float:
         return VariableType(shape=(), is_sparse=False, dynamic_axes=BATCH)
-    if any(annotation is dtype for dtype in FLOAT_TYPES):
+    if is_float_type(annotation):
         return VariableType(shape=(), dtype=annotation, is_sparse=False, dynamic_axes=BATCH)
     return None

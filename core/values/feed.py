@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common.dtypes import dtype_name
+from ..common.dtypes import dtype_name, is_bfloat16, is_half, is_real
 from ..common.shape import Shape, is_concrete, reshaped, size_of
 from ..common.user_frame import warn_user
 from ..graph.foreign import as_data
@@ -19,7 +19,7 @@ from .value import NDArrayView, Value
 
 
 class Feed(NamedTuple):
-    """One input's data: dense rows, a CSR matrix or (of float16, which SciPy does not have) SparseRows, and how its rows lie.
+    """One input's data: dense rows, a CSR matrix or (of types of 16 bits, which SciPy does not have) SparseRows, and how its rows lie.
 
     *continues* tells for each sequence the one of the previous minibatch that it continues, -1 if it is new; None without flags.
     """
@@ -298,14 +298,14 @@ def _shape_of_rows(variable: Variable, matrix: Any, dims: Shape) -> Shape:
 
 
 def _typed(variable: Variable, matrix: Any) -> Any:
-    """A CSR matrix with values of the variable's type: SparseRows for float16, which SciPy does not have."""
+    """A CSR matrix with values of the variable's type: SparseRows for types of 16 bits, which SciPy does not have."""
     if matrix.dtype == variable.dtype:
         return matrix
-    if variable.dtype is not np.float16:
+    if not is_half(variable.dtype):
         return matrix.astype(_checked(variable, matrix.dtype))
     _require_numbers(variable, matrix.dtype)
-    rows = SparseRows(matrix.shape, np.float16)
-    rows.set(matrix.data.astype(np.float16), matrix.indices, matrix.indptr)
+    rows = SparseRows(matrix.shape, variable.dtype)
+    rows.set(matrix.data.astype(variable.dtype), matrix.indices, matrix.indptr)
     return rows
 
 
@@ -453,15 +453,16 @@ def _checked(variable: Variable, dtype: Any) -> Any:
     if dtype == variable.dtype:
         return variable.dtype
     _require_numbers(variable, dtype)
+    name = dtype_name(variable.dtype)
     warn_user(
-        f"{variable!r} was given {dtype} data, which is converted to {dtype_name(variable.dtype)} on every call; "
-        f"convert it once with .astype(np.{dtype_name(variable.dtype)})"
+        f"{variable!r} was given {dtype} data, which is converted to {name} on every call; "
+        f"convert it once with .astype({'cntk' if is_bfloat16(variable.dtype) else 'np'}.{name})"
     )
     return variable.dtype
 
 
 def _require_numbers(variable: Variable, dtype: Any) -> None:
-    if dtype.kind not in "fiub":
+    if not is_real(dtype):
         raise ValueError(f"{variable!r} takes {dtype_name(variable.dtype)} data, got dtype {dtype}; give an array of real numbers")
 
 
@@ -538,8 +539,8 @@ def _sequence(variable: Variable, item: Any, position: int) -> Any:
 
 
 def _plain(variable: Variable, matrix: Any) -> Any:
-    """A CSR matrix of the variable's type, or of its own where that is float16, which SciPy does not have."""
-    if variable.dtype is np.float16 or matrix.dtype == variable.dtype:
+    """A CSR matrix of the variable's type, or of its own where that has 16 bits, which SciPy does not have."""
+    if is_half(variable.dtype) or matrix.dtype == variable.dtype:
         return matrix
     return matrix.astype(_checked(variable, matrix.dtype))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..common.dtypes import is_real
 from ..common.shape import Shape, size_of
 from ..types.axis import Axes
 from ..types.csr import is_csr
@@ -69,7 +70,7 @@ def pack(data: Any, shape: Shape, layout: Layout | None) -> Any:
         rows = np.concatenate(parts)[layout.pack_index]
     else:
         rows = _host(data)
-    if rows.dtype.kind not in "fiub" or [dim for dim in rows.shape if dim != 1] != [dim for dim in shape if dim != 1]:
+    if not is_real(rows.dtype) or [dim for dim in rows.shape if dim != 1] != [dim for dim in shape if dim != 1]:
         raise ValueError(f"expected numbers in the shape {shape}, got {rows.dtype} data of shape {rows.shape}")
     return rows.reshape(shape)
 

@@ -52,7 +52,7 @@ class NDArrayView(SharedArrayMixin):
 
         Raises:
             TypeError: it is not an array.
-            ValueError: its element type is not float16, float32 or float64.
+            ValueError: its element type is not float16, bfloat16, float32 or float64.
         """
         np_array = as_data("NDArrayView.from_dense", np_array)
         if not isinstance(np_array, np.ndarray):
@@ -319,7 +319,7 @@ class Value(SharedArrayMixin):
         Args:
             batch: class numbers; :attr:`ONE_HOT_SKIP` stands for a vector of zeros.
             num_classes: how many classes, or a sample shape whose last axis counts them.
-            dtype: element type, float32 by default; float16 is held as float32, since SciPy has no CSR matrices of it.
+            dtype: element type, float32 by default; float16 and bfloat16 are held as float32, since SciPy has no CSR matrices of them.
 
         Raises:
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.

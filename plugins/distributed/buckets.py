@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import computing_type
 from ...core.run import profiling
 from .base import Pending, Transport
 
@@ -24,7 +25,7 @@ class Bucket:
         backends: where each of the gradients lives.
         indices: their numbers.
         shapes: their shapes.
-        dtype: their type; float16 travels as float32.
+        dtype: their type; types of 16 bits travel as float32.
         name: name of its sum in traces and messages.
         on_device: whether they are summed where they live, all on one device, and not on the host.
     """
@@ -42,7 +43,7 @@ class Bucket:
         self._on_device = on_device
         self._shapes = list(shapes)
         self._ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
-        self._dtype = np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
+        self._dtype = computing_type(dtype)
         self._own: Any = None
         self._message: Any = None
         self._pending: Pending | None = None

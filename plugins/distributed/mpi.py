@@ -13,6 +13,7 @@ import mpi4py
 import numpy as np
 
 from ...core.common.cached_property import cached_property
+from ...core.common.dtypes import computing_type, is_float
 from ...core.run import profiling
 from .base import Pending, Transport
 from .channel import ROOM, Channel
@@ -125,9 +126,9 @@ class MpiTransport(Transport):
         return ThreadPoolExecutor(1, "cntk-sums")
 
     def _sum(self, channel: Channel, array: Any, name: str, thread: int) -> None:
-        if array.dtype.kind not in NUMBERS:
+        if array.dtype.kind not in NUMBERS and not is_float(array.dtype):
             raise TypeError(f"{name}: numbers can be summed over the workers, got an array of {array.dtype}")
-        dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
+        dtype = computing_type(array.dtype).newbyteorder("=")
         total = array.astype(dtype, order="C", copy=False)
 
         def work(channel: Channel, thread: int) -> None:

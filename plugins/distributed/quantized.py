@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import computing_type
 from ...core.types.sparse import RowSparse
 from ...core.values.minibatch import Minibatch
 from .base import Strategy, Transport
@@ -28,7 +29,7 @@ class _Table:
         shape = tuple(parameter.shape)
         self.width = shape[-1] if shape else 1
         self.columns = int(np.prod(shape[:-1])) if shape else 1
-        dtype = np.float32 if parameter.dtype == np.float16 else parameter.dtype
+        dtype = computing_type(parameter.dtype).type
         self.backend = parameter.backend
         self.quantizer = Quantizer(self.backend.xp, bits, dtype)
         self.bounds = [self.columns * worker // transport.size for worker in range(transport.size + 1)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import computing_type
 from ...core.types.sparse import RowSparse
 from .base import Transport
 
@@ -34,7 +35,7 @@ def sum_rows(transport: Transport, gradients: Sequence[RowSparse], backends: Seq
             part, starts[worker] = _read(message, starts[worker], (count, *gradient.shape[1:]), np.dtype(gradient.dtype))
             values.append(part)
         present, places = np.unique(np.concatenate(rows), return_inverse=True)
-        total = np.zeros((len(present), *gradient.shape[1:]), np.float32 if gradient.dtype == np.float16 else gradient.dtype)
+        total = np.zeros((len(present), *gradient.shape[1:]), computing_type(gradient.dtype))
         first = 0
         for part in values:  # the rows of a worker are distinct
             total[places[first : first + len(part)]] += part

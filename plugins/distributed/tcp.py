@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import computing_type, is_float
 from ...core.common.launch import Rendezvous
 from ...core.run import profiling
 from .base import Transport
@@ -57,9 +58,9 @@ class TcpTransport(Transport):
         return list(self._names)
 
     def sum(self, array: Any, name: str = "sum") -> None:
-        if array.dtype.kind not in "iufc":
+        if array.dtype.kind not in "iufc" and not is_float(array.dtype):
             raise TypeError(f"{name}: numbers can be summed over the workers, got an array of {array.dtype}")
-        wide = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype
+        wide = computing_type(array.dtype)
 
         def add_up(parts: list[bytes]) -> list[bytes]:
             total = np.zeros(array.size, wide)

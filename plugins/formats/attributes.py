@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.common.dtypes import DataType
+from ...core.common.dtypes import DataType, as_stored_dtype, data_type_of
 from ...core.graph.nodes import Primitive
 from ...core.types.axis import Axis
 from ...core.types.spec import Spec
@@ -19,14 +19,7 @@ from .wire import FileAxis, NDShape
 DYNAMIC, UNKNOWN, ALL_STATIC, BEHIND_ALL, ALL = 2**31 - 1, 2**31 - 3, 2**31 - 2, 2**31 - 4, 2**31 - 5
 """Numbers that files give to axes that are not static, and to the markers."""
 _MARKERS = {ALL_STATIC: Axis.all_static_axes(), ALL: Axis.all_axes(), UNKNOWN: Axis.unknown_dynamic_axes()[0]}
-_TYPES: dict[Any, int] = {
-    np.float32: DataType.Float,
-    np.float64: DataType.Double,
-    np.float16: DataType.Float16,
-    np.int8: DataType.Int8,
-    np.int16: DataType.Int16,
-}
-_BY_CODE = {int(code): dtype for dtype, code in _TYPES.items()}
+_TYPES = (DataType.Float, DataType.Double, DataType.Float16, DataType.Int8, DataType.Int16, DataType.BFloat16)
 
 
 class Kind(NamedTuple):
@@ -85,7 +78,7 @@ def python_axes(axes: Any) -> tuple[Axis, ...] | None:
 
 def file_type(dtype: Any) -> int:
     """Number of an element type."""
-    return 0 if dtype is None else int(_TYPES[dtype])
+    return int(data_type_of(dtype))
 
 
 def python_type(code: Any) -> Any:
@@ -93,9 +86,9 @@ def python_type(code: Any) -> Any:
     number = _number(code)
     if number == 0:
         return None
-    if number not in _BY_CODE:
-        raise ValueError(f"expected the number of an element type, one of {sorted(_BY_CODE)}, found {number}")
-    return _BY_CODE[number]
+    if number not in _TYPES:
+        raise ValueError(f"expected the number of an element type, one of {sorted(map(int, _TYPES))}, found {number}")
+    return as_stored_dtype(DataType(number))
 
 
 def _number(value: Any) -> int:

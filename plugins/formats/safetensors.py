@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import dtype_named
 from ...core.common.shape import format_shape, is_concrete, size_of
 from ...core.graph.function import Function
 from ...core.graph.graph import depth_first_search
@@ -26,8 +27,8 @@ from .wire import DamagedFile
 LARGEST_HEADER = 100_000_000
 """Bytes of a header, as other readers have it."""
 MOST_AXES = 64
-_CODES = {np.float16: "F16", np.float32: "F32", np.float64: "F64"}
-_TYPES = {code: np.dtype(kind).newbyteorder("<") for kind, code in _CODES.items()}
+_CODES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}
+_NAMES = {code: name for name, code in _CODES.items()}
 
 Holder = Parameter | Constant
 
@@ -131,10 +132,10 @@ def write_tensors(tensors: dict[str, Any]) -> list[Any]:
     header: dict[str, Any] = {METADATA: {"format": "np", "producer": "opencntk"}}
     pieces, end = [], 0
     for key, value in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):  # so that all are aligned
-        if not is_concrete(value.shape) or value.dtype.type not in _CODES:
+        if not is_concrete(value.shape) or value.dtype.name not in _CODES:
             raise TypeError(f"'{key}' of type {value.dtype} cannot be saved as a tensor")
-        code = _CODES[value.dtype.type]
-        data = np.ascontiguousarray(value, _TYPES[code]).reshape(-1).view(np.uint8).data
+        code = _CODES[value.dtype.name]
+        data = np.ascontiguousarray(value, _type_of(code)).reshape(-1).view(np.uint8).data
         header[key] = {"dtype": code, "shape": list(value.shape), "data_offsets": [end, end + len(data)]}
         end += len(data)
         pieces.append(data)
@@ -195,17 +196,22 @@ def _described(key: str, entry: Any, size: int) -> tuple[str, Any, tuple[int, ..
 
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise refuse(f"expected dtype, shape and data_offsets, found {entry!r:.80}")
-    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _TYPES:
-        raise refuse(f"expected one of the element types {', '.join(_TYPES)}, found {entry['dtype']!r:.40}")
+    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _NAMES:
+        raise refuse(f"expected one of the element types {', '.join(_NAMES)}, found {entry['dtype']!r:.40}")
     shape, offsets = (_sizes(entry[name]) for name in ("shape", "data_offsets"))
     if shape is None or len(shape) > MOST_AXES:
         raise refuse(f"expected a shape of at most {MOST_AXES} sizes, found {entry['shape']!r:.80}")
     if offsets is None or len(offsets) != 2 or not offsets[0] <= offsets[1] <= size:
         raise refuse(f"expected data_offsets in order, of at most {size}, found {entry['data_offsets']!r:.80}")
-    dtype = _TYPES[entry["dtype"]]
+    dtype = _type_of(entry["dtype"])
     if offsets[1] - offsets[0] != size_of(shape) * dtype.itemsize:
         raise refuse(f"expected {size_of(shape) * dtype.itemsize} bytes for the shape {list(shape)}, found {offsets[1] - offsets[0]}")
     return key, dtype, shape, *offsets
+
+
+def _type_of(code: str) -> np.dtype[Any]:
+    """The element type of a code, as it lies in files."""
+    return dtype_named(_NAMES[code]).newbyteorder("<")
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import dtype_named, is_float_type
 from ...core.types.axis import Axis
 from .attributes import file_axis, python_axis, static
 from .wire import FileAxis
@@ -26,8 +27,6 @@ from .wire import FileAxis
 ARRAY, INTEGER = "@array", "@integer"
 _TUPLE, _DTYPE, _TYPE, _DICTIONARY = "@tuple", "@dtype", "@type", "@dictionary"
 
-NATIVE = tuple(map(np.dtype, (np.float16, np.float32, np.float64)))
-"""Element types of arrays that are written as they are."""
 DEEPEST = 20
 """How many lists, tuples and dictionaries may be nested."""
 
@@ -57,12 +56,12 @@ def written(value: Any, place: str, depth: int = 0) -> Any:
     if isinstance(value, (int, np.integer)):
         number = int(value)
         return number if -(2**31) <= number < 2**64 else tagged_integer(number)
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating)) or is_float_type(type(value)):
         return float(value)
     if isinstance(value, Axis):
         return static(-1 - value.static_axis_index()) if value.is_static_axis else file_axis(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
-        return value if value.dtype in NATIVE else tagged_array(value)
+    if isinstance(value, np.ndarray) and (value.dtype.kind in _NUMBERS or is_native(value.dtype)):
+        return value if is_native(value.dtype) else tagged_array(value)
     if isinstance(value, list):
         return [written(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value)]
     if isinstance(value, tuple):
@@ -70,7 +69,7 @@ def written(value: Any, place: str, depth: int = 0) -> Any:
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         found = {key: written(item, f"{place}[{key!r}]", depth + 1) for key, item in value.items()}
         return {_DICTIONARY: found} if any(key.startswith("@") for key in found) else found
-    if isinstance(value, np.dtype) and value.isnative and value.type in _TYPES:
+    if isinstance(value, np.dtype) and value.isnative and _name_of(value.type):
         return {_DTYPE: value.name}
     if isinstance(value, type) and (name := _name_of(value)):
         return {_TYPE: name}
@@ -102,6 +101,11 @@ def read(value: Any) -> Any:
     if any(key.startswith("@") for key in value):
         raise ValueError(f"expected a dictionary, or one of {', '.join(_READERS)}; found {sorted(value)!r:.80}")
     return {key: read(item) for key, item in value.items()}
+
+
+def is_native(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of this type are written as they are."""
+    return dtype.isnative and is_float_type(dtype.type)
 
 
 def tagged_array(array: Any) -> dict[str, Any]:
@@ -154,6 +158,8 @@ def _dictionary_of(items: Any) -> dict[str, Any]:
 
 
 def _dtype_of(name: Any) -> Any:
+    if name == "bfloat16":
+        return dtype_named(name)
     kind = next((np.dtype(kind) for kind in _TYPES if np.dtype(kind).name == name), None)
     if kind is None:
         raise ValueError(f"expected the name of an element type, found {name!r:.80}")
@@ -166,7 +172,7 @@ def _type_of(name: Any) -> Any:
 
 def _name_of(kind: type) -> str:
     """The name of a type in a file; nothing where it is not a type of numbers."""
-    if kind in _TYPES:
+    if kind in _TYPES or is_float_type(kind):
         return np.dtype(kind).name
     return next((name for name, known in _BUILTINS.items() if known is kind), "")
 

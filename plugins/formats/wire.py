@@ -11,7 +11,7 @@ Float, Double       ``np.float32``, ``float``
 NDShape             :class:`NDShape`, in Python's order of axes
 Axis                :class:`FileAxis`
 Vector, Dictionary  ``list``, ``dict``
-NDArrayView         a dense array of float16/32/64, int8 or int16
+NDArrayView         a dense array of float16/32/64, bfloat16, int8 or int16
 ==================  ==============================================================
 
 A message of protobuf has less than 2 GiB.  A larger file begins with :data:`MARK` and the length of the message (4 bytes, little-endian);
@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.common.dtypes import dtype_named, is_half
 from ..protobuf import BYTES, FIXED32, FIXED64, VARINT, varint
 
 MARK = b"ktnc"
@@ -44,9 +45,10 @@ _NONE, _BOOL, _INT, _SIZE, _FLOAT, _DOUBLE, _STRING, _SHAPE, _AXIS, _VECTOR, _DI
 _FIRST_VALUE_FIELD = 2
 """A value of type n > 0 is in the field of number n + 2."""
 
-_TYPES: dict[int, Any] = {1: np.float32, 2: np.float64, 4: np.float16, 5: np.int8, 6: np.int16}
-_CODES = {np.dtype(kind): code for code, kind in _TYPES.items()}
-_FIELDS: dict[Any, tuple[int, str]] = {np.float32: (4, "<f4"), np.float16: (4, "<f4"), np.float64: (5, "<f8"), np.int8: (6, "i1")}
+_TYPES = {1: "float32", 2: "float64", 4: "float16", 5: "int8", 6: "int16", 7: "bfloat16"}
+"""Element types by their numbers; bfloat16 is ours, CNTK has no such type."""
+_CODES = {name: code for code, name in _TYPES.items()}
+_FIELDS = {"float32": (4, "<f4"), "float16": (4, "<f4"), "bfloat16": (4, "<f4"), "float64": (5, "<f8"), "int8": (6, "i1")}
 """Field and element type of the values in the file; int16 are varints, in field 7."""
 _SIGNED = 7
 
@@ -221,11 +223,10 @@ def _write_axis(axis: FileAxis) -> Chunks:
 
 
 def _write_array(array: Any, apart: Chunks | None) -> Chunks:
-    if array.dtype not in _CODES:
-        held = ", ".join(np.dtype(kind).name for kind in _TYPES.values())
-        raise TypeError(f"a model file holds arrays of {held}, got one of {array.dtype}; convert it with .astype")
+    if array.dtype.name not in _CODES or not array.dtype.isnative:
+        raise TypeError(f"a model file holds arrays of {', '.join(_CODES)}, got one of {array.dtype}; convert it with .astype")
     made, values = Chunks(), Chunks()
-    made.add_number(1, _CODES[array.dtype])
+    made.add_number(1, _CODES[array.dtype.name])
     made.add_message(3, _write_shape(array.shape))
     if apart is not None:
         apart.add(memoryview(_behind(array).view(np.uint8)))
@@ -234,7 +235,7 @@ def _write_array(array: Any, apart: Chunks | None) -> Chunks:
         field = _SIGNED
         values.add_bytes(1, b"".join(varint(2 * n if n >= 0 else -2 * n - 1) for n in array.reshape(-1).tolist()))
     else:
-        field, kind = _FIELDS[array.dtype.type]
+        field, kind = _FIELDS[array.dtype.name]
         contiguous: Any = np.ascontiguousarray(array, kind).reshape(-1)
         values.add_bytes(1, memoryview(contiguous).cast("B"))
     made.add_message(field, values)
@@ -248,7 +249,7 @@ def _behind(array: Any) -> Any:
 
 def _form_behind(dtype: Any) -> Any:
     """Element type of an array's values behind the message; CNTK takes float32 for float16 there."""
-    return np.dtype("<f4") if dtype == np.float16 else np.dtype(dtype).newbyteorder("<")
+    return np.dtype("<f4") if is_half(dtype) else np.dtype(dtype).newbyteorder("<")
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -465,7 +466,7 @@ def _read_array(piece: Piece) -> Any:
     if fields.get("format", 0):
         raise piece.damaged(f"a dense array, found storage format {fields['format']}", begin)
     shape = _read_shape(piece.inside(fields["shape"], "the shape of an array")) if "shape" in fields else NDShape()
-    dtype = np.dtype(_TYPES[code])
+    dtype = dtype_named(_TYPES[code])
     if any(dim < 0 for dim in shape) or len(shape) > MOST_AXES:
         raise piece.damaged(f"an array of known shape, of at most {MOST_AXES} axes, found {tuple(shape)!s:.80}", begin)
     wanted = math.prod(shape)
@@ -474,7 +475,7 @@ def _read_array(piece: Piece) -> Any:
         found = np.frombuffer(piece.apart.take(wanted * kind.itemsize, "an array").bytes, kind)
         with np.errstate(over="ignore"):
             return found.astype(dtype, copy=False).reshape(shape)
-    name, kind = ("integers", "") if dtype == np.int16 else (_NAMES[_FIELDS[dtype.type][0]], _FIELDS[dtype.type][1])
+    name, kind = ("integers", "") if dtype == np.int16 else (_NAMES[_FIELDS[dtype.name][0]], _FIELDS[dtype.name][1])
     message = piece.inside(fields.get(name, Piece(piece.data, begin, begin)), "the values of an array")
     values = message.message("the values of an array", values=1).get("values", Piece(piece.data, begin, begin))
     values = piece.inside(values, "the values of an array")

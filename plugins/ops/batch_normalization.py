@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import is_half
 from ...core.common.shape import InferredDimension, Shape, size_of
 from ...core.common.user_frame import warn_user
 from ...core.graph.function import Function
@@ -33,7 +34,7 @@ class BatchNormalization(Assignment):
     def infer(self, *inputs: Spec) -> Spec:
         operand, *vectors = inputs[:-1]
         # Statistics of float16 operands are kept in float32.
-        merge_dtypes(inputs[1:3] if operand.dtype is np.float16 else inputs[:3])
+        merge_dtypes(inputs[1:3] if operand.dtype is not None and is_half(operand.dtype) else inputs[:3])
         features = self._features(operand)
         for spec, what in zip(vectors, ("scale", "bias", "running_mean", "running_inv_std"), strict=True):
             if spec.is_concrete and features >= 0 and size_of(spec.dims) != features:

@@ -41,7 +41,7 @@ def custom_proxy_op(custom_op: str, output_shape: Any, output_data_type: Any, *o
     Args:
         custom_op: the operator's name in the other engine.
         output_shape: static shape of its result.
-        output_data_type: element type of its result: float16, float32, float64, int8 or int16.
+        output_data_type: element type of its result: float16, bfloat16, float32, float64, int8 or int16.
         operands: its operands, of any shapes and element types, or one list of that; a Function with several results stands
             for all of them.
         name: name of the Function.

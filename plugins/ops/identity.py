@@ -235,7 +235,7 @@ def cast(node_input: Any, dtype: Any, name: str = "") -> Function:
 
     Args:
         node_input: operand; the result's shape and dynamic axes are the same.  A sparse value stays sparse.
-        dtype: float16, float32 or float64.
+        dtype: float16, bfloat16, float32 or float64.
         name: name of the Function.
 
     Raises:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import limits_of
 from ...core.common.shape import Shape, broadcast
 from ...core.graph.function import Function
 from ...core.operators.elementwise import lined_up_shapes
@@ -70,7 +71,7 @@ class Logistic(Op):
 
 def _chances(ctx: Context, p: Any) -> tuple[Any, Any]:
     """p and 1 − p, kept off zero."""
-    least = max(_LEAST, float(np.finfo(p.dtype).tiny))
+    least = max(_LEAST, float(limits_of(p.dtype).tiny))
     yes, no = ctx.scratch("yes", p.shape, p.dtype), ctx.scratch("no", p.shape, p.dtype)
     ctx.xp.maximum(p, least, out=yes)
     ctx.xp.subtract(1, p, out=no)

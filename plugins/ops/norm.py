@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.dtypes import computing_type
+from ...core.common.dtypes import computing_type, limits_of
 from ...core.graph.function import Function
 from ...core.operators.samples import operator
 from ...core.types.context import Context
@@ -60,7 +60,7 @@ class ReduceL2(Reduction):
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
         length = ctx.scratch("length", y.shape, y.dtype)
-        ctx.xp.maximum(y, np.finfo(y.dtype).smallest_subnormal, out=length)  # the gradient at the origin is 0
+        ctx.xp.maximum(y, limits_of(y.dtype).smallest_subnormal, out=length)  # the gradient at the origin is 0
         ctx.xp.divide(x, length, out=dx)  # first, for dy / length may be more than there are numbers for
         ctx.xp.multiply(dx, dy, out=dx)
 
@@ -81,7 +81,7 @@ def measure(ctx: Context, x: Any, axes: tuple[int, ...], out: Any, factor: float
 
 def _exact_range(dtype: Any) -> tuple[float, float]:
     """Norms between these are sums of squares of which none that counts was rounded away, and none overflowed."""
-    limits = np.finfo(dtype)
+    limits = limits_of(dtype)
     return float(limits.tiny / limits.eps) ** 0.5, float(limits.max) ** 0.5
 
 
@@ -90,7 +90,7 @@ def _measure_scaled(ctx: Context, x: Any, axes: tuple[int, ...], squares: Any, n
     xp = ctx.xp
     xp.absolute(x, out=squares)
     largest = squares.max(axis=axes, keepdims=True)
-    limits = np.finfo(norms.dtype)
+    limits = limits_of(norms.dtype)
     xp.divide(squares, xp.clip(largest, limits.smallest_subnormal, limits.max), out=squares)
     xp.multiply(squares, squares, out=squares)
     scaled = ctx.scratch("scaled", norms.shape, norms.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.common.dtypes import limits_of
 from ...core.common.shape import Shape, size_of
 from ...core.graph.function import Function
 from ...core.operators.op import Op
@@ -93,7 +94,7 @@ class MeanVarianceNormalization(Op):
         if self.do_variance_scaling:
             deviation = ctx.keep("deviation", mean.shape, x.dtype)
             measure(ctx, y, (2,), deviation, x.shape[2] ** -0.5)
-            xp.maximum(deviation, np.finfo(x.dtype).tiny, out=deviation)
+            xp.maximum(deviation, limits_of(x.dtype).tiny, out=deviation)
             xp.add(deviation, self.epsilon, out=mean)
             xp.divide(y, mean, out=y)
 

@@ -177,7 +177,7 @@ def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0,
 
     Args:
         shape: shape of the result, which has no dynamic axes.
-        dtype: float32 (the default), float64 or float16.
+        dtype: float32 (the default), float64, float16 or bfloat16.
         low: lower bound.
         high: upper bound, which is not reached.
         seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
@@ -203,7 +203,7 @@ def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0
 
     Args:
         shape: shape of the result, which has no dynamic axes.
-        dtype: float32 (the default), float64 or float16.
+        dtype: float32 (the default), float64, float16 or bfloat16.
         mean: mean of the numbers.
         scale: their standard deviation.
         seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
@@ -234,7 +234,7 @@ def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0,
 
     Args:
         shape: shape of the result, which has no dynamic axes.
-        dtype: float32 (the default), float64 or float16.
+        dtype: float32 (the default), float64, float16 or bfloat16.
         loc: location, the most probable number.
         scale: width.
         seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
@@ -260,7 +260,7 @@ def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: Seed = AU
 
     Args:
         shape: shape of the result, which has no dynamic axes.
-        dtype: float32 (the default), float64 or float16.
+        dtype: float32 (the default), float64, float16 or bfloat16.
         mean: probability of a 1.
         seed: seed of the numbers; by default one is chosen.  Nodes of one seed give the same numbers, evaluation by evaluation.
         name: name of the Function.

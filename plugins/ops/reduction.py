@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.dtypes import computing_type
+from ...core.common.dtypes import computing_type, limits_of
 from ...core.common.shape import size_of
 from ...core.graph.function import Function
 from ...core.operators.samples import operator
@@ -80,7 +80,7 @@ class ReduceLogSum(Reduction):
         highest = ctx.scratch("highest", y.shape, x.dtype)
         powers = ctx.scratch("powers", x.shape, x.dtype)
         x.max(axis=axes, out=highest, keepdims=True)
-        limits = np.finfo(x.dtype)
+        limits = limits_of(x.dtype)
         xp.clip(highest, limits.min, limits.max, out=highest)  # an infinite maximum must not give inf - inf
         xp.subtract(x, highest, out=powers)
         xp.exp(powers, out=powers)

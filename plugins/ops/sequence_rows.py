@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.common.dtypes import computing_type
+from ...core.common.dtypes import computing_type, is_half
 from ...core.common.shape import size_of
 from ...core.common.sums import FEW, add_up_runs
 from ...core.types.axis import Axes, Axis, format_axes
@@ -138,7 +138,7 @@ def add_steps(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
     """Add up the steps of each sequence, into one row for each, in the user's order."""
     if len(layout.alive) > FEW:
         add_up_runs(ctx.xp, x[ctx.index(layout, "unpack_index")], layout.starts, out, ctx.brought)
-    elif x.dtype == out.dtype == np.float16:
+    elif x.dtype == out.dtype and is_half(x.dtype):
         total = ctx.scratch("sums of steps", out.shape, computing_type(x.dtype))
         fold(ctx, ctx.xp.add, x, layout, total)
         ctx.xp.copyto(out, total, casting="same_kind")

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
 
-import numpy as np
-
+from ...core.common.dtypes import dtype_name
 from ...core.graph import graph
 from ...core.graph.block import Combine
 from ...core.graph.function import Function
@@ -20,7 +18,8 @@ from ...core.graph.variable import Variable
 from ...core.types.spec import Spec
 from ..protobuf import content, integer
 
-TYPES: dict[Any, int] = {np.float32: 1, np.float64: 2, np.float16: 19}
+TYPES = {"float32": 1, "float64": 2, "float16": 19, "bfloat16": 14}
+"""TensorFlow's numbers."""
 
 
 class ModelGraph:
@@ -96,7 +95,7 @@ class ModelGraph:
         made += _attribute("_output_shapes", content(1, b"".join(content(7, _shape(spec)) for spec in specs)))
         made += _attribute("shape", content(7, _shape(specs[0])))
         if specs[0].dtype is not None:
-            made += _attribute("dtype", integer(6, TYPES[specs[0].dtype]))
+            made += _attribute("dtype", integer(6, TYPES[dtype_name(specs[0].dtype)]))
         if specs[0].axes:
             made += _attribute("dynamic_axes", content(1, b"".join(content(2, axis.name) for axis in specs[0].axes)))
         return made

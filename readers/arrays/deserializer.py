@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ...core.common.cached_property import cached_property
-from ...core.common.dtypes import FLOAT_TYPES
+from ...core.common.dtypes import is_float_type
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos, StreamData
 from ..rows import one_hot_rows
 from ..streams import StreamInformation
@@ -65,7 +65,7 @@ class NumpyDeserializer(Deserializer):
     def _info(self, number: int, name: str, array: Any) -> StreamInformation:
         if name in self._classes:
             return StreamInformation(name, number, "sparse", np.float32, (self._classes[name],))
-        dtype = array.dtype.type if array.dtype.type in FLOAT_TYPES else np.float32
+        dtype = array.dtype.type if is_float_type(array.dtype.type) else np.float32
         return StreamInformation(name, number, "dense", dtype, array.shape[1:] or (1,))
 
     def chunk_infos(self) -> Sequence[ChunkInfo]:

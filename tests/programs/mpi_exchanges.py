@@ -9,7 +9,7 @@ transport, rank, size = communicator.transport, C.Communicator.rank(), C.Communi
 assert [worker.global_rank for worker in communicator.workers()] == list(range(size))
 assert communicator.current_worker().is_main() == communicator.is_main() == (rank == 0)
 
-for kind in ("float16", "float32", "float64", "int64"):
+for kind in (C.bfloat16, "float16", "float32", "float64", "int64"):
     np.testing.assert_array_equal(communicator.aggregate(np.full((2, 3), rank + 1, kind)), np.full((2, 3), size * (size + 1) / 2, kind))
     pending = transport.start_sum(early := np.full(5, rank, kind))
     transport.barrier()

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.common.dtypes import computing_type, is_bfloat16, is_float
+
 from . import cuda
 from .rules import ALLOCATION, HOST_INDEX, READ, UPLOAD, note
 
@@ -85,7 +87,7 @@ class ndarray:
         root = self.host
         while isinstance(root.base, np.ndarray):
             root = root.base
-        flat = np.ndarray(root.nbytes, np.uint8, root.data)
+        flat = root.ravel("K").view(np.uint8)
         return cuda.MemoryPointer(flat, self.host.ctypes.data - flat.ctypes.data)
 
     def __len__(self) -> int:
@@ -235,6 +237,8 @@ class ndarray:
         return allocated(self.host.repeat(repeats._read() if isinstance(repeats, ndarray) else repeats, axis))
 
     def argsort(self, axis: int = -1, kind: Any = None) -> ndarray:
+        if is_bfloat16(self.dtype):
+            raise TypeError(f"sorting arrays of {self.dtype} is not supported")
         return allocated(self.host.argsort(axis=axis, kind="stable"))
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> ndarray:
@@ -261,7 +265,7 @@ class ndarray:
         return self._reduced(np.prod, axis, out, keepdims, dtype)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        wanted = dtype or (self.dtype if self.dtype.kind == "f" else np.float64)
+        wanted = dtype or (self.dtype if is_float(self.dtype) else np.float64)
         total = _sum(self.host, axis, wanted, keepdims)
         return written(out, (total / (self.size / max(total.size, 1))).astype(wanted))
 
@@ -359,13 +363,13 @@ def index_of(place: Any) -> Any:
 
 
 def _sum(host: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    """Return a sum as CuPy computes it: as a tree over all axes, and in float32 for float16."""
+    """Return a sum as CuPy computes it: as a tree over all axes, and in float32 for types of 16 bits."""
     axes = tuple(range(host.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     moved = np.moveaxis(host, axes, range(-len(axes), 0))
     kept = moved.shape[: host.ndim - len(axes)]
     terms = np.ascontiguousarray(moved).reshape(*kept, math.prod(moved.shape[len(kept) :]))
     wanted = dtype or (None if host.dtype.kind in "biu" else host.dtype)
-    total = terms.sum(-1, np.float32 if wanted == np.float16 else wanted)
+    total = terms.sum(-1, None if wanted is None else computing_type(wanted))
     return np.expand_dims(total, axes) if keepdims else total
 
 

@@ -6,6 +6,7 @@ from ctypes import c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from cntk.backends.cupy.cublaslt import SIGNATURES
@@ -15,7 +16,7 @@ from .library import Names, Refused, StandIn, Version, memory, read, strided
 VERSION = 130500
 INVALID_VALUE, NOT_SUPPORTED = 7, 15
 NAMES = {7: b"CUBLAS_STATUS_INVALID_VALUE", 14: b"CUBLAS_STATUS_INTERNAL_ERROR", 15: b"CUBLAS_STATUS_NOT_SUPPORTED"}
-TYPES = {0: np.float32, 1: np.float64, 2: np.float16}
+TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: ml_dtypes.bfloat16}
 F32, F32_FAST_TF32, F64 = 68, 77, 70
 WIDE = {F32: np.float32, F32_FAST_TF32: np.float32, F64: np.float64}
 RELU, BIAS, BGRADA, BGRADB = 2, 4, 256, 512
@@ -150,7 +151,7 @@ class Cublaslt(StandIn):
             raise Refused(INVALID_VALUE)
         if d.count > 1 and d.apart < d.leading * (d.columns - 1) + d.rows and d.leading < d.apart * (d.count - 1) + d.rows:
             raise Refused(INVALID_VALUE)  # the results would overlap
-        if a.dtype is np.float16 and operation.compute != F32:
+        if a.dtype in (np.float16, ml_dtypes.bfloat16) and operation.compute != F32:
             raise Refused(NOT_SUPPORTED)
         if operation.epilogue != 1 and (not operation.vector or d.count > 1):
             raise Refused(NOT_SUPPORTED)

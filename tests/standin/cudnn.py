@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from cntk.backends.cupy import batch_normalization, cudnn, pooling, rnnstack, tensors
@@ -23,7 +24,7 @@ from .library import Names, Refused, StandIn, Version, memory, numbers_at, strid
 VERSION = 90900
 BAD_PARAM, NOT_SUPPORTED = 2000, 3000
 NAMES = {BAD_PARAM: b"CUDNN_STATUS_BAD_PARAM", NOT_SUPPORTED: b"CUDNN_STATUS_NOT_SUPPORTED", 14: b"CUDNN_STATUS_INTERNAL_ERROR"}
-TYPES = {0: np.float32, 1: np.float64, 2: np.float16}
+TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 9: ml_dtypes.bfloat16}
 ENGINES: tuple[tuple[Note, ...], ...] = ((Note.TENSOR_CORE, Note.DOWN_CONVERT_INPUTS), (Note.NONDETERMINISTIC,), (Note.TENSOR_CORE,), ())
 """Numerical notes of the available engines, fastest first."""
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -27,7 +28,7 @@ from .nvidia import loading
 
 STREAM = 0x57EA
 
-ROUNDING = {np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
+ROUNDING = {ml_dtypes.bfloat16: 8 * 3e-2, np.float16: 3e-2, np.float32: 1e-4, np.float64: 1e-10}
 
 
 class Pointer:

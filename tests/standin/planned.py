@@ -120,7 +120,7 @@ class Planner(Cudnn):
 
 def graphs() -> Iterator[tuple[str, Graph]]:
     """Yield graphs as the convolution kernel builds them."""
-    for dtype in ("float32", "float16", "float64"):
+    for dtype in ("float32", "float16", "bfloat16", "float64"):
         for name, operand, filters, result, pads, strides, dilation in (
             ("same", (64, 16, 32, 32), (32, 16, 3, 3), (64, 32, 32, 32), ((1, 1), (1, 1)), (1, 1), (1, 1)),
             ("one by one", (64, 16, 32, 32), (32, 16, 1, 1), (64, 32, 32, 32), ((0, 0), (0, 0)), (1, 1), (1, 1)),
@@ -161,7 +161,7 @@ class Handle(Cudnn):
 def weights(library: libraries.Loaded) -> Iterator[tuple[str, bool]]:
     """Yield whether the weights of stacks of recurrent layers are laid out like the operator's."""
     for cell, both, layers, (width, hidden), dtype in product(
-        rnnstack.CELLS, (False, True), (1, 3), ((3, 4), (150, 300), (7, 13)), ("float16", "float32", "float64")
+        rnnstack.CELLS, (False, True), (1, 3), ((3, 4), (150, 300), (7, 13)), ("bfloat16", "float16", "float32", "float64")
     ):
         op = OptimizedRNNStack(bidirectional=both, num_layers=layers, hidden_size=hidden, recurrent_op=cell)
         numbers = np.zeros(op._size(width), dtype).view(HostArray)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cntk.compatibility.members.engine import as_string, only_in_the_engine
+from cntk.core.common.dtypes import is_float
 from cntk.core.common.shape import as_shape
 from cntk.core.graph.variable import Variable
 from cntk.core.values.value import NDArrayView, Value
@@ -99,7 +100,7 @@ class _ValueMembers:
     def _as_best_data_type(var: Variable, sample: Any) -> Any:
         """Data as an array of the variable's type, where it is not one of floating-point numbers."""
         data = np.asarray(sample)
-        return data if data.dtype.kind == "f" else data.astype(var.dtype or np.float32)
+        return data if is_float(data.dtype) else data.astype(var.dtype or np.float32)
 
     def masked_count(self: Any) -> int:
         """How many steps are padding."""

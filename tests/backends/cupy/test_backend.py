@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from standin import cuda
 
+import cntk as C
 from cntk.backends.cupy.backend import CupyBackend
+from cntk.core.common.dtypes import limits_of
 from cntk.core.common.random import philox_normal, philox_uniform
 from cntk.core.types.layout import Layout
 from cntk.testing import check_backend
@@ -95,7 +97,7 @@ def test_data_go_where_arrays_are_not_contiguous(standin: CupyBackend) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (3, 4), (0, 2)])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 def test_random_numbers_are_those_of_the_host(shape: tuple[int, ...], dtype: Any, standin: CupyBackend) -> None:
     out, expected = standin.empty(shape, dtype), np.empty(shape, dtype)
     standin.uniform(out, 5, 2)
@@ -103,7 +105,7 @@ def test_random_numbers_are_those_of_the_host(shape: tuple[int, ...], dtype: Any
     np.testing.assert_array_equal(standin.to_numpy(out), expected)
     standin.normal(out, 5, 2)
     philox_normal(expected, 5, 2)  # by another library's logarithm, sine and cosine
-    np.testing.assert_allclose(standin.to_numpy(out), expected, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).eps)
+    np.testing.assert_allclose(standin.to_numpy(out), expected, rtol=4 * float(limits_of(dtype).eps), atol=float(limits_of(dtype).eps))
 
 
 def test_random_numbers_go_where_arrays_are_not_contiguous(standin: CupyBackend) -> None:

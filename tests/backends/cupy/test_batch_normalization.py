@@ -11,6 +11,7 @@ from standin.cudnn import Cudnn as StandIn
 from standin.host_backend import ROUNDING, host_device, with_libraries
 
 import cntk as C
+from cntk.core.common.dtypes import is_half
 from cntk.core.extension.device import cpu, default_device
 from cntk.testing import check_op
 
@@ -42,11 +43,11 @@ def trained(shape: tuple[int, ...], spatial: bool, time_constant: float, dtype: 
     return [scale.value, bias.value, mean.value, variance.value, count.value, y.eval({x: numbers(3, *shape).astype(dtype)})]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("time_constant", [0, -1, 50])
 @pytest.mark.parametrize(("shape", "spatial"), [((3,), True), ((3, 4, 2), True), ((3, 2), False), ((2, 3, 2, 2), True)])
 def test_training(standin: StandIn, shape: tuple[int, ...], spatial: bool, time_constant: float, dtype: Any) -> None:
-    statistics = np.float32 if dtype is np.float16 else None
+    statistics = np.float32 if is_half(dtype) else None
     arguments = shape, spatial, time_constant, dtype, (4, 2, 7), statistics
     with default_device(cpu()):
         wanted = trained(*arguments)

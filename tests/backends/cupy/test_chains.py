@@ -66,7 +66,14 @@ MODELS: dict[str, tuple[Any, Model]] = {
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [*((name, np.float32) for name in MODELS), ("residual", np.float64), ("channels", np.float16), ("scalars", np.float16)],
+    [
+        *((name, np.float32) for name in MODELS),
+        ("residual", np.float64),
+        ("channels", np.float16),
+        ("scalars", np.float16),
+        ("channels", C.bfloat16),
+        ("scalars", C.bfloat16),
+    ],
 )
 def test_numbers_are_those_of_the_operators(name: str, dtype: Any, fused: list[Any]) -> None:
     shape, model = MODELS[name]

@@ -85,7 +85,7 @@ def test_windows_of_any_geometry(axes: Any, groups: int, channels: int, maps: in
         compare(build, np.float64, [numbers(samples, groups * channels, *dims, dtype=np.float64)])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("follows", ["", "+", "relu", "+ relu"])
 def test_what_follows_is_part_of_the_graph(standin: StandIn, on_host: list[str], follows: str, dtype: Any) -> None:
     build = network((4, 3, 3, 3), (3, 6, 5), follows)

@@ -9,17 +9,19 @@ import pytest
 import scipy.sparse
 from standin.host_backend import HostBackend, array
 
+import cntk as C
 from cntk.backends.cupy.csr import PIECE, Csr
+from cntk.core.common.dtypes import computing_type
 
 pytestmark = pytest.mark.usefixtures("on_host")
 
-TOLERANCES = {np.float16: 5e-3, np.float32: 2e-6, np.float64: 1e-14}
+TOLERANCES = {C.bfloat16: 8 * 5e-3, np.float16: 5e-3, np.float32: 2e-6, np.float64: 1e-14}
 
 
 def matrix(rows: int, columns: int, density: float, dtype: Any) -> Any:
     random = np.random.default_rng(rows)
     dense = (random.random((rows, columns)) < density) * random.normal(size=(rows, columns))
-    return scipy.sparse.csr_matrix(dense.astype(np.float32 if dtype == np.float16 else dtype))
+    return scipy.sparse.csr_matrix(dense.astype(computing_type(dtype)))
 
 
 def parts(csr: Any, dtype: Any, places: Any) -> Any:

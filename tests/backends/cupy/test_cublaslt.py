@@ -17,7 +17,7 @@ from cntk.backends.cupy import cublaslt, libraries
 from cntk.backends.cupy.cublaslt import Bias, Cublaslt, Sums
 from cntk.core.common import switches
 
-ROUNDING = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-13}
+ROUNDING = {"bfloat16": 8 * 2e-2, "float16": 2e-2, "float32": 1e-5, "float64": 1e-13}
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_algorithms_are_asked_for_once_for_arrays_that_lie_alike(library: Cublas
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_a_bias_and_a_rectifier_are_part_of_the_launch(library: Cublaslt, standin: StandIn, dtype: str, is_cut: bool) -> None:
     left, right, out = numbers(6, 3, dtype=dtype), numbers(3, 5, dtype=dtype), numbers(6, 5, dtype=dtype)
     bias = numbers(5, dtype=dtype, seed=9)

@@ -29,7 +29,7 @@ def test_samples(name: str, sample: Any) -> None:
     _compare_gradients(function, sample, None, 5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("state", ["a number", "one for all", "one for each", "steps before"])
 @pytest.mark.parametrize("steps", [1, 2, -1, -3])
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5)], ids=str)

@@ -17,7 +17,7 @@ from cntk.core.types.layout import Layout
 
 pytestmark = pytest.mark.usefixtures("on_host")
 
-TYPES = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-14}
+TYPES = {C.bfloat16: 8 * 2e-3, np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-14}
 
 
 def steps(bias: tuple[int, ...] | None, rectifies: bool, shape: tuple[int, ...], dtype: Any) -> list[Step]:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from standin.host_backend import HostBackend, array
 
+import cntk as C
 from cntk.backends.cupy import folds
 from cntk.backends.cupy.places import Along
 
-TOLERANCES = {np.float16: 1e-2, np.float32: 1e-6, np.float64: 1e-14}
+TOLERANCES = {C.bfloat16: 8e-2, np.float16: 1e-2, np.float32: 1e-6, np.float64: 1e-14}
 REFERENCES: dict[str, tuple[Any, Any]] = {
     "total": (folds.TOTAL, np.sum),
     "greatest": (folds.GREATEST, np.max),
@@ -40,8 +41,10 @@ def folded(rule: Any, x: Any, axes: tuple[int, ...], scale: float = 1.0, out_typ
         ((5, 3), (0,), np.float32),
         ((1,), (0,), np.float32),
         ((2, 3, 4, 5), (2, 3), np.float16),
+        ((2, 3, 4, 5), (2, 3), C.bfloat16),
         ((300, 2), (0,), np.float32),
         ((3, 1000), (1,), np.float16),
+        ((3, 1000), (1,), C.bfloat16),
     ],
 )
 def test_folds_are_numpys(name: str, shape: Any, axes: Any, dtype: Any, on_host: list[str]) -> None:

@@ -27,7 +27,7 @@ def test_samples(name: str, sample: Any) -> None:
     _compare_gradients(function, sample, None, 5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 def test_the_number_that_is_written_is_an_array(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Any] = []
     one = marks._one

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cntk as C
 from cntk.backends.cupy.backend import CupyBackend
+from cntk.core.common.dtypes import limits_of
 
 RANDOM = np.random.default_rng(1)
 
@@ -69,13 +71,13 @@ def test_sums_of_runs_lose_nothing_to_what_lies_before_them(standin: CupyBackend
 
 
 @pytest.mark.parametrize("lengths", [[1], [5], [1, 1, 1], [3, 1, 40, 2]])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 def test_sums_of_runs(dtype: Any, lengths: list[int], standin: CupyBackend) -> None:
     rows, starts = RANDOM.random((sum(lengths), 2)).astype(dtype), np.cumsum([0, *lengths[:-1]])
     x, begins = there(standin, rows, starts)
     found = standin.to_numpy(standin.xp.add.reduceat(x, begins, axis=0))
     assert found.dtype == dtype
-    np.testing.assert_allclose(found, np.add.reduceat(rows, starts, axis=0, dtype=np.float64), rtol=2 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(found, np.add.reduceat(rows, starts, axis=0, dtype=np.float64), rtol=2 * float(limits_of(dtype).eps))
 
 
 def test_sums_of_runs_along_another_axis(standin: CupyBackend) -> None:

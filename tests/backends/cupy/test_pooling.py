@@ -70,7 +70,7 @@ def test_windows_of_any_geometry(axes: Any, kind: int, ceil: bool, include: bool
         compare(network((2, *dims), kind, window, **options), dtype, [numbers(3, 2, *dims, dtype=dtype)])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 def test_averages_and_their_gradients_are_cudnns(standin: StandIn, dtype: Any) -> None:
     compare(network((2, 6, 6), AVERAGE, (2, 2), auto_padding=[False, True, True]), dtype, [numbers(3, 2, 6, 6, dtype=dtype)])
     assert standin.called == []  # as much as cuDNN pads on both sides makes other windows

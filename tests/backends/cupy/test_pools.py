@@ -17,7 +17,7 @@ from cntk.core.types.layout import Layout
 
 pytestmark = pytest.mark.usefixtures("on_host")
 
-TYPES = (np.float16, np.float32, np.float64)
+TYPES = (C.bfloat16, np.float16, np.float32, np.float64)
 
 
 class Geometry(NamedTuple):

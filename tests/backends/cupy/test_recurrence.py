@@ -64,7 +64,7 @@ def test_a_block_for_each_column_finds_what_others_have_written(name: str, launc
     assert any(blocks > 1 for blocks, _ in launched)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("width", [1, 7, 33, 130])
 @pytest.mark.parametrize("cell", [LSTM, GRU, RNNStep], ids=lambda cell: cell.__name__)
 def test_cells_of_all_sizes_and_types_are_one_launch_in_each_direction(cell: Any, width: int, dtype: Any, launched: list[Any]) -> None:
@@ -222,7 +222,7 @@ def test_kernels_of_operators_are_not_passed_over(persistent: list[Any]) -> None
 @pytest.mark.slow
 @pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable())
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("name", ["LSTM", "GRU", "LSTM with everything", "two delays", "side by side"])
 def test_no_kernel_spills(name: str, dtype: Any, architecture: str, on_host: list[str]) -> None:
     gradients(MODELS[name], sequences(3, dtype, (2, 1)), dtype)

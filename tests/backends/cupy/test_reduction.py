@@ -29,7 +29,7 @@ def test_samples(name: str, sample: Any, on_host: list[str]) -> None:
     assert any("struct State" in text for text in on_host)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=["float32", "float64", "float16"])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("name", ["reduce_mean", "reduce_max"])
 def test_over_the_batch_and_static_axes(name: str, dtype: Any) -> None:
     data = np.random.default_rng(0).normal(size=(300, 4, 3)).astype(dtype)

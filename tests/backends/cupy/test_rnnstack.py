@@ -36,7 +36,7 @@ def network(cell: str = "lstm", layers: int = 1, both: bool = False, gradient: b
     return build
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("cell", rnnstack.CELLS)
 @pytest.mark.parametrize(("layers", "both"), [(1, False), (2, True)])
 def test_sequences_of_unequal_lengths(standin: StandIn, cell: str, layers: int, both: bool, dtype: Any) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("host_gpu")
 
 NAMES = ("softmax", "log_softmax", "cross_entropy_with_softmax", "classification_error")
 SAMPLES = [(name, sample) for name in NAMES for sample in samples_of(plugins.ops.get(name))[:3]]
-all_types = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=["float32", "float64", "float16"])
+all_types = pytest.mark.parametrize("dtype", [C.bfloat16, np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 
 LOSSES: dict[str, Callable[[Any, Any], Any]] = {
     "cross entropy": C.cross_entropy_with_softmax,

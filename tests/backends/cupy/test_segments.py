@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from standin.host_backend import HostBackend, array
 
+import cntk as C
 from cntk.backends.cupy import segments
+from cntk.core.common.dtypes import limits_of
 
 pytestmark = pytest.mark.usefixtures("on_host")
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("shape", [(), (3,), (5, 7), (130,)], ids=str)
 def test_sums_of_runs(shape: Any, dtype: Any) -> None:
     starts = np.array([2, 5, 5, 6, 700, 701])
@@ -23,7 +25,7 @@ def test_sums_of_runs(shape: Any, dtype: Any) -> None:
         out = HostBackend().empty((5, *shape), result)
         segments.bound(array(values), array(starts, places), out)()
         expected = np.array([values[a:b].sum(axis=0, dtype=np.float64) for a, b in pairwise(starts)])
-        np.testing.assert_allclose(out, expected.astype(result), rtol=2 * np.finfo(result).eps, atol=1e-12)
+        np.testing.assert_allclose(out, expected.astype(result), rtol=2 * float(limits_of(result).eps), atol=1e-12)
 
 
 def test_a_run_has_the_same_sum_in_any_company() -> None:

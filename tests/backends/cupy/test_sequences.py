@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("host_gpu")
 
 NAMES = ("sequence.reduce_sum", "sequence.reduce_max", "sequence.softmax", "sequence.broadcast_as", "reconcile_dynamic_axes")
 SAMPLES = [(name, sample) for name in NAMES for sample in samples_of(plugins.ops.get(name))]
-all_types = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=["float32", "float64", "float16"])
+all_types = pytest.mark.parametrize("dtype", [C.bfloat16, np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 
 LENGTHS = (3, 1, 700, 3, 40)
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {

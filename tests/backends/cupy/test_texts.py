@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from standin import nvrtc
 
+import cntk as C
 from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, picking, pools, rows, segments, sequences
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
+from cntk.core.common.dtypes import is_half
 from cntk.core.common.windows import windows
 from cntk.core.extension import plugins
 from cntk.core.formulas.derivatives import gradient_of
@@ -28,8 +30,8 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 MOST_REGISTERS = 128
 """More would leave fewer than two blocks of 256 threads to a multiprocessor."""
 
-TYPES = (np.float16, np.float32, np.float64)
-INDICES = {np.float16: "unsigned int", np.float32: "unsigned long long", np.float64: "unsigned int"}
+TYPES = (C.bfloat16, np.float16, np.float32, np.float64)
+INDICES = {C.bfloat16: "unsigned int", np.float16: "unsigned int", np.float32: "unsigned long long", np.float64: "unsigned int"}
 FULL, SAME_FOR_ALL, STRIDED = (
     (Along(7, 12), Along(3, 4), Along(4, 1)),
     (Along(7, 0), Along(3, 0), Along(4, 1)),
@@ -70,8 +72,8 @@ def of_folds(dtype: Any) -> Iterator[str]:
 
 
 def of_learners(dtype: Any) -> Iterator[str]:
-    """Each rule, averaged or not; float16 is updated as float32."""
-    rules = {one for one in vars(learner_kernels).values() if isinstance(one, learner_kernels.Rule)} if dtype != np.float16 else set()
+    """Each rule, averaged or not; types of 16 bits are updated as float32."""
+    rules = {one for one in vars(learner_kernels).values() if isinstance(one, learner_kernels.Rule)} if not is_half(dtype) else set()
     for rule in sorted(rules):
         yield learner_kernels.text(rule, dtype, False)
         if rule.leaves_multiplier:

@@ -24,7 +24,7 @@ def test_all_kinds_of_unpooling(on_host: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("on_host")
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
     ("dims", "window", "strides", "padded"),
     [((9,), 3, 2, True), ((9,), 3, 1, False), ((6, 7), 3, 2, True), ((5, 4), 2, 3, False), ((3, 4, 5), 2, 1, True), ((7,), 1, 4, True)],

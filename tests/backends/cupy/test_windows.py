@@ -18,7 +18,7 @@ LENGTHS = (5, 9, 6, 40, 5)
 OPTIONS = list(product((1, 2, 3), (1, 2), (False, True)))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("channels", [True, False], ids=["channels", "no channels"])
 @pytest.mark.parametrize(("stride", "dilation", "padded"), OPTIONS)
 def test_windows(stride: int, dilation: int, padded: bool, channels: bool, dtype: Any, on_host: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import float_types
 from cntk.core.extension import plugins
 from cntk.core.operators.samples import Sample
 from cntk.testing.ops import samples_of
@@ -53,7 +53,7 @@ def test_gradients_for_copies_of_a_row_are_so_many_times_that_for_one(name: str,
 
 
 @pytest.mark.parametrize("equal", [True, False], ids=["equal numbers", "random numbers"])
-@pytest.mark.parametrize("dtype", FLOAT_TYPES)
+@pytest.mark.parametrize("dtype", float_types())
 @pytest.mark.parametrize("name", long_sums.LAWS)
 def test_laws(name: str, dtype: Any, equal: bool) -> None:
     for columns in (1, 3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk.core.common.dtypes import FLOAT_TYPES
+from cntk.core.common.dtypes import float_types
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor
 from cntk.core.operators.samples import Sample
@@ -26,7 +26,7 @@ def test_it_carries_samples_and_an_example(name: str) -> None:
 
 @of_each_sample
 def test_results_are_right_in_every_type(name: str, sample: Sample, device: DeviceDescriptor) -> None:
-    for dtype in FLOAT_TYPES:
+    for dtype in float_types():
         check_values(plugins.ops.get(name), sample, dtype, device)
 
 

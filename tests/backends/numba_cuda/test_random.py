@@ -19,7 +19,7 @@ SEEDS = [0, 2**64 - 4, 2**100 + 7]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_uniform_numbers(shape: Any, dtype: Any, seed: int) -> None:
     given, expected = np.empty(shape, dtype), np.empty(shape, dtype)

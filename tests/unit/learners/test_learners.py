@@ -158,7 +158,7 @@ def test_formulas(rule: str, lr: Callable[[], Any], options: dict[str, Any], rat
 
 
 @all_rules
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32])
 def test_parameters_keep_their_type(rule: str, dtype: Any) -> None:
     learner = RULES[rule][0]([parameter(dtype=dtype)], 0.3)
     value = train(learner)
@@ -381,7 +381,7 @@ def test_the_rate_of_sparse_momentum_is_outside_the_velocity() -> None:
 
 
 @all_rules
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_resuming_is_as_never_having_stopped(rule: str, dtype: Any, sparse: bool) -> None:
     def make(lr: float) -> Any:
@@ -597,15 +597,17 @@ def test_digits_of_the_how_to(rule: str) -> None:
     assert inspect_update(lambda p: make(p, lr, momentum), 32, 10) == expected
 
 
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16])
 @pytest.mark.parametrize("make", [lambda p: C.adam(p, 0.25, 0.5), lambda p: C.rmsprop(p, 0.25, 0.9, 1.2, 0.7, 10, 0.1)])
-def test_half_precision_parameters_move_as_single_precision_ones_do(make: Any) -> None:
-    narrow, wide = (C.parameter(init=np.array([1, -2, 0.5], dtype=dtype)) for dtype in (np.float16, np.float32))
+def test_half_precision_parameters_move_as_single_precision_ones_do(make: Any, dtype: Any) -> None:
+    narrow, wide = (C.parameter(init=np.array([1, -2, 0.5], dtype=one), dtype=one) for one in (dtype, np.float32))
     learners = [make([parameter]) for parameter in (narrow, wide)]
     for gradient in ([1e-3, 200, 0], [1e-3, -100, 1]):
         for learner in learners:
-            learner.update({learner.parameters[0]: np.float16(gradient)}, 4)
-    assert narrow.value.dtype == np.float16
-    np.testing.assert_allclose(narrow.value, wide.value, atol=2e-3)
+            learner.update({learner.parameters[0]: np.array(gradient, dtype)}, 4)
+    assert narrow.value.dtype == dtype
+    assert_close(narrow.value, wide.value)
+    np.testing.assert_allclose(learners[0].values()[0], wide.value, atol=2e-3)
     state = learners[0].create_checkpoint()
     learners[0].reset_smoothed_gradients()
     learners[0].restore_from_checkpoint(state)

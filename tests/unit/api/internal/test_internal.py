@@ -32,6 +32,8 @@ BATCH, SEQUENCE = C.Axis.default_batch_axis(), C.Axis.default_dynamic_axis()
         (np.dtype(np.float64), np.float64, DOUBLE),
         ("float16", np.float16, HALF),
         (np.float16, np.float16, HALF),
+        ("bfloat16", C.bfloat16, C.cntk_py.DataType_BFloat16),
+        (C.bfloat16, C.bfloat16, C.cntk_py.DataType_BFloat16),
         ("int8", np.int8, C.cntk_py.DataType_Int8),
         (np.int16, np.int16, C.cntk_py.DataType_Int16),
         (np.dtype(np.int64), np.float32, FLOAT),
@@ -56,7 +58,7 @@ def test_the_numbers_are_those_of_the_engine_and_serve_as_types() -> None:
     assert internal.data_type_to_dtype(0) is object
     with pytest.raises(ValueError, match="data_type 3 has no NumPy type"):
         internal.data_type_to_dtype(3)
-    for number, dtype in ((FLOAT, np.float32), (DOUBLE, np.float64), (HALF, np.float16)):
+    for number, dtype in ((FLOAT, np.float32), (DOUBLE, np.float64), (HALF, np.float16), (C.cntk_py.DataType_BFloat16, C.bfloat16)):
         assert C.input_variable(1, dtype=number).dtype is dtype
         assert C.parameter(1, dtype=number).value.dtype == dtype
 

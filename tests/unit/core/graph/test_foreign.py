@@ -251,8 +251,8 @@ def graded() -> Any:
     return torch_tensor().requires_grad_()
 
 
-def brain() -> Any:
-    return torch_tensor().bfloat16()
+def graded_brain() -> Any:
+    return torch_tensor().bfloat16().requires_grad_()
 
 
 def nullable() -> Any:
@@ -275,7 +275,7 @@ def polars_nulls() -> Any:
 WRONG = {
     "masked": (masked, "1 of 6 elements.*masked.*filled"),
     "gradient": (graded, r"requires grad.*\.detach\(\)"),
-    "bfloat16": (brain, r"BFloat16.*\.float\(\)"),
+    "bfloat16 with a gradient": (graded_brain, r"requires grad.*\.detach\(\)"),
     "nullable": (nullable, "1 of 3 values of the column 'a' are missing.*fillna"),
     "names": (names, r"expected numbers, got str 'x' at \[0, 0\]"),
     "nulls": (nulls, "1 of 3 values in the column 'a' missing.*fill_null"),

@@ -515,39 +515,41 @@ def test_a_digest_is_the_same_on_all_workers_or_not() -> None:
     assert run_workers(5, work) == [[True, False, False, False, True]] * 5
 
 
-def test_float16_is_summed_in_float32() -> None:
+@pytest.mark.parametrize(("dtype", "large"), [(np.float16, 2048), (C.bfloat16, 256)], ids=["float16", "bfloat16"])
+def test_types_of_16_bits_are_summed_in_float32(dtype: Any, large: int) -> None:
     def work(transport: Any) -> tuple[float, float]:
-        gradient = RowSparse((3, 1), np.float16)
-        gradient.set(np.array([1]), np.array([[2048 if transport.rank == 0 else 1]], np.float16))
+        gradient = RowSparse((3, 1), dtype)
+        gradient.set(np.array([1]), np.array([[large if transport.rank == 0 else 1]], dtype))
         sum_rows(transport, [gradient], [C.parameter(1).backend])
-        dense = np.array([2048 if transport.rank == 0 else 1], np.float16)
+        dense = np.array([large if transport.rank == 0 else 1], dtype)
         transport.sum(dense)
         return float(gradient.values[0, 0]), float(dense[0])
 
-    assert run_workers(9, work) == [(2056.0, 2056.0)] * 9
+    assert run_workers(9, work) == [(large + 8, large + 8)] * 9
 
 
+@pytest.mark.parametrize("dtype", [np.float16, C.bfloat16])
 @pytest.mark.parametrize("strategy", [DataParallel, lambda learner, transport: BlockMomentum(learner, transport, block_size=4)])
-def test_float16_parameters_have_the_same_masters_on_all_workers(strategy: Any) -> None:
-    """Updates of a tenth of what float16 tells apart add up, and training begins from all bits of the main worker's masters."""
+def test_parameters_of_16_bits_have_the_same_masters_on_all_workers(strategy: Any, dtype: Any) -> None:
+    """Updates of a tenth of what the type tells apart add up, and training begins from all bits of the main worker's masters."""
 
     def work(transport: Any) -> tuple[Any, Any]:
-        w = C.parameter(2, init=1 + transport.rank, dtype=np.float16)
+        w = C.parameter(2, init=1 + transport.rank, dtype=dtype)
         learner = C.sgd([w], C.learning_parameter_schedule_per_sample(1e-5))
         for _ in range(10):
-            learner.update_arrays([np.float16([1, 2])], 1)
+            learner.update_arrays([np.array([1, 2], dtype)], 1)
         made = strategy(learner, transport)
         made.begin()
         for _ in range(500):
             minibatch = Minibatch(1, 0.0, 0.0)
             sum_over_workers(transport, minibatch)
-            made.update([np.float16([1, 2])], minibatch)
+            made.update([np.array([1, 2], dtype)], minibatch)
         made.synchronize()
         return learner.values()[0], w.value
 
     (first, narrow), *others = run_workers(2, work)
     assert all(np.array_equal(first, wide) for wide, _ in others)
-    assert np.array_equal(narrow, first.astype(np.float16))
+    assert np.array_equal(narrow, first.astype(dtype))
     assert first[0] < 1 - 1e-5 * 10 - 1e-5 * 400
 
 

@@ -49,25 +49,29 @@ def on_workers(size: int, work: Callable[[TcpTransport], Any]) -> list[Any]:
 def test_arrays_are_summed_gathered_exchanged_and_broadcast() -> None:
     def work(transport: TcpTransport) -> list[Any]:
         rank = transport.rank
-        total, half = np.full((2, 3), rank + 1.0), np.full(2, 2048 if rank == 0 else 1, np.float16)
+        total, halves = (
+            np.full((2, 3), rank + 1.0),
+            [np.full(2, large if rank == 0 else 1, dtype) for large, dtype in ((2048, np.float16), (256, C.bfloat16))],
+        )
         transport.sum(total)
-        transport.sum(half)
-        gathered = transport.gather(np.arange(rank, dtype=np.int64))
+        for half in halves:
+            transport.sum(half)
+        gathered = transport.gather(np.arange(rank, dtype=C.bfloat16))
         exchanged = transport.exchange([np.array([rank, other], np.int32) for other in range(3)])
         told = np.full(3, rank, np.float32)
         transport.broadcast(told, root=2)
         transport.barrier()
         assert len(transport.hosts()) == 3
-        return [total, half, gathered, exchanged, told, transport.messages]
+        return [total, halves, gathered, exchanged, told, transport.messages]
 
     found = on_workers(3, work)
-    for rank, (total, half, gathered, exchanged, told, messages) in enumerate(found):
+    for rank, (total, halves, gathered, exchanged, told, messages) in enumerate(found):
         assert np.array_equal(total, np.full((2, 3), 6.0))
-        assert half.tolist() == [2050, 2050]
+        assert [half.tolist() for half in halves] == [[2050, 2050], [258, 258]]
         assert [part.tolist() for part in gathered] == [[], [0], [0, 1]]
         assert [part.tolist() for part in exchanged] == [[other, rank] for other in range(3)]
         assert told.tolist() == [2, 2, 2]
-        assert messages == 7
+        assert messages == 8
 
 
 def test_unlike_exchanges_are_an_error_on_all() -> None:

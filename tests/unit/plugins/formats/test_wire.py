@@ -50,7 +50,7 @@ def test_bytes_are_those_of_cntk(value: Any, expected: str) -> None:
         assert type(read) is type(value)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int16])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64, np.int8, np.int16])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 3, 4)])
 def test_arrays_of_every_shape_and_type(dtype: Any, shape: tuple[int, ...]) -> None:
     array = np.asarray(np.random.default_rng(1).normal(size=shape) * 100).astype(dtype)
@@ -110,13 +110,13 @@ def test_changed_bytes_never_do_anything_else_than_raise() -> None:
             wire.read_dictionary(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int16])
+@pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64, np.int8, np.int16])
 def test_files_too_large_for_a_message_have_the_values_behind_it(dtype: Any) -> None:
     value = {"a": np.arange(6).astype(dtype).reshape(2, 3), "b": [{"c": np.zeros((), dtype)}, np.zeros((0, 2), dtype)], "d": "text"}
     whole = b"".join(wire.write_file(value, largest=0))
     size = int.from_bytes(whole[4:8], "little")
     assert whole[:4] == b"ktnc"
-    assert len(whole) == 8 + size + 7 * (4 if dtype is np.float16 else np.dtype(dtype).itemsize)
+    assert len(whole) == 8 + size + 7 * (4 if dtype in (C.bfloat16, np.float16) else np.dtype(dtype).itemsize)
     for read in (wire.read_dictionary, wire.view_dictionary):
         found = read(whole)
         assert found["d"] == "text"

@@ -27,7 +27,7 @@ with warnings.catch_warnings():  # the html5lib inside tensorboard warns of itse
     warnings.filterwarnings("ignore", "html5lib's sanitizer is deprecated", DeprecationWarning)
     from tensorboard.plugins.graph.graphs_plugin import GraphsPlugin
 
-DTYPES = {1: np.float32, 2: np.float64, 19: np.float16}
+DTYPES = {1: np.float32, 2: np.float64, 19: np.float16, 14: C.bfloat16}
 
 
 def graph_of(folder: Path) -> Any:
