@@ -22,6 +22,7 @@ from ...core.types.axis import Axis
 from ...core.types.spec import Spec
 from ..models.files import make_user_function
 from ..ops import sequence_gathering
+from ..protobuf import DamagedFile
 from . import classes
 from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
@@ -39,7 +40,7 @@ from .opcodes import (
 from .operators import row_for, row_of
 from .row import RECORD, Given, Row
 from .sequential import recognised as recognised_convolution
-from .wire import DamagedFile, plain
+from .wire import plain
 from .writer import (
     COMPOSITE_VERSION,
     CONSTANT,

@@ -13,7 +13,8 @@ import numpy as np
 import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.operators.elementwise import Elementwise
-from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_file
+from cntk.plugins.formats.wire import read_dictionary, write_file
+from cntk.plugins.protobuf import DamagedFile
 from cntk.train.checkpoint import read_checkpoint, write_checkpoint
 
 TESTS = Path(__file__).resolve().parents[1]
