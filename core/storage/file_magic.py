@@ -39,7 +39,7 @@ def kind_of(data: Any) -> str:
         return "a Python pickle, which can run any program when it is read and is refused for that"
     if is_safetensors(view):
         return "a safetensors file"
-    if len(begin) > 3 and begin[0] == 8 and begin[1] in _ONNX_VERSIONS and begin[2] == 18 and begin[4 : 4 + begin[3]].isascii():
+    if is_onnx(view):
         return "an ONNX model"
     if not begin.strip(b"\0"):
         return "nothing but zeros"
@@ -52,6 +52,12 @@ def is_safetensors(data: Any) -> bool:
     if len(view) < 10 or view[8] != ord("{"):
         return False
     return int.from_bytes(view[:8], "little") < 2**32
+
+
+def is_onnx(data: Any) -> bool:
+    """Whether bytes begin as an ONNX model does: with the version of the format, and the name of the program that wrote it."""
+    begin = bytes(memoryview(data).cast("B")[:512])
+    return len(begin) > 3 and begin[0] == 8 and begin[1] in _ONNX_VERSIONS and begin[2] == 18 and begin[4 : 4 + begin[3]].isascii()
 
 
 def _kind_of_text(begin: bytes) -> str:

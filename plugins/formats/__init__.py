@@ -1,6 +1,7 @@
 """Formats of model files."""
 
-from ...core.extension.hookspecs import Register, hookimpl
+from ...core.extension.hookspecs import Register, RegisterOnnxWriter, hookimpl
+from .onnx.writing import register_writers
 
 
 @hookimpl
@@ -8,3 +9,9 @@ def cntk_register_model_formats(register: Register) -> None:
     register("CNTKv2", "cntk.plugins.formats.cntk_v2:CNTKv2")
     register("safetensors", "cntk.plugins.formats.safetensors:SafeTensors")
     register("CNTKv1", "cntk.plugins.formats.v1:CNTKv1")
+    register("onnx", "cntk.plugins.formats.onnx.format:Onnx")
+
+
+@hookimpl
+def cntk_register_onnx_writers(register: RegisterOnnxWriter) -> None:
+    register_writers(register)

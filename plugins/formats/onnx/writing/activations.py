@@ -1,0 +1,81 @@
+"""Writes activation functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .formulas import write_formula
+from .values import Value
+
+if TYPE_CHECKING:
+    from .model import ModelWriter
+
+
+def relu(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the rectifier."""
+    return str(to.node("Relu", x.name))
+
+
+def leaky_relu(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the leaky rectifier."""
+    return str(to.node("LeakyRelu", x.name, alpha=float(op.alpha)))
+
+
+def prelu(op: Any, to: ModelWriter, alpha: Value, x: Value) -> str:
+    """Write the rectifier with slopes of its own, as one operator where these broadcast to the operand."""
+    if alpha.axes or x.shape != to.result.shape or x.axes != to.result.axes:
+        return write_formula(op, to, alpha, x)
+    return str(to.node("PRelu", x.name, alpha.name))
+
+
+def elu(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the exponential linear unit."""
+    return str(to.node("Elu", x.name, alpha=float(op.alpha)))
+
+
+def selu(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the scaled exponential linear unit."""
+    return str(to.node("Selu", x.name, alpha=float(op.alpha), gamma=float(op.gamma)))
+
+
+def softplus(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the smooth rectifier."""
+    if op.steepness == 1:
+        return str(to.node("Softplus", x.name))
+    steepness = to.constant(op.steepness, x.dtype)
+    return str(to.node("Div", to.node("Softplus", to.node("Mul", x.name, steepness)), steepness))
+
+
+def softsign(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write ``x / (1 + |x|)``."""
+    steep = x.name if op.steepness == 1 else to.node("Mul", x.name, to.constant(op.steepness, x.dtype))
+    return str(to.node("Softsign", steep))
+
+
+def hard_sigmoid(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the piecewise linear sigmoid."""
+    return str(to.node("HardSigmoid", x.name, alpha=float(op.alpha), beta=float(op.beta)))
+
+
+def softmax(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the softmax along an axis, or over all static axes."""
+    return _over_classes("Softmax", op.axis, to, x)
+
+
+def log_softmax(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the logarithm of the softmax."""
+    return _over_classes("LogSoftmax", op.axis, to, x)
+
+
+def hardmax(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write 1 at the largest element and 0 elsewhere, over all static axes."""
+    return _over_classes("Hardmax", None, to, x)
+
+
+def _over_classes(op_type: str, axis: Any, to: ModelWriter, x: Value) -> str:
+    if axis is not None:
+        return str(to.node(op_type, x.name, axis=x.axis(axis.static_axis_index())))
+    if len(x.shape) == 1:
+        return str(to.node(op_type, x.name, axis=x.leading))
+    made = to.node(op_type, to.with_static(x, [-1]), axis=x.leading)
+    return to.shaped_like(made, x)
