@@ -17,6 +17,7 @@ USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
 def cntk_register_commands(register: Register) -> None:
     register("plugins", "cntk.commands.plugins:run")
     register("compile", "cntk.commands.compile:run")
+    register("convert", "cntk.commands.convert:run")
     register("ctf2bin", "cntk.commands.ctf2bin:run")
     register("doctor", "cntk.commands.doctor:run")
     register("launch", "cntk.commands.launch:run")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...protobuf import DamagedFile
-from .messages import Entry, Tensor
+from .messages import Tensor
 
 TYPES: dict[int, Any] = {
     1: np.float32,
@@ -77,20 +77,6 @@ def raw_values(array: Any) -> memoryview:
     """The values of an array as files have them: row by row, little-endian.  They are not copied if they lie like that."""
     contiguous = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return contiguous.reshape(-1).view(np.uint8).data
-
-
-def write_external_tensor(array: Any, name: str, location: str, offset: int) -> Tensor:
-    """The tensor of an array of which the values are in another file.
-
-    Args:
-        array: the values.
-        name: its name.
-        location: the other file, relative to the folder of the model.
-        offset: the first byte of the values in it.
-    """
-    where = {"location": location, "offset": str(offset), "length": str(array.nbytes)}
-    entries = [Entry(key, value) for key, value in where.items()]
-    return Tensor(dims=array.shape, data_type=code_of(array.dtype), name=name, external_data=entries, data_location=EXTERNAL)
 
 
 def code_of(dtype: Any) -> int:

@@ -35,14 +35,13 @@ from ....ops.reduction_base import ALL_AXES
 from ....ops.sequence_ends import IsFirst, IsLast
 from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
+from ..format import NEWEST, OLDEST, USUAL
 from ..messages import Model, OperatorSet
 from .formulas import write_formula
 from .graph import Builder, value_info
 from .loops import write_loop
 from .values import Value
 
-OLDEST, NEWEST, USUAL = 17, 24, 18
-"""Versions of ONNX's operators: what can be asked for, and what is written unless another is."""
 _IR = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 """Versions of the file format that came with versions of the operators."""
 
@@ -76,6 +75,7 @@ class ModelWriter(Builder):
         outputs: the results to write; None for all but criteria.
 
     Attributes:
+        roots: the results of the function that the file has.
         results: the results of the operator that is being written, without names.
         stepping: sequence axes of which the body of a recurrence sees one step.
     """
@@ -96,10 +96,11 @@ class ModelWriter(Builder):
         self._holders: dict[Axis, Value] = {}
         self._own_axes: set[Axis] = set()
         self.stepping: set[Axis] = set()
-        self._roots = self._chosen(function, outputs)
-        self._parts = in_order(self._roots, self._owner_of)
+        self.roots = self._chosen(function, outputs)
+        self._parts = in_order(self.roots, self._owner_of)
         self._dropped = self._unused_axes()
-        self._arguments = [v for v in function.arguments if v in self._leaves()]
+        leaves = self._leaves()
+        self._arguments: list[Any] = [v for v in function.arguments if v in leaves]
 
     # ---- the graph, seen through blocks ----
 
@@ -123,7 +124,7 @@ class ModelWriter(Builder):
         return [node for nodes in parts for node in nodes if not isinstance(node, Combine)]
 
     def _leaves(self) -> set[Variable]:
-        roots = map(self.resolved, self._roots)
+        roots = map(self.resolved, self.roots)
         return {self.resolved(v) for node in self._nodes() for v in node.inputs} | set(roots)
 
     def _unused_axes(self) -> set[Axis]:
@@ -136,7 +137,7 @@ class ModelWriter(Builder):
             axes |= own
             if isinstance(node.op, _WATCHES_STEPS) or len({spec.axes for spec in specs if spec.axes}) > 1:
                 used |= own
-        axes |= {axis for root in self._roots for axis in (root.spec.axes or ())[1:]}
+        axes |= {axis for root in self.roots for axis in (root.spec.axes or ())[1:]}
         return axes - used
 
     def _chosen(self, function: Function, outputs: Sequence[Any] | None) -> list[Variable]:
@@ -183,8 +184,7 @@ class ModelWriter(Builder):
             UnsupportedOperators: operators of the function have no counterpart; the message names all.
         """
         self._refuse_unsupported()
-        for argument in self._arguments:
-            self.value(argument)
+        self.inputs()
         for part in self._parts:
             if isinstance(part, Cycle):
                 write_loop(self, part)
@@ -198,6 +198,10 @@ class ModelWriter(Builder):
             graph=self.top,
             opset_import=[OperatorSet("", self.opset)],
         )
+
+    def inputs(self) -> dict[Any, Value]:
+        """The arguments of the function that the model has as inputs, and what they are there."""
+        return {argument: self.value(argument) for argument in self._arguments}
 
     def _refuse_unsupported(self) -> None:
         missing = [node for node in self._nodes() if not isinstance(node.op, Delay) and writer_of(node) is None]
@@ -289,7 +293,7 @@ class ModelWriter(Builder):
         return "sequence" if axis == Axis.default_dynamic_axis() else axis.name
 
     def _write_outputs(self) -> None:
-        for root in dict.fromkeys(self._roots):
+        for root in dict.fromkeys(self.roots):
             value = self.value(root)
             value = self.dense(value) if value.indices else value
             self.label = root.uid
