@@ -37,9 +37,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="cntk convert", description="Convert a model to another format.")
     parser.add_argument("old", help="the file to read: a model of CNTK 2, CNTK 1, or ONNX")
     parser.add_argument("new", help="the file to write; its suffix says the format: .onnx, .safetensors, any other for that of CNTK 2")
-    parser.add_argument(
-        "--outputs", nargs="+", metavar="NAME", help="results or nodes to write; all results but losses and metrics"
-    )
+    parser.add_argument("--outputs", nargs="+", metavar="NAME", help="results or nodes to write; all results but losses and metrics")
     parser.add_argument("--opset", type=int, metavar="N", help="version of ONNX's operators")
     parser.add_argument("--sparse", choices=("dense", "indices"), help="what sparse inputs are in ONNX: vectors, or the number of the one")
     parser.add_argument("--no-lengths", action="store_true", help="no input for lengths: all sequences of a batch are equally long")

@@ -77,6 +77,7 @@ class ModelWriter(Builder):
     Attributes:
         roots: the results of the function that the file has.
         results: the results of the operator that is being written, without names.
+        lengths_outputs: names of results that say how long sequences are which the model makes itself.
         stepping: sequence axes of which the body of a recurrence sees one step.
     """
 
@@ -96,6 +97,7 @@ class ModelWriter(Builder):
         self._holders: dict[Axis, Value] = {}
         self._own_axes: set[Axis] = set()
         self.stepping: set[Axis] = set()
+        self.lengths_outputs: list[str] = []
         self.roots = self._chosen(function, outputs)
         self._parts = in_order(self.roots, self._owner_of)
         self._dropped = self._unused_axes()
@@ -310,6 +312,7 @@ class ModelWriter(Builder):
     def _write_lengths(self, axis: Axis, output: str) -> None:
         """An output with the lengths of sequences that the model made itself."""
         name = self.unique(f"{output}_lengths")
+        self.lengths_outputs.append(name)
         self.graph.node.append(self._named("Identity", self.lengths(axis), name))
         self.top.output.append(value_info(name, np.int64, [BATCH]))
 
