@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,13 +11,14 @@ import numpy as np
 from ..common.shape import FreeDimension
 from ..graph.variable import Variable
 from ..types.axis import Axis
+from ..types.csr import csr_matrix_of
 
 FREE = 8
 """Size of static axes that have none of their own."""
 
 
 def random_data(arguments: Iterable[Variable], lengths: Sequence[int] = (4, 1, 3), seed: int = 0) -> dict[Variable, Any]:
-    """Numbers from -1 to 1 for each argument; for sparse ones rows in which one element is 1, as dense arrays.
+    """Numbers from -1 to 1 for each argument; for sparse ones CSR matrices of rows in which one element is 1.
 
     Args:
         arguments: the arguments.
@@ -25,8 +27,8 @@ def random_data(arguments: Iterable[Variable], lengths: Sequence[int] = (4, 1, 3
         seed: of the numbers.
 
     Returns:
-        By argument its data: an array ``(samples, *static)``; for sequences a list of arrays ``(steps, *static)``; ``static`` without
-        dynamic axes.
+        By argument its data: an array ``(samples, *static)``, or a CSR matrix ``(samples, elements)``; for sequences a list of such of
+        ``(steps, *static)``; ``static`` without dynamic axes.
 
     >>> from cntk.core.values.random_data import random_data
     >>> x = C.sequence.input_variable(2)
@@ -50,5 +52,7 @@ def random_data(arguments: Iterable[Variable], lengths: Sequence[int] = (4, 1, 3
 def _values(argument: Variable, rows: Sequence[int], random: np.random.Generator) -> Any:
     shape = tuple(FREE if size == FreeDimension else size for size in argument.spec.dims)
     if argument.spec.sparse:
-        return np.eye(shape[-1], dtype=argument.spec.dtype)[random.integers(shape[-1], size=(*rows, *shape[:-1]))]
+        count, width = math.prod(rows), math.prod(shape)
+        ones = np.ones(count, argument.spec.dtype or np.float32)
+        return csr_matrix_of(ones, random.integers(width, size=count), np.arange(count + 1), width)
     return random.uniform(-1, 1, (*rows, *shape)).astype(argument.spec.dtype or np.float32)

@@ -95,15 +95,22 @@ def fed(writer: ModelWriter, data: Mapping[Any, Any]) -> dict[str, Any]:
     """The data of a function's arguments as its model takes them, by input."""
     found: dict[str, Any] = {}
     for argument, value in writer.inputs().items():
-        given, axes = data[argument], argument.spec.axes or ()
-        if len(axes) > 1 and len(value.axes) > 1:
-            lengths = np.array([len(steps) for steps in given])
+        axes = argument.spec.axes or ()
+        parts = [_as_array(part, argument, value.indices) for part in (data[argument] if len(axes) > 1 else [data[argument]])]
+        if len(value.axes) > 1:
+            lengths = np.array([len(steps) for steps in parts])
             found[f"{writer.axis_name(axes[1])}_lengths"] = lengths
-            padded = np.zeros((len(given), max(lengths), *given[0].shape[1:]), given[0].dtype)
-            for own, steps in zip(padded, given, strict=True):
+            padded = np.zeros((len(parts), max(lengths), *parts[0].shape[1:]), parts[0].dtype)
+            for own, steps in zip(padded, parts, strict=True):
                 own[: len(steps)] = steps
-            given = padded
-        elif len(axes) > 1:
-            given = np.concatenate(given)
-        found[value.name] = given.argmax(-1) if value.indices else given
+            found[value.name] = padded
+        else:
+            found[value.name] = np.concatenate(parts) if axes else parts[0]
     return found
+
+
+def _as_array(part: Any, argument: Any, indices: bool) -> Any:
+    """A part of the data as an array: of numbers of elements, or of the elements."""
+    if not argument.spec.sparse:
+        return part
+    return part.indices.astype(np.int64) if indices else part.toarray().reshape(-1, *argument.spec.shape).astype(argument.spec.dtype)
