@@ -151,7 +151,7 @@ class ModelWriter(Builder):
         if not criteria or len(criteria) == len(found):
             return found
         left = ", ".join(repr(v.name or v.uid) for v in criteria)
-        warn_user(f"save: {left} measures training and is left out of the ONNX file; outputs=[...] names what to write", UserWarning)
+        warn_user(f"save: losses and metrics are left out of the ONNX file: {left}; outputs=[...] names what to write", UserWarning)
         return [v for v in found if v not in criteria]
 
     def _is_criterion(self, variable: Variable) -> bool:

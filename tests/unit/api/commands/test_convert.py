@@ -28,7 +28,7 @@ def tagger(tmp_path: Path) -> str:
 
 def test_a_model_is_converted_and_compared(tagger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = str(tmp_path / "tagger.onnx")
-    with pytest.warns(UserWarning, match="measures training and is left out"):
+    with pytest.warns(UserWarning, match="losses and metrics are left out"):
         assert main(["convert", tagger, new, "--check"]) == 0
     described, compared = capsys.readouterr().out.splitlines()
     assert described == f"{new}: x [batch, sequence, 5], sequence_lengths [batch] -> z [batch, sequence, 3]"
