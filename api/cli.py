@@ -24,6 +24,7 @@ def cntk_register_commands(register: Register) -> None:
     register("new-plugin", "cntk.commands.new_plugin:run")
     register("show", "cntk.commands.show:run")
     register("tune", "cntk.commands.tune:run")
+    register("view", "cntk.commands.view:run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
