@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cntk.testing.tolerances import Tolerance
 
 onnx = pytest.importorskip("onnx", reason="ONNX's checker is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-onnxruntime.set_default_logger_severity(3)
+onnxruntime.set_default_logger_severity(4)
 
 TOLERANCES = {
     np.dtype(np.float16): Tolerance(1e-2, 1e-2),
@@ -36,9 +37,13 @@ class Exported:
         self.data = b"".join(bytes(piece) for piece in Onnx.write(function, **options))
         onnx.checker.check_model(self.data, full_check=True)
         self.model = onnx.shape_inference.infer_shapes(onnx.load_from_string(self.data), strict_mode=True, data_prop=True)
-        options_of_session = onnxruntime.SessionOptions()
-        options_of_session.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(self.data, options_of_session, providers=["CPUExecutionProvider"])
+
+    @cached_property
+    def session(self) -> Any:
+        """ONNX Runtime with the model."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        return onnxruntime.InferenceSession(self.data, options, providers=["CPUExecutionProvider"])
 
     @property
     def inputs(self) -> dict[str, list[int | str]]:

@@ -56,8 +56,6 @@ def unpooling(op: Any, to: ModelWriter, values: Value, pooled: Value) -> str:
         if not is_concrete(w.dims):
             raise ValueError("save: ONNX files cannot have unpooling that pads free dimensions where strides are larger than 1")
         made = pad(to, made, [-one for one in w.lower], [-one for one in w.upper], 0, values.dtype)
-    if pooled.leading == 1 and len(pooled.shape) == len(w.dims) + 1:
-        return made
     return to.split(made, pooled, to.result.shape, 2 + len(w.dims) - len(pooled.shape))
 
 
