@@ -77,6 +77,30 @@ def padded(sequences: Sequence[Any]) -> Any:
     return made
 
 
+def check_function(function: Any, *values: Any, **options: Any) -> Exported:
+    """Require that the model of a function computes what it does, for all samples and for the last alone.
+
+    Args:
+        function: a function with one result, whose inputs have a batch axis.
+        values: an array for each input, with a row for each sample, or a list of an array for each sequence.
+        options: those of ``save(..., format='onnx')``.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    model = Exported(function, **options)
+    for first in (0, len(values[0]) - 1):
+        feed: dict[str, Any] = {}
+        for variable, value in zip(function.arguments, values, strict=True):
+            chosen = value[first:]
+            if isinstance(chosen, list):
+                feed["sequence_lengths"] = np.array(list(map(len, chosen)), np.int64)
+            feed[variable.name or variable.uid] = padded(chosen) if isinstance(chosen, list) else chosen
+        wanted = function.eval({variable: value[first:] for variable, value in zip(function.arguments, values, strict=True)})
+        check_close(model.run(feed)[0], wanted, str(function))
+    return model
+
+
 def check_trial(trial: Trial, **options: Any) -> None:
     """Require that the model of a trial's function computes what it does, for all samples at once and for the second alone.
 
