@@ -55,6 +55,10 @@ class Exported:
         """The operators of the outermost graph."""
         return [node.op_type for node in self.model.graph.node]
 
+    def in_rows(self, name: str, sequences: Sequence[Any]) -> Any:
+        """Sequences as an input takes them: step by step where no operator tells these apart, else padded."""
+        return np.concatenate(sequences) if len(self.inputs.get(name, ())) == sequences[0].ndim else padded(sequences)
+
     def run(self, feed: Mapping[str, Any]) -> list[Any]:
         """The results for arrays by name; what is not an input of the model is left out.
 
@@ -95,7 +99,8 @@ def check_function(function: Any, *values: Any, **options: Any) -> Exported:
             chosen = value[first:]
             if isinstance(chosen, list):
                 feed["sequence_lengths"] = np.array(list(map(len, chosen)), np.int64)
-            feed[variable.name or variable.uid] = padded(chosen) if isinstance(chosen, list) else chosen
+            name = variable.name or variable.uid
+            feed[name] = model.in_rows(name, chosen) if isinstance(chosen, list) else chosen
         wanted = function.eval({variable: value[first:] for variable, value in zip(function.arguments, values, strict=True)})
         check_close(model.run(feed)[0], wanted, str(function))
     return model
@@ -122,8 +127,7 @@ def _results(model: Exported, trial: Trial, samples: list[int], options: Mapping
             name = variable.name or variable.uid
             if options.get("sparse") == "indices" and operand.sparse:
                 rows = [one.argmax(-1) for one in rows] if isinstance(rows, list) else rows.argmax(-1)
-            of_rows = isinstance(rows, list) and len(model.inputs.get(name, ())) == rows[0].ndim  # no operator tells the steps apart
-            feed[name] = np.concatenate(rows) if of_rows else padded(rows) if isinstance(rows, list) else rows
+            feed[name] = model.in_rows(name, rows) if isinstance(rows, list) else rows
     results = model.run(feed)
     return results[: len(trial.result.outputs)]
 

@@ -79,7 +79,9 @@ def test_transposed_convolution(dims: Any, kernel: int, stride: int, padded: boo
 
 
 @pytest.mark.parametrize("kind", [C.MAX_POOLING, C.AVG_POOLING])
-@pytest.mark.parametrize("options", [{}, {"auto_padding": [False, True, True]}, {"ceil_out_dim": True}, {"auto_padding": [False, False, True]}])
+@pytest.mark.parametrize(
+    "options", [{}, {"auto_padding": [False, True, True]}, {"ceil_out_dim": True}, {"auto_padding": [False, False, True]}]
+)
 @pytest.mark.parametrize("include_pad", [False, True])
 @pytest.mark.parametrize(("window", "strides"), [((2, 2), 2), ((3, 2), (1, 3)), ((3, 3), 2), ((2, 4), 1), ((1, 2), (3, 5))])
 def test_pooling(kind: int, options: dict[str, Any], include_pad: bool, window: Any, strides: Any) -> None:
