@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .....core.common.shape import FreeDimension, is_concrete
+from .....core.common.shape import FreeDimension, Shape, is_concrete, size_of
 from .....core.common.user_frame import warn_user
 from .....core.extension import plugins
 from .....core.extension.plugins import DISTRIBUTION
@@ -28,8 +28,13 @@ from .....core.operators.sequence_op import SequenceOp
 from .....core.program.ordering import Cycle, in_order
 from .....core.types.axis import Axes, Axis
 from .....core.types.spec import Spec
+from ....ops.ctc import ForwardBackward
+from ....ops.edit_distance import EditDistanceError
+from ....ops.logistic import Logistic
 from ....ops.loss import BinaryCrossEntropy, CrossEntropyWithSoftmax, SquaredError
 from ....ops.metric import ClassificationError, MeanClassificationError, TopNClassificationError
+from ....ops.noise_contrastive import NoiseContrastiveEstimation
+from ....ops.ranking import LambdaRank, Ndcg
 from ....ops.reduction import ReduceMean, ReduceSum
 from ....ops.reduction_base import ALL_AXES
 from ....ops.sequence_ends import IsFirst, IsLast
@@ -54,6 +59,12 @@ _CRITERIA = (
     ClassificationError,
     MeanClassificationError,
     TopNClassificationError,
+    Logistic,
+    NoiseContrastiveEstimation,
+    ForwardBackward,
+    EditDistanceError,
+    LambdaRank,
+    Ndcg,
 )
 
 BATCH = "batch"
@@ -206,7 +217,8 @@ class ModelWriter(Builder):
         return {argument: self.value(argument) for argument in self._arguments}
 
     def _refuse_unsupported(self) -> None:
-        missing = [node for node in self._nodes() if not isinstance(node.op, Delay) and writer_of(node) is None]
+        closing = {node for part in self._parts if isinstance(part, Cycle) for node in part.nodes if isinstance(node.op, Delay)}
+        missing = [node for node in self._nodes() if node not in closing and writer_of(node) is None]
         if missing:
             lines = "".join(f"\n  {named(node)} [built at {node.line}]" for node in missing)
             raise UnsupportedOperators(
@@ -237,8 +249,14 @@ class ModelWriter(Builder):
         return self.results[0]
 
     def operand(self, node: Primitive, number: int) -> Value:
-        """An operand of a node, as a vector if the operator does not take the number of its one element that is 1."""
-        found = self.value(node.inputs[number])
+        """An operand of a node, as a vector if the operator does not take the number of its one element that is 1.
+
+        One that is asked for nothing but its shape may have no name yet.
+        """
+        variable = self.resolved(node.inputs[number])
+        if number in node.op.traits.layout_inputs and variable not in self._values and isinstance(variable, Output):
+            return self.value_like(variable)  # a later operator of the recurrence, of which nothing but the shape is asked
+        found = self.value(variable)
         return self.dense(found) if found.indices and number not in node.op.sparse_inputs else found
 
     def value(self, variable: Variable) -> Value:
@@ -414,7 +432,7 @@ class ModelWriter(Builder):
     def expanded(self, name: str, like: Value, at: int, size: int) -> str:
         """A value repeated to the dynamic axes of *like*, and to its static ones but for one, which has another size."""
         wanted = Value(name, (*like.shape[:at], size, *like.shape[at + 1 :]), like.dtype, like.axes)
-        dynamic: list[int | str] = [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in wanted.axes]
+        dynamic = self.dynamic_sizes(wanted.axes)
         static: list[int | str] = list(wanted.shape)
         for i, size in enumerate(wanted.shape):
             if size == FreeDimension:
@@ -440,12 +458,58 @@ class ModelWriter(Builder):
 
     def shaped_like(self, name: str, like: Value) -> str:
         """A value with dynamic axes as *like*, and its static ones."""
-        return self.with_static(Value(name, (), like.dtype, like.axes), like.shape) if like.rank else self.reshape(name, [])
+        if like.shape.count(FreeDimension) > 1:
+            raise ValueError("save: ONNX files cannot have an operator that reshapes several free dimensions at once")
+        return self.reshape(name, [0] * like.leading + [size if size >= 0 else -1 for size in like.shape])
+
+    def merged(self, x: Value, shape: Sequence[int] | None = None) -> str:
+        """A value whose dynamic axes are one, which has the size 1 where it has none.
+
+        Args:
+            x: the value.
+            shape: sizes of its static axes then; -1 stands for the rest of its elements.  None leaves them as they are.
+        """
+        if x.leading == 1:
+            return self.with_static(x, shape)
+        if shape is None:
+            static = self.static_sizes(x)
+        elif x.leading == 0 or min(shape, default=0) >= 0:
+            static = list(shape)
+        else:
+            static = [size if size >= 0 else size_of(x.shape) // -size_of(tuple(shape)) for size in shape]
+        return self.reshape(x.name, [-1 if x.leading else 1, *static])
+
+    def split(self, name: str, x: Value, shape: Shape, at: int = 1) -> str:
+        """What was made of :meth:`merged`, with the dynamic axes of *x* again.
+
+        Args:
+            name: its name.
+            x: the value that was merged.
+            shape: sizes of its static axes now.
+            at: which axis in the file is the first static one, where there are free ones.
+        """
+        dynamic: list[int | str] = [0] if x.leading == 1 else [self.size(x.name, i) for i in range(x.leading)]
+        return self.reshape(name, [*dynamic, *(size if size >= 0 else self.size(name, at + i) for i, size in enumerate(shape))])
+
+    def spread(self, x: Value, axes: Axes) -> Value:
+        """A value repeated to further dynamic axes."""
+        if x.axes == axes:
+            return x
+        lined_up = self.lined_up_with(x, axes, len(x.shape))
+        made = str(self.node("Expand", lined_up, self.shape([*self.dynamic_sizes(axes), *([1] * len(x.shape))])))
+        return Value(made, x.shape, x.dtype, axes)
+
+    def dynamic_sizes(self, axes: Axes) -> list[int | str]:
+        """The sizes of dynamic axes: names of vectors of one integer."""
+        return [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in axes]
 
     def sizes(self, x: Value) -> list[int | str]:
         """The sizes of all axes: numbers where they are known, else names of vectors of one integer."""
-        dynamic: list[int | str] = [self.size(x.name, i) for i in range(x.leading)]
-        return [*dynamic, *(self.size(x.name, x.leading + i) if s == FreeDimension else s for i, s in enumerate(x.shape))]
+        return [*(self.size(x.name, i) for i in range(x.leading)), *self.static_sizes(x)]
+
+    def static_sizes(self, x: Value) -> list[int | str]:
+        """The sizes of the static axes."""
+        return [self.size(x.name, i - len(x.shape)) if size == FreeDimension else size for i, size in enumerate(x.shape)]
 
 
 def writer_of(node: Primitive) -> Any:
