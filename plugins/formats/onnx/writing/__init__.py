@@ -45,13 +45,53 @@ SHAPING = {
     "slicing:Slice": "cut",
     "slicing:Splice": "splice",
 }
+DELAYS = {
+    "delay:FutureValue": "delay",
+    "delay:PastValue": "delay",
+}
+ENDS = {
+    "sequence_ends:IsFirst": "is_first",
+    "sequence_ends:IsLast": "is_last",
+    "sequence_slicing:SequenceSlice": "cut_steps",
+}
+PICKING = {
+    "sequence_gathering:Gather": "gather",
+    "sequence_gathering:Scatter": "scatter",
+    "sequence_gathering:Where": "where",
+}
+ONTO_AXES = {
+    "batch:ToBatchAxis": "same_elements",
+    "batch:UnpackBatchAxis": "same_elements",
+    "sequence_broadcast:BroadcastAs": "repeat",
+    "sequence_broadcast:ReconcileDynamicAxis": "repeat",
+    "sequence_making:ToSequence": "to_sequence",
+    "sequence_making:ToSequenceLike": "to_sequence_like",
+    "sequence_making:ToSequenceOfLengths": "to_sequence_of_lengths",
+    "sequence_unpacking:UnpackSequence": "unpack",
+    "sequence_unpacking:UnpackSequenceWithMask": "unpack_with_mask",
+}
+TOTALS = {
+    "sequence_product:TimesOverSteps": "product",
+    "sequence_reduction:SequenceReduceMax": "greatest",
+    "sequence_reduction:SequenceReduceSum": "total",
+    "sequence_softmax:SequenceSoftmax": "softmax",
+}
+WINDOWS = {
+    "sequence_windows:SequenceWindows": "windows",
+}
 
 FAMILIES = {
     "activations": ACTIVATIONS,
     "arithmetic": ARITHMETIC,
+    "delays": DELAYS,
+    "ends": ENDS,
     "identities": IDENTITIES,
+    "onto_axes": ONTO_AXES,
+    "picking": PICKING,
     "products": PRODUCTS,
     "shaping": SHAPING,
+    "totals": TOTALS,
+    "windows": WINDOWS,
 }
 """By module here: by operator the function that writes it."""
 

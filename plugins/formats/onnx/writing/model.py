@@ -7,6 +7,7 @@ one, and a vector of lengths says where each ends; operators that look at other 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -232,7 +233,10 @@ class ModelWriter(Builder):
 
     def operand(self, node: Primitive, number: int) -> Value:
         """An operand of a node, as a vector if the operator does not take the number of its one element that is 1."""
-        found = self.value(node.inputs[number])
+        variable = self.resolved(node.inputs[number])
+        if number in node.op.traits.layout_inputs and isinstance(variable, Output) and variable not in self._values:
+            return self.value_like(variable)  # only its axes are read, so that it may be written later
+        found = self.value(variable)
         return self.dense(found) if found.indices and number not in node.op.sparse_inputs else found
 
     def value(self, variable: Variable) -> Value:
@@ -322,13 +326,13 @@ class ModelWriter(Builder):
         return self.with_lengths or axis in self._own_axes
 
     def new_axis(self, axis: Axis, lengths: str) -> None:
-        """Say that the model makes sequences itself.
+        """Say that the model makes sequences itself.  Those on one axis have the same lengths, wherever they are made.
 
         Args:
             axis: their axis.
             lengths: name of their lengths, integers ``[batch]``.
         """
-        self._lengths[axis] = lengths
+        self._lengths.setdefault(axis, lengths)
         self._own_axes.add(axis)
 
     def lengths(self, axis: Axis) -> str:
@@ -353,8 +357,15 @@ class ModelWriter(Builder):
 
     def steps(self, axis: Axis) -> str:
         """The number of steps of the longest sequence, padding included, as a vector of one integer."""
+        if axis in self._own_axes:
+            return self.longest(axis)
         with self.outside():
             return self.once(("steps", axis), lambda: self.size(self.holder(axis).name, 1))
+
+    def longest(self, axis: Axis) -> str:
+        """The number of steps of the longest sequence, as a vector of one integer."""
+        with self.outside():
+            return self.once(("longest", axis), lambda: str(self.node("ReduceMax", self.lengths(axis), self.integers(0))))
 
     def batch(self) -> str:
         """The number of samples, as a vector of one integer."""
@@ -414,6 +425,16 @@ class ModelWriter(Builder):
                 static[i] = self.node("Gather", self.node("Shape", name), self.integers(i - len(wanted.shape)))
         return str(self.node("Expand", name, self.shape([*dynamic, *static])))
 
+    def repeated(self, x: Value, like: Value) -> str:
+        """A value repeated to the dynamic axes of *like*, and to its static ones."""
+        x = replace(x, shape=x.shape[:-1]) if x.indices else x
+        static = like.shape[:-1] if like.indices else like.shape
+        if (x.axes, x.shape) == (like.axes, static):
+            return x.name
+        dynamic: list[int | str] = [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in like.axes]
+        sizes = self.shape([*dynamic, *(1 if size == FreeDimension else size for size in static)])
+        return str(self.node("Expand", self.lined_up_with(x, like.axes, len(static)), sizes))
+
     def dense(self, x: Value) -> Value:
         """Vectors in place of the numbers of their one element that is 1."""
         if not x.indices:
@@ -435,10 +456,14 @@ class ModelWriter(Builder):
         """A value with dynamic axes as *like*, and its static ones."""
         return self.with_static(Value(name, (), like.dtype, like.axes), like.shape) if like.rank else self.reshape(name, [])
 
+    def static_sizes(self, x: Value) -> list[int | str]:
+        """The sizes of the static axes: numbers where they are known, else names of vectors of one integer."""
+        return [self.size(x.name, x.leading + i) if s == FreeDimension else s for i, s in enumerate(x.shape)]
+
     def sizes(self, x: Value) -> list[int | str]:
         """The sizes of all axes: numbers where they are known, else names of vectors of one integer."""
         dynamic: list[int | str] = [self.size(x.name, i) for i in range(x.leading)]
-        return [*dynamic, *(self.size(x.name, x.leading + i) if s == FreeDimension else s for i, s in enumerate(x.shape))]
+        return [*dynamic, *self.static_sizes(x)]
 
 
 def writer_of(node: Primitive) -> Any:
