@@ -6,7 +6,8 @@ one, and a vector of lengths says where each ends; operators that look at other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -99,6 +100,8 @@ class ModelWriter(Builder):
         self.stepping: set[Axis] = set()
         self._roots = self._chosen(function, outputs)
         self._parts = in_order(self._roots, self._owner_of)
+        self._results = {self.resolved(root) for root in self._roots}
+        self._readers = self._reading_nodes()
         self._dropped = self._unused_axes()
         self._arguments = [v for v in function.arguments if v in self._leaves()]
 
@@ -126,6 +129,15 @@ class ModelWriter(Builder):
     def _leaves(self) -> set[Variable]:
         roots = map(self.resolved, self._roots)
         return {self.resolved(v) for node in self._nodes() for v in node.inputs} | set(roots)
+
+    def _reading_nodes(self) -> dict[Variable, set[Primitive]]:
+        """By variable the nodes that read its value."""
+        found: dict[Variable, set[Primitive]] = {}
+        for node in self._nodes():
+            for i, variable in enumerate(node.inputs):
+                if i not in node.op.traits.layout_inputs:
+                    found.setdefault(self.resolved(variable), set()).add(node)
+        return found
 
     def _unused_axes(self) -> set[Axis]:
         """Sequence axes whose steps no operator tells apart: each step is a row of the batch then."""
@@ -219,6 +231,23 @@ class ModelWriter(Builder):
         names = (made,) if isinstance(made, (str, Value)) else tuple(made)
         for output, like, name in zip(node.outputs, results, names, strict=True):
             self.note(output, name if isinstance(name, Value) else like.called(name))
+
+    def is_read_outside(self, variable: Variable, nodes: Iterable[Primitive]) -> bool:
+        """Whether other nodes than these read a value, or it is a result of the model."""
+        return variable in self._results or not self._readers.get(variable, set()) <= set(nodes)
+
+    def forget(self, variable: Variable) -> None:
+        """A variable has no value where the model goes on, or one that is noted next."""
+        del self._values[variable]
+
+    @contextmanager
+    def step_by_step(self, axes: set[Axis]) -> Iterator[None]:
+        """Values have but one step on these sequence axes for the time being."""
+        before, self.stepping = self.stepping, self.stepping | axes
+        try:
+            yield
+        finally:
+            self.stepping = before
 
     def note(self, variable: Variable, value: Value) -> None:
         """Remember where a variable's value is."""
