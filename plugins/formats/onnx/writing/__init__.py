@@ -45,6 +45,58 @@ SHAPING = {
     "slicing:Slice": "cut",
     "slicing:Splice": "splice",
 }
+REDUCTIONS = {
+    **{f"reduction:{name}": "reduction" for name in ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceLogSum")},
+    **{f"norm:{name}": "reduction" for name in ("ReduceL1", "ReduceL2", "ReduceSumSquare")},
+    "extremum:ReduceMax": "reduction",
+    "extremum:ReduceMin": "reduction",
+    "extremum:ArgMax": "place",
+    "extremum:ArgMin": "place",
+}
+CONVOLUTION = {
+    "convolution:Convolution": "convolution",
+    "convolution:ConvolutionTranspose": "transposed",
+}
+POOLING = {
+    "pooling:Pooling": "pooling",
+    "pooling:Unpooling": "unpooling",
+}
+NORMALIZATION = {
+    "batch_normalization:BatchNormalization": "batch_normalization",
+    "normalization:LocalResponseNormalization": "local_response",
+    "normalization:MeanVarianceNormalization": "mean_variance",
+}
+LOSSES = {
+    "loss:CrossEntropyWithSoftmax": "cross_entropy",
+    "loss:SquaredError": "squared_error",
+    "loss:BinaryCrossEntropy": "binary_cross_entropy",
+    "logistic:Logistic": "weighted_binary_cross_entropy",
+    "metric:ClassificationError": "classification_error",
+    "metric:MeanClassificationError": "mean_classification_error",
+    "metric:TopNClassificationError": "top_classification_error",
+    "cosine:CosDistance": "cosine",
+    "cosine:CosDistanceWithNegativeSamples": "cosine_with_others",
+}
+PICKING = {
+    "slicing:Gather": "gather",
+    "slicing:OneHot": "one_hot",
+    "sorting:TopK": "top",
+    "eye:EyeLike": "eye",
+    "identity:ConstantOp": "constant",
+}
+IMAGES = {
+    "spatial:Pad": "pad",
+    "spatial:DepthToSpace": "depth_to_space",
+    "spatial:SpaceToDepth": "space_to_depth",
+    "cropping:Crop": "crop",
+    "roipooling:ROIPooling": "region_pooling",
+}
+DRAWING = {
+    "random_distribution:Uniform": "uniform",
+    "random_distribution:Normal": "normal",
+    "random_distribution:Gumbel": "gumbel",
+    "random_distribution:Bernoulli": "bernoulli",
+}
 DELAYS = {
     "delay:FutureValue": "delay",
     "delay:PastValue": "delay",
@@ -54,7 +106,7 @@ ENDS = {
     "sequence_ends:IsLast": "is_last",
     "sequence_slicing:SequenceSlice": "cut_steps",
 }
-PICKING = {
+PICKED_STEPS = {
     "sequence_gathering:Gather": "gather",
     "sequence_gathering:Scatter": "scatter",
     "sequence_gathering:Where": "where",
@@ -83,12 +135,20 @@ WINDOWS = {
 FAMILIES = {
     "activations": ACTIVATIONS,
     "arithmetic": ARITHMETIC,
+    "convolution": CONVOLUTION,
     "delays": DELAYS,
+    "drawing": DRAWING,
     "ends": ENDS,
     "identities": IDENTITIES,
+    "images": IMAGES,
+    "losses": LOSSES,
+    "normalization": NORMALIZATION,
     "onto_axes": ONTO_AXES,
+    "picked_steps": PICKED_STEPS,
     "picking": PICKING,
+    "pooling": POOLING,
     "products": PRODUCTS,
+    "reductions": REDUCTIONS,
     "shaping": SHAPING,
     "totals": TOTALS,
     "windows": WINDOWS,

@@ -71,6 +71,21 @@ class Builder:
         self.graph.node.append(made)
         return results[0] if outputs == 1 else tuple(results)
 
+    def single(self, op_type: str, dtype: Any, *inputs: str, integers: Sequence[str] = (), **attributes: Any) -> str:
+        """Add a node that programs have for float32 alone: numbers of float64 are cast before and behind it.
+
+        Args:
+            op_type: the operator.
+            dtype: element type of its operands and of its one result.
+            inputs: names of its operands.
+            integers: names of further operands, which are integers.
+            attributes: its attributes.
+        """
+        if dtype != np.float64:
+            return str(self.node(op_type, *inputs, *integers, **attributes))
+        made = self.node(op_type, *(self.cast(x, np.float32) for x in inputs), *integers, **attributes)
+        return self.cast(made, dtype)
+
     def once(self, key: Any, make: Any) -> str:
         """What *make* gives, made when it is first asked for in this graph, or in one around it."""
         for made in self._made:

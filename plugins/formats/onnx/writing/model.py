@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .....core.common.shape import FreeDimension, is_concrete
+from .....core.common.shape import FreeDimension, Shape, is_concrete, size_of
 from .....core.common.user_frame import warn_user
 from .....core.extension import plugins
 from .....core.extension.plugins import DISTRIBUTION
@@ -394,7 +394,7 @@ class ModelWriter(Builder):
     def longest(self, axis: Axis) -> str:
         """The number of steps of the longest sequence, as a vector of one integer."""
         with self.outside():
-            return self.once(("longest", axis), lambda: str(self.node("ReduceMax", self.lengths(axis), self.integers(0))))
+            return self.once(("longest", axis), lambda: str(self.node("ReduceMax", self.lengths(axis))))
 
     def batch(self) -> str:
         """The number of samples, as a vector of one integer."""
@@ -483,7 +483,47 @@ class ModelWriter(Builder):
 
     def shaped_like(self, name: str, like: Value) -> str:
         """A value with dynamic axes as *like*, and its static ones."""
-        return self.with_static(Value(name, (), like.dtype, like.axes), like.shape) if like.rank else self.reshape(name, [])
+        if like.shape.count(FreeDimension) > 1:
+            raise ValueError("save: ONNX files cannot have an operator that reshapes several free dimensions at once")
+        return self.reshape(name, [0] * like.leading + [size if size >= 0 else -1 for size in like.shape])
+
+    def merged(self, x: Value, shape: Sequence[int] | None = None) -> str:
+        """A value whose dynamic axes are one, which has the size 1 where it has none.
+
+        Args:
+            x: the value.
+            shape: sizes of its static axes then; -1 stands for the rest of its elements.  None leaves them as they are.
+        """
+        if x.leading == 1:
+            return self.with_static(x, shape)
+        if shape is None:
+            static: list[int | str] = self.sizes(x)[x.leading :]
+        elif x.leading == 0 or min(shape, default=0) >= 0:
+            static = list(shape)
+        else:
+            static = [size if size >= 0 else size_of(x.shape) // -size_of(tuple(shape)) for size in shape]
+        return self.reshape(x.name, [-1 if x.leading else 1, *static])
+
+    def split(self, name: str, x: Value, shape: Shape, at: int = 1) -> str:
+        """What was made of :meth:`merged`, with the dynamic axes of *x* again.
+
+        Args:
+            name: its name.
+            x: the value that was merged.
+            shape: sizes of its static axes now.
+            at: which axis in the file is the first static one, where there are free ones.
+        """
+        dynamic: list[int | str] = [0] if x.leading == 1 else self.sizes(x)[: x.leading]
+        return self.reshape(name, [*dynamic, *(size if size >= 0 else self.size(name, at + i) for i, size in enumerate(shape))])
+
+    def spread(self, x: Value, axes: Axes) -> Value:
+        """A value repeated to further dynamic axes."""
+        if x.axes == axes:
+            return x
+        lined_up = self.lined_up_with(x, axes, len(x.shape))
+        dynamic: list[int | str] = [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in axes]
+        made = str(self.node("Expand", lined_up, self.shape([*dynamic, *([1] * len(x.shape))])))
+        return Value(made, x.shape, x.dtype, axes)
 
     def static_sizes(self, x: Value) -> list[int | str]:
         """The sizes of the static axes: numbers where they are known, else names of vectors of one integer."""

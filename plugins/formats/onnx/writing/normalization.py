@@ -1,0 +1,56 @@
+"""Writes normalisations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .....core.common.shape import size_of
+from .reductions import reduced
+from .values import Value
+
+if TYPE_CHECKING:
+    from .model import ModelWriter
+
+
+def batch_normalization(op: Any, to: ModelWriter, x: Value, *vectors: Value) -> str:
+    """Write the normalisation by the running statistics.  The last operand, the number of samples seen, is for training."""
+    if op.spatial and len(x.shape) > 0:
+        images = to.merged(x)
+    else:
+        images = to.merged(x, [size_of(x.shape)])
+    scale, bias, mean, variance = (to.with_static(vector, [-1]) if len(vector.shape) != 1 else vector.name for vector in vectors[:4])
+    wide = vectors[2].dtype
+    if x.dtype == np.float16 and wide != vectors[0].dtype:  # ONNX wants scale and bias of the operand's type, or all four of one
+        scale, bias = (to.cast(one, wide) if vector.dtype != wide else one for one, vector in zip((scale, bias), vectors, strict=False))
+    made = str(to.node("BatchNormalization", images, scale, bias, mean, variance, epsilon=float(op.epsilon)))
+    if x.leading == 1 and op.spatial and len(x.shape) > 0:
+        return made
+    return to.split(made, x, x.shape)
+
+
+def local_response(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write the normalisation by neighbouring channels; programs have it for images alone."""
+    channels = x.shape[0]
+    images = to.unsqueeze(to.merged(x, [channels, -1]), [3])
+    size = 2 * op.depth_radius + 1
+    settings = {"size": size, "alpha": float(op.alpha), "beta": float(op.beta), "bias": float(op.bias)}
+    return to.split(to.single("LRN", x.dtype, images, **settings), x, x.shape)
+
+
+def mean_variance(op: Any, to: ModelWriter, x: Value) -> str:
+    """Write a sample, or each channel, less its mean and divided by its deviation; epsilon is added to the deviation itself."""
+    rank = len(x.shape)
+    first = 0 if op.use_stats_across_channels or rank < 2 else 1
+    axes = list(range(x.leading + first, x.rank))
+    wide = np.dtype(np.promote_types(x.dtype, np.float32))
+    operand = x if wide == x.dtype else Value(to.cast(x.name, wide), x.shape, wide, x.axes)
+    lowered = operand.called(str(to.node("Sub", operand.name, reduced(to, "ReduceMean", operand, axes, True))))
+    made = lowered.name
+    if op.do_variance_scaling:
+        squares = lowered.called(str(to.node("Mul", lowered.name, lowered.name)))
+        deviation = to.node("Sqrt", reduced(to, "ReduceMean", squares, axes, True))
+        deviation = to.node("Max", deviation, to.constant(np.finfo(x.dtype).tiny, wide))
+        made = str(to.node("Div", made, to.node("Add", deviation, to.constant(op.epsilon, wide))))
+    return made if wide == x.dtype else to.cast(made, x.dtype)
