@@ -45,6 +45,9 @@ SHAPING = {
     "slicing:Slice": "cut",
     "slicing:Splice": "splice",
 }
+RECURRENT_OPERATORS = {
+    "rnnstack:OptimizedRNNStack": "stack",
+}
 REDUCTIONS = {
     **{f"reduction:{name}": "reduction" for name in ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceLogSum")},
     **{f"norm:{name}": "reduction" for name in ("ReduceL1", "ReduceL2", "ReduceSumSquare")},
@@ -148,6 +151,7 @@ FAMILIES = {
     "picking": PICKING,
     "pooling": POOLING,
     "products": PRODUCTS,
+    "recurrent_operators": RECURRENT_OPERATORS,
     "reductions": REDUCTIONS,
     "shaping": SHAPING,
     "totals": TOTALS,

@@ -60,7 +60,9 @@ def _attention() -> Any:
 DENSE: dict[str, Any] = {
     "tagger": Sequential([Embedding(4), Recurrence(LSTM(5)), Dense(3, activation=C.softmax)]),
     "classifier": Sequential([Embedding(4), Stabilizer(), Fold(LSTM(5)), Dropout(0.3), Dense(3)]),
-    "stacked": Sequential([Embedding(4), For(range(2), lambda: Sequential([Stabilizer(), Recurrence(LSTM(5, enable_self_stabilization=True))])), Dense(3)]),
+    "stacked": Sequential(
+        [Embedding(4), For(range(2), lambda: Sequential([Stabilizer(), Recurrence(LSTM(5, enable_self_stabilization=True))])), Dense(3)]
+    ),
     "bidirectional": Sequential([Embedding(4), BatchNormalization(), _bidirectional(GRU, 3), LayerNormalization(), Dense(3)]),
     "bidirectional, deep": Sequential([Dense(4), _bidirectional(LSTM, 3), _bidirectional(RNNStep, 2), Dense(3)]),
     "convolution": Sequential([Embedding(4), Convolution(3, 5, sequential=True, pad=True, activation=C.relu), Dense(3)]),
