@@ -33,7 +33,7 @@ def initial_states(to: ModelWriter, node: Primitive, like: Value) -> list[str]:
         node: the delay.
         like: the type of a state.
     """
-    initial, back = to.dense(to.value(node.inputs[1])), node.op.steps_back  # type: ignore[attr-defined]
+    initial, back = to.dense(to.value(node.inputs[1])), node.op.steps_back
     if len(initial.axes) < 2:
         return [to.repeated(initial, like)] * abs(back)
     steps = initial_steps(to, initial, back) if back > 0 else first_steps(to, initial, -back)
@@ -67,8 +67,8 @@ class _Loop:
 
         with to.inside("step") as body, to.step_by_step(self.axes):
             kept: dict[Primitive, list[str]] = {node: [to.unique("state") for _ in names] for node, names in states.items()}
-            for node, names in kept.items():
-                to.note(node.outputs[0], self._of_step(self.types[node.outputs[0]]).called(names[-1]))
+            for node, own in kept.items():
+                to.note(node.outputs[0], self._of_step(self.types[node.outputs[0]]).called(own[-1]))
             for v in scanned:
                 to.note(v, self._of_step(before[v]).called(to.unique("step")))
             rest = [to.unique("mask") for _ in inputs[len(scanned) :]]
@@ -99,8 +99,8 @@ class _Loop:
             to.note(v, value)
         for v in self.results:
             to.forget(v)
-        names = (made if isinstance(made, tuple) else (made,))[len(initial) :]
-        for v, value, name in zip(results, stepped, names, strict=True):
+        left = (made if isinstance(made, tuple) else (made,))[len(initial) :]
+        for v, value, name in zip(results, stepped, left, strict=True):
             to.note(v, replace(value, name=name, axes=self.types[v].axes))
 
     def _operands(self) -> list[Variable]:

@@ -41,6 +41,7 @@ from ..messages import Model, OperatorSet
 from .formulas import write_formula
 from .graph import Builder, value_info
 from .loops import write_loop
+from .recurrent_layers import find_layers, write_layer
 from .values import Value
 
 OLDEST, NEWEST, USUAL = 17, 24, 18
@@ -76,6 +77,7 @@ class ModelWriter(Builder):
         lengths: whether the model has an input with the lengths of sequences; without one they all are as long as the longest.
         sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
         outputs: the results to write; None for all but criteria.
+        match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
 
     Attributes:
         results: the results of the operator that is being written, without names.
@@ -83,7 +85,13 @@ class ModelWriter(Builder):
     """
 
     def __init__(
-        self, function: Function, opset: int = USUAL, lengths: bool = True, sparse: str = "dense", outputs: Sequence[Any] | None = None
+        self,
+        function: Function,
+        opset: int = USUAL,
+        lengths: bool = True,
+        sparse: str = "dense",
+        outputs: Sequence[Any] | None = None,
+        match: bool = True,
     ) -> None:
         super().__init__(function.name or function.uid)
         if not OLDEST <= opset <= NEWEST:
@@ -103,6 +111,7 @@ class ModelWriter(Builder):
         self._results = {self.resolved(root) for root in self._roots}
         self._readers = self._reading_nodes()
         self._dropped = self._unused_axes()
+        self._layers = find_layers(self, [part for part in self._parts if isinstance(part, Cycle)]) if match else {}
         self._arguments = [v for v in function.arguments if v in self._leaves()]
 
     # ---- the graph, seen through blocks ----
@@ -198,10 +207,11 @@ class ModelWriter(Builder):
         self._refuse_unsupported()
         for argument in self._arguments:
             self.value(argument)
+        in_layers = {node for layer in self._layers.values() for node in layer.nodes}
         for part in self._parts:
             if isinstance(part, Cycle):
-                write_loop(self, part)
-            elif not isinstance(part, Combine):
+                self._write_recurrence(part)
+            elif not isinstance(part, Combine) and part not in in_layers:
                 self.write(part)
         self._write_outputs()
         return Model(
@@ -211,6 +221,12 @@ class ModelWriter(Builder):
             graph=self.top,
             opset_import=[OperatorSet("", self.opset)],
         )
+
+    def _write_recurrence(self, cycle: Cycle) -> None:
+        if cycle in self._layers:
+            write_layer(self, self._layers[cycle])
+        else:
+            write_loop(self, cycle)
 
     def _refuse_unsupported(self) -> None:
         missing = [node for node in self._nodes() if not isinstance(node.op, Delay) and writer_of(node) is None]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .....core.types.axis import Axis
 from .values import Value
 
 if TYPE_CHECKING:
     from .model import ModelWriter
 
+_ONE_STEP = Axis("one step")
 OPERATORS = {"lstm": "LSTM", "gru": "GRU", "rnnReLU": "RNN", "rnnTanh": "RNN"}
 ORDERS = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnnReLU": (0,), "rnnTanh": (0,)}
 """Which gates of :data:`OPERATORS` those of a stack of recurrent layers are, in the order of ONNX."""
@@ -33,7 +35,7 @@ def layer(to: ModelWriter, op_type: str, x: Value, size: int, weights: Sequence[
         The states at each step, ``[batch, time, directions * size]``.
     """
     axis = x.axes[1]
-    lengths = to.cast(to.lengths(axis), np.int32) if to.has_lengths(axis) else ""
+    lengths = to.cast(to.lengths(axis), np.int32) if axis is not _ONE_STEP and to.has_lengths(axis) else ""
     steps = to.transpose(x.name, [1, 0, 2])
     made = to.node(op_type, steps, *weights[:3], lengths, *weights[3:], hidden_size=size, **attributes)
     return to.reshape(to.transpose(made, [2, 0, 1, 3]), [0, 0, directions * size])
@@ -54,6 +56,9 @@ def stack(op: Any, to: ModelWriter, x: Value, weights: Value) -> str:
     cast = x.dtype == np.float64
     if cast:
         x, weights = (Value(to.cast(one.name, np.float32), one.shape, np.dtype(np.float32), one.axes) for one in (x, weights))
+    single = len(x.axes) == 1
+    if single:  # samples are sequences of one step
+        x = Value(to.unsqueeze(x.name, [1]), x.shape, x.dtype, (*x.axes, _ONE_STEP))
     flat = to.reshape(weights.name, [-1])
     parts = [_part(to, flat, first, shape) for first, shape in op.places(x.shape[0])]
     half = len(parts) // 2
@@ -74,7 +79,8 @@ def stack(op: Any, to: ModelWriter, x: Value, weights: Value) -> str:
             linear_before_reset=1 if kind == "gru" else None,
         )
         x = Value(made, (directions * size,), x.dtype, x.axes)
-    return to.cast(x.name, np.float64) if cast else x.name
+    made = to.squeeze(x.name, [1]) if single else x.name
+    return to.cast(made, np.float64) if cast else made
 
 
 def _part(to: ModelWriter, flat: str, first: int, shape: Sequence[int]) -> str:

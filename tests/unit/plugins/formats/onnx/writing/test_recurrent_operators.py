@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ragged_models import LENGTHS, agree, operators, sequences
+from ragged_models import LENGTHS, agree, operators, samples, sequences
 
 import cntk as C
 
@@ -28,3 +28,9 @@ def test_element_types(dtype: Any, tolerance: float) -> None:
     x = C.sequence.input_variable(3, dtype=dtype, name="x")
     weights = C.parameter((C.InferredDimension, 4), init=C.uniform(0.5, seed=1), dtype=dtype)
     agree(C.optimized_rnnstack(x, weights, 4, 1, True, "gru"), {x: sequences(3, dtype=dtype)}, tolerance=tolerance)
+
+
+def test_samples_are_sequences_of_one_step() -> None:
+    x = C.input_variable(3, name="x")
+    weights = C.parameter((C.InferredDimension, 4), init=C.uniform(0.5, seed=1))
+    agree(C.optimized_rnnstack(x, weights, 4, 2, True, "lstm"), {x: samples(3)})
