@@ -81,18 +81,20 @@ def check_trial(trial: Trial, **options: Any) -> None:
     model = Exported(trial.result, outputs=list(trial.result.outputs), **options)
     for samples in (range(trial.rows), [1]) if trial.has_samples else (range(trial.rows),):
         expected = trial.evaluate(list(samples))
-        for output, found, wanted in zip(trial.result.outputs, _results(model, trial, list(samples)), expected, strict=True):
+        for output, found, wanted in zip(trial.result.outputs, _results(model, trial, list(samples), options), expected, strict=True):
             check_close(found, wanted, f"{output}, {len(samples)} samples")
 
 
-def _results(model: Exported, trial: Trial, samples: list[int]) -> list[Any]:
+def _results(model: Exported, trial: Trial, samples: list[int], options: Mapping[str, Any]) -> list[Any]:
     feed: dict[str, Any] = {"sequence_lengths": np.array([LENGTHS[i] for i in samples if i < len(LENGTHS)], np.int64)}
     for operand, variable, value in zip(trial.sample.operands, trial.variables, trial.values, strict=True):
         if operand.kind != "parameter":
             rows = value if operand.kind == "static" else pick(by_sample(operand, value), samples)
             name = variable.name or variable.uid
-            of_rows = len(model.inputs.get(name, ())) == 1 + len(variable.shape)  # no operator tells the steps apart
-            feed[name] = (np.concatenate(rows) if of_rows else padded(rows)) if isinstance(rows, list) else rows
+            if options.get("sparse") == "indices" and operand.sparse:
+                rows = [one.argmax(-1) for one in rows] if isinstance(rows, list) else rows.argmax(-1)
+            of_rows = isinstance(rows, list) and len(model.inputs.get(name, ())) == rows[0].ndim  # no operator tells the steps apart
+            feed[name] = np.concatenate(rows) if of_rows else padded(rows) if isinstance(rows, list) else rows
     results = model.run(feed)
     return results[: len(trial.result.outputs)]
 

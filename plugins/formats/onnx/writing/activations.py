@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .formulas import write_formula
 from .values import Value
 
@@ -18,6 +20,8 @@ def relu(op: Any, to: ModelWriter, x: Value) -> str:
 
 def leaky_relu(op: Any, to: ModelWriter, x: Value) -> str:
     """Write the leaky rectifier."""
+    if x.dtype == np.float64:  # the attributes are float32
+        return write_formula(op, to, x)
     return str(to.node("LeakyRelu", x.name, alpha=float(op.alpha)))
 
 
@@ -30,11 +34,15 @@ def prelu(op: Any, to: ModelWriter, alpha: Value, x: Value) -> str:
 
 def elu(op: Any, to: ModelWriter, x: Value) -> str:
     """Write the exponential linear unit."""
+    if x.dtype == np.float64:  # the attributes are float32
+        return write_formula(op, to, x)
     return str(to.node("Elu", x.name, alpha=float(op.alpha)))
 
 
 def selu(op: Any, to: ModelWriter, x: Value) -> str:
     """Write the scaled exponential linear unit."""
+    if x.dtype == np.float64:  # the attributes are float32
+        return write_formula(op, to, x)
     return str(to.node("Selu", x.name, alpha=float(op.alpha), gamma=float(op.gamma)))
 
 
@@ -54,6 +62,8 @@ def softsign(op: Any, to: ModelWriter, x: Value) -> str:
 
 def hard_sigmoid(op: Any, to: ModelWriter, x: Value) -> str:
     """Write the piecewise linear sigmoid."""
+    if x.dtype == np.float64:  # the attributes are float32
+        return write_formula(op, to, x)
     return str(to.node("HardSigmoid", x.name, alpha=float(op.alpha), beta=float(op.beta)))
 
 
@@ -75,7 +85,6 @@ def hardmax(op: Any, to: ModelWriter, x: Value) -> str:
 def _over_classes(op_type: str, axis: Any, to: ModelWriter, x: Value) -> str:
     if axis is not None:
         return str(to.node(op_type, x.name, axis=x.axis(axis.static_axis_index())))
-    if len(x.shape) == 1:
-        return str(to.node(op_type, x.name, axis=x.leading))
-    made = to.node(op_type, to.with_static(x, [-1]), axis=x.leading)
-    return to.shaped_like(made, x)
+    flat = x.name if len(x.shape) == 1 else to.with_static(x, [-1])
+    made = to.single(op_type, x.dtype, flat, axis=x.leading) if op_type == "Hardmax" else str(to.node(op_type, flat, axis=x.leading))
+    return made if len(x.shape) == 1 else to.shaped_like(made, x)

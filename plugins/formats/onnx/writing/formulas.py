@@ -40,6 +40,8 @@ NODES: dict[P, str] = {
     P.ARCTANH: "Atanh",
 }
 """Primitives that are one operator of ONNX."""
+_SINGLE = (P.TAN, P.ARCSIN, P.ARCCOS, P.ARCTAN, P.SINH, P.COSH, P.ARCSINH, P.ARCTANH)
+"""Those of them that ONNX Runtime has for float32 alone."""
 _COMPARISONS = {P.GREATER: "Greater", P.GREATER_EQUAL: "GreaterOrEqual", P.EQUAL: "Equal"}
 
 
@@ -84,6 +86,8 @@ class Terms:
         to, primitive = self.to, symbol.primitive
         assert primitive is not None
         names = [self.names[id(x)] if isinstance(x, Symbol) else to.constant(x, self.dtype) for x in symbol.operands]
+        if primitive in _SINGLE:
+            return to.single(NODES[primitive], self.dtype, *names)
         if primitive in NODES:
             return str(to.node(NODES[primitive], *names))
         if primitive in _COMPARISONS:

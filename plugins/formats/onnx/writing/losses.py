@@ -121,18 +121,30 @@ def cosine(op: Any, to: ModelWriter, x: Value, y: Value) -> str:
 
 
 def cosine_with_others(op: Any, to: ModelWriter, x: Value, y: Value) -> str:
-    """Write the cosines of samples with their own and with later ones of the minibatch."""
-    if to.result.leading > 1:
-        raise ValueError(
-            "save: ONNX files cannot have cosine_distance_with_negative_samples of sequences; outputs= names results that do not need it"
-        )
-    left, right = _unit(to, x), _unit(to, y)
-    rows = to.node("Range", to.constant(0, np.int64), to.squeeze(to.size(left, 0), [0]), to.constant(1, np.int64))
+    """Write the cosines of samples, or steps, with their own and with later ones of the minibatch."""
+    result = to.result
+    left, right = (_unit(to, to.spread(one, result.axes)) for one in (x, y))
+    if result.leading == 1:
+        return _with_later_rows(op, to, left, right)
+    # Steps in their order, and of one step the sequences that have it.
+    there = to.node("NonZero", to.transpose(to.mask(result.axes[1]), [1, 0]))
+    places = to.transpose(str(there), [1, 0])
+    left, right = (str(to.node("GatherND", to.transpose(one, [1, 0, 2]), places)) for one in (left, right))
+    made = _with_later_rows(op, to, left, right)
+    size = to.shape([to.steps(result.axes[1]), to.batch(), *result.shape])
+    nothing = to.node("Expand", to.constant(0, x.dtype), size)
+    return to.transpose(str(to.node("ScatterND", nothing, places, made)), [1, 0, 2])
+
+
+def _with_later_rows(op: Any, to: ModelWriter, left: str, right: str) -> str:
+    """Products of the rows of two matrices, each with its own and with later rows; the first come after the last."""
+    count = to.size(left, 0)
+    rows = to.node("Range", to.constant(0, np.int64), to.squeeze(count, [0]), to.constant(1, np.int64))
     columns = []
     for shift in (0, *range(op.shift, op.shift + op.num_negative_samples)):
-        partners = to.node("Mod", to.node("Add", rows, to.integers(shift)), to.size(left, 0))
-        product = to.node("Mul", left, to.node("Gather", right, partners, axis=0) if shift else right)
-        columns.append(reduced(to, "ReduceSum", Value(product, (1,), x.dtype, to.result.axes), [1], True))
+        partners = to.node("Mod", to.node("Add", rows, to.integers(shift)), count)
+        products = to.node("Mul", left, to.node("Gather", right, partners, axis=0) if shift else right)
+        columns.append(to.node("ReduceSum", products, to.integers(1), keepdims=1))
     return str(to.node("Concat", *columns, axis=1))
 
 

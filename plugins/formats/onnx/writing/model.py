@@ -30,8 +30,13 @@ from .....core.operators.sequence_op import SequenceOp
 from .....core.program.ordering import Cycle, in_order
 from .....core.types.axis import Axes, Axis
 from .....core.types.spec import Spec
+from ....ops.ctc import ForwardBackward
+from ....ops.edit_distance import EditDistanceError
+from ....ops.logistic import Logistic
 from ....ops.loss import BinaryCrossEntropy, CrossEntropyWithSoftmax, SquaredError
 from ....ops.metric import ClassificationError, MeanClassificationError, TopNClassificationError
+from ....ops.noise_contrastive import NoiseContrastiveEstimation
+from ....ops.ranking import LambdaRank, Ndcg
 from ....ops.reduction import ReduceMean, ReduceSum
 from ....ops.reduction_base import ALL_AXES
 from ....ops.sequence_ends import IsFirst, IsLast
@@ -58,6 +63,12 @@ _CRITERIA = (
     ClassificationError,
     MeanClassificationError,
     TopNClassificationError,
+    Logistic,
+    NoiseContrastiveEstimation,
+    ForwardBackward,
+    EditDistanceError,
+    LambdaRank,
+    Ndcg,
 )
 
 BATCH = "batch"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .....core.common.shape import Shape, size_of
 from ....ops.product import TransposeTimes
+from .picking import within
 from .values import Value
 
 if TYPE_CHECKING:
@@ -50,7 +53,8 @@ def _count(shape: Shape) -> int:
 
 def _embedding(to: ModelWriter, left: Value, right: Value, rest: Shape, outer: Shape) -> str:
     """The rows of a matrix that numbers choose."""
-    return to.shaped_like(to.node("Gather", right.name, left.name, axis=0), to.result)
+    numbers = Value(left.name, left.shape[:-1], np.dtype(np.int64), left.axes)
+    return to.shaped_like(to.node("Gather", right.name, within(to, numbers, right, 0), axis=0), to.result)
 
 
 def _transposed(to: ModelWriter, right: Value) -> Value:
