@@ -47,12 +47,18 @@ def bernoulli(op: Any, to: ModelWriter, *like: Value) -> str:
     return to.cast(to.node("Less", _drawn("RandomUniform", to, like), to.constant(mean, dtype)), dtype)
 
 
-def _drawn(op_type: str, to: ModelWriter, like: tuple[Value, ...], **arguments: float) -> str:
+def _drawn(op_type: str, to: ModelWriter, like: tuple[Value, ...], **arguments: Any) -> str:
     """Numbers of the shape of an operand, or of a shape of their own."""
     dtype = to.result.dtype
     kind = np.dtype(np.promote_types(dtype, np.float32))
     if like:
-        made = to.node(f"{op_type}Like", to.dense(like[0]).name, dtype=code_of(kind), **arguments)
+        operand = to.dense(like[0]).name or _zeros(to, like[0])
+        made = to.node(f"{op_type}Like", operand, dtype=code_of(kind), **arguments)
     else:
         made = to.node(op_type, shape=to.result.shape, dtype=code_of(kind), **arguments)
     return str(made) if kind == dtype else to.cast(made, dtype)
+
+
+def _zeros(to: ModelWriter, like: Value) -> str:
+    """Zeros in place of a value of which only the shape counts, and which is written later."""
+    return to.repeated(Value(to.constant(0, like.dtype), (), like.dtype, ()), like)

@@ -78,9 +78,9 @@ class _Loop:
                 if not isinstance(node.op, Delay):
                     to.write(node)
             to.label = self.label
-            body.output = [ValueInfo(name) for node in self.delays for name in self._next(node, kept[node], rest[0] if masked else "")]
+            body.output = [info for node in self.delays for info in self._next(node, kept[node], rest[0] if masked else "")]
             stepped = [to.value(v) for v in results]
-            body.output += [ValueInfo(self._own(value.name)) for value in stepped]
+            body.output += [self._own(value) for value in stepped]
 
         directions = [0 if self.cycle.forward else 1]
         made = to.node(
@@ -123,7 +123,7 @@ class _Loop:
         """A value as it is within a step."""
         return replace(value, axes=tuple(axis for axis in value.axes if axis not in self.axes))
 
-    def _next(self, node: Primitive, kept: list[str], mask: str) -> list[str]:
+    def _next(self, node: Primitive, kept: list[str], mask: str) -> list[ValueInfo]:
         """The states of a delay after a step: the newest first."""
         to = self.to
         like = to.value(node.outputs[0])
@@ -132,8 +132,8 @@ class _Loop:
         if mask:
             there = to.unsqueeze(mask, list(range(1, like.rank)))
             following = [to.node("Where", there, new, old) for new, old in zip(following, kept, strict=True)]
-        return [self._own(name) for name in following]
+        return [self._own(like.called(name)) for name in following]
 
-    def _own(self, name: str) -> str:
-        """A result of the body, which is to be a value that the body made."""
-        return str(self.to.node("Identity", name))
+    def _own(self, value: Value) -> ValueInfo:
+        """A result of the body, which is to be a value that the body made; programs ask for its type."""
+        return self.to.declared(value.called(self.to.node("Identity", value.name)))

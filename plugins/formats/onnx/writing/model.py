@@ -42,7 +42,7 @@ from ....ops.reduction_base import ALL_AXES
 from ....ops.sequence_ends import IsFirst, IsLast
 from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
-from ..messages import Model, OperatorSet
+from ..messages import Model, OperatorSet, ValueInfo
 from .formulas import write_formula
 from .graph import Builder, value_info
 from .loops import write_loop
@@ -334,6 +334,11 @@ class ModelWriter(Builder):
             return Value(name, like.shape, like.dtype, like.axes, indices=True)
         self.top.input.append(value_info(name, like.dtype, [*self.dims(like.axes), *self._static(name, like.shape)], variable.uid))
         return like.called(name)
+
+    def declared(self, value: Value) -> ValueInfo:
+        """Name and type of a value."""
+        shape, dtype = (value.shape[:-1], np.dtype(np.int64)) if value.indices else (value.shape, value.dtype)
+        return value_info(value.name, dtype, [*self.dims(value.axes), *self._static(value.name, shape)])
 
     @staticmethod
     def _static(name: str, shape: Sequence[int]) -> list[int | str]:

@@ -31,6 +31,8 @@ def softmax(op: Any, to: ModelWriter, x: Value) -> str:
 
 def product(op: Any, to: ModelWriter, left: Value, right: Value) -> str:
     """Write the products of each step of two sequences, summed up over the steps: those of matrices that have them beside each other."""
+    axes = max(left.axes, right.axes, key=len)
+    left, right = to.spread(left, axes), to.spread(right, axes)
     summed = len(right.shape) - op.output_rank
     m, k, n = (size_of(shape) for shape in (left.shape[: len(left.shape) - summed], right.shape[:summed], right.shape[summed:]))
     rows = to.transpose(to.reshape(masked(to, left, 0).name, [0, 0, m, k]), [0, 2, 1, 3])
