@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cntk.testing.tolerances import Tolerance
 
 onnx = pytest.importorskip("onnx", reason="ONNX's checker is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-onnxruntime.set_default_logger_severity(3)
+onnxruntime.set_default_logger_severity(4)
 
 TOLERANCES = {
     np.dtype(np.float16): Tolerance(1e-2, 1e-2),
@@ -36,9 +37,13 @@ class Exported:
         self.data = b"".join(bytes(piece) for piece in Onnx.write(function, **options))
         onnx.checker.check_model(self.data, full_check=True)
         self.model = onnx.shape_inference.infer_shapes(onnx.load_from_string(self.data), strict_mode=True, data_prop=True)
-        options_of_session = onnxruntime.SessionOptions()
-        options_of_session.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(self.data, options_of_session, providers=["CPUExecutionProvider"])
+
+    @cached_property
+    def session(self) -> Any:
+        """ONNX Runtime with the model."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        return onnxruntime.InferenceSession(self.data, options, providers=["CPUExecutionProvider"])
 
     @property
     def inputs(self) -> dict[str, list[int | str]]:
@@ -49,6 +54,10 @@ class Exported:
     def nodes(self) -> list[str]:
         """The operators of the outermost graph."""
         return [node.op_type for node in self.model.graph.node]
+
+    def in_rows(self, name: str, sequences: Sequence[Any]) -> Any:
+        """Sequences as an input takes them: step by step where no operator tells these apart, else padded."""
+        return np.concatenate(sequences) if len(self.inputs.get(name, ())) == sequences[0].ndim else padded(sequences)
 
     def run(self, feed: Mapping[str, Any]) -> list[Any]:
         """The results for arrays by name; what is not an input of the model is left out.
@@ -64,12 +73,38 @@ class Exported:
 
 
 def padded(sequences: Sequence[Any]) -> Any:
-    """Sequences as ``[batch, time, ...]``, with numbers behind their ends that must make no difference."""
+    """Sequences as ``[batch, time, ...]``, with NaN behind their ends, which must make no difference."""
     arrays = [np.asarray(one) for one in sequences]
-    made = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), 7, arrays[0].dtype)
+    anything = np.nan if arrays[0].dtype.kind == "f" else 0
+    made = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), anything, arrays[0].dtype)
     for row, one in zip(made, arrays, strict=True):
         row[: len(one)] = one
     return made
+
+
+def check_function(function: Any, *values: Any, **options: Any) -> Exported:
+    """Require that the model of a function computes what it does, for all samples and for the last alone.
+
+    Args:
+        function: a function with one result, whose inputs have a batch axis.
+        values: an array for each input, with a row for each sample, or a list of an array for each sequence.
+        options: those of ``save(..., format='onnx')``.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    model = Exported(function, **options)
+    for first in (0, len(values[0]) - 1):
+        feed: dict[str, Any] = {}
+        for variable, value in zip(function.arguments, values, strict=True):
+            chosen = value[first:]
+            if isinstance(chosen, list):
+                feed["sequence_lengths"] = np.array(list(map(len, chosen)), np.int64)
+            name = variable.name or variable.uid
+            feed[name] = model.in_rows(name, chosen) if isinstance(chosen, list) else chosen
+        wanted = function.eval({variable: value[first:] for variable, value in zip(function.arguments, values, strict=True)})
+        check_close(model.run(feed)[0], wanted, str(function))
+    return model
 
 
 def check_trial(trial: Trial, **options: Any) -> None:
@@ -93,8 +128,7 @@ def _results(model: Exported, trial: Trial, samples: list[int], options: Mapping
             name = variable.name or variable.uid
             if options.get("sparse") == "indices" and operand.sparse:
                 rows = [one.argmax(-1) for one in rows] if isinstance(rows, list) else rows.argmax(-1)
-            of_rows = isinstance(rows, list) and len(model.inputs.get(name, ())) == rows[0].ndim  # no operator tells the steps apart
-            feed[name] = np.concatenate(rows) if of_rows else padded(rows) if isinstance(rows, list) else rows
+            feed[name] = model.in_rows(name, rows) if isinstance(rows, list) else rows
     results = model.run(feed)
     return results[: len(trial.result.outputs)]
 

@@ -52,13 +52,8 @@ def _drawn(op_type: str, to: ModelWriter, like: tuple[Value, ...], **arguments: 
     dtype = to.result.dtype
     kind = np.dtype(np.promote_types(dtype, np.float32))
     if like:
-        operand = to.dense(like[0]).name or _zeros(to, like[0])
-        made = to.node(f"{op_type}Like", operand, dtype=code_of(kind), **arguments)
+        size = to.shape([*to.dynamic_sizes(like[0].axes), *to.static_sizes(like[0])])
+        made = to.node(f"{op_type}Like", to.node("Expand", to.constant(0, kind), size), dtype=code_of(kind), **arguments)
     else:
         made = to.node(op_type, shape=to.result.shape, dtype=code_of(kind), **arguments)
     return str(made) if kind == dtype else to.cast(made, dtype)
-
-
-def _zeros(to: ModelWriter, like: Value) -> str:
-    """Zeros in place of a value of which only the shape counts, and which is written later."""
-    return to.repeated(Value(to.constant(0, like.dtype), (), like.dtype, ()), like)

@@ -170,8 +170,8 @@ class Builder:
         return str(self.node("Concat", *(size if isinstance(size, str) else self.integers(size) for size in sizes), axis=0))
 
     def size(self, x: str, axis: int) -> str:
-        """The size of an axis, as a vector of one integer."""
-        return str(self.node("Shape", x, start=axis, end=axis + 1))
+        """The size of an axis, which may be counted from the end, as a vector of one integer."""
+        return str(self.node("Shape", x, start=axis, end=axis + 1 if axis != -1 else None))
 
 
 def attribute(name: str, value: Any) -> Attribute:

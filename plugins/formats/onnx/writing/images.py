@@ -54,7 +54,7 @@ def _blocks(op_type: str, op: Any, to: ModelWriter, x: Value) -> str:
 def crop(op: Any, to: ModelWriter, image: Value, referent: Value) -> str:
     """Write an image cut to the size of another."""
     offsets = op.offset[::-1]
-    sizes = to.sizes(referent)[-2:]
+    sizes = to.static_sizes(referent)[-2:]
     ends = [
         begin + size if isinstance(size, int) else to.node("Add", size, to.integers(begin))
         for begin, size in zip(offsets, sizes, strict=True)

@@ -240,7 +240,8 @@ class ModelWriter(Builder):
             write_loop(self, cycle)
 
     def _refuse_unsupported(self) -> None:
-        missing = [node for node in self._nodes() if not isinstance(node.op, Delay) and writer_of(node) is None]
+        closing = {node for part in self._parts if isinstance(part, Cycle) for node in part.nodes if isinstance(node.op, Delay)}
+        missing = [node for node in self._nodes() if node not in closing and writer_of(node) is None]
         if missing:
             lines = "".join(f"\n  {named(node)} [built at {node.line}]" for node in missing)
             raise UnsupportedOperators(
@@ -288,10 +289,13 @@ class ModelWriter(Builder):
         return self.results[0]
 
     def operand(self, node: Primitive, number: int) -> Value:
-        """An operand of a node, as a vector if the operator does not take the number of its one element that is 1."""
+        """An operand of a node, as a vector if the operator does not take the number of its one element that is 1.
+
+        One that is asked for nothing but its shape may have no name yet.
+        """
         variable = self.resolved(node.inputs[number])
-        if number in node.op.traits.layout_inputs and isinstance(variable, Output) and variable not in self._values:
-            return self.value_like(variable)  # only its axes are read, so that it may be written later
+        if number in node.op.traits.layout_inputs and variable not in self._values and isinstance(variable, Output):
+            return self.value_like(variable)  # a later operator of the recurrence, of which nothing but the shape is asked
         found = self.value(variable)
         return self.dense(found) if found.indices and number not in node.op.sparse_inputs else found
 
@@ -479,7 +483,7 @@ class ModelWriter(Builder):
     def expanded(self, name: str, like: Value, at: int, size: int) -> str:
         """A value repeated to the dynamic axes of *like*, and to its static ones but for one, which has another size."""
         wanted = Value(name, (*like.shape[:at], size, *like.shape[at + 1 :]), like.dtype, like.axes)
-        dynamic: list[int | str] = [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in wanted.axes]
+        dynamic = self.dynamic_sizes(wanted.axes)
         static: list[int | str] = list(wanted.shape)
         for i, size in enumerate(wanted.shape):
             if size == FreeDimension:
@@ -492,8 +496,7 @@ class ModelWriter(Builder):
         static = like.shape[:-1] if like.indices else like.shape
         if (x.axes, x.shape) == (like.axes, static):
             return x.name
-        dynamic: list[int | str] = [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in like.axes]
-        sizes = self.shape([*dynamic, *(1 if size == FreeDimension else size for size in static)])
+        sizes = self.shape([*self.dynamic_sizes(like.axes), *(1 if size == FreeDimension else size for size in static)])
         return str(self.node("Expand", self.lined_up_with(x, like.axes, len(static)), sizes))
 
     def dense(self, x: Value) -> Value:
@@ -529,7 +532,7 @@ class ModelWriter(Builder):
         if x.leading == 1:
             return self.with_static(x, shape)
         if shape is None:
-            static: list[int | str] = self.sizes(x)[x.leading :]
+            static = self.static_sizes(x)
         elif x.leading == 0 or min(shape, default=0) >= 0:
             static = list(shape)
         else:
@@ -545,7 +548,7 @@ class ModelWriter(Builder):
             shape: sizes of its static axes now.
             at: which axis in the file is the first static one, where there are free ones.
         """
-        dynamic: list[int | str] = [0] if x.leading == 1 else self.sizes(x)[: x.leading]
+        dynamic: list[int | str] = [0] if x.leading == 1 else [self.size(x.name, i) for i in range(x.leading)]
         return self.reshape(name, [*dynamic, *(size if size >= 0 else self.size(name, at + i) for i, size in enumerate(shape))])
 
     def spread(self, x: Value, axes: Axes) -> Value:
@@ -553,18 +556,20 @@ class ModelWriter(Builder):
         if x.axes == axes:
             return x
         lined_up = self.lined_up_with(x, axes, len(x.shape))
-        dynamic: list[int | str] = [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in axes]
-        made = str(self.node("Expand", lined_up, self.shape([*dynamic, *([1] * len(x.shape))])))
+        made = str(self.node("Expand", lined_up, self.shape([*self.dynamic_sizes(axes), *([1] * len(x.shape))])))
         return Value(made, x.shape, x.dtype, axes)
 
-    def static_sizes(self, x: Value) -> list[int | str]:
-        """The sizes of the static axes: numbers where they are known, else names of vectors of one integer."""
-        return [self.size(x.name, x.leading + i) if s == FreeDimension else s for i, s in enumerate(x.shape)]
+    def dynamic_sizes(self, axes: Axes) -> list[int | str]:
+        """The sizes of dynamic axes: names of vectors of one integer."""
+        return [self.batch() if axis.is_batch_axis else self.steps(axis) for axis in axes]
 
     def sizes(self, x: Value) -> list[int | str]:
         """The sizes of all axes: numbers where they are known, else names of vectors of one integer."""
-        dynamic: list[int | str] = [self.size(x.name, i) for i in range(x.leading)]
-        return [*dynamic, *self.static_sizes(x)]
+        return [*(self.size(x.name, i) for i in range(x.leading)), *self.static_sizes(x)]
+
+    def static_sizes(self, x: Value) -> list[int | str]:
+        """The sizes of the static axes."""
+        return [self.size(x.name, i - len(x.shape)) if size == FreeDimension else size for i, size in enumerate(x.shape)]
 
 
 def writer_of(node: Primitive) -> Any:

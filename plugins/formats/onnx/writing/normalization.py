@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 def batch_normalization(op: Any, to: ModelWriter, x: Value, *vectors: Value) -> str:
     """Write the normalisation by the running statistics.  The last operand, the number of samples seen, is for training."""
-    if op.spatial and len(x.shape) > 0:
-        images = to.merged(x)
-    else:
-        images = to.merged(x, [size_of(x.shape)])
+    has_channels = op.spatial and len(x.shape) > 0
+    images = to.merged(x) if has_channels else to.merged(x, [-1 if x.leading == 1 else size_of(x.shape)])
     scale, bias, mean, variance = (to.with_static(vector, [-1]) if len(vector.shape) != 1 else vector.name for vector in vectors[:4])
     wide = vectors[2].dtype
     if x.dtype == np.float16 and wide != vectors[0].dtype:  # ONNX wants scale and bias of the operand's type, or all four of one
         scale, bias = (to.cast(one, wide) if vector.dtype != wide else one for one, vector in zip((scale, bias), vectors, strict=False))
     made = str(to.node("BatchNormalization", images, scale, bias, mean, variance, epsilon=float(op.epsilon)))
-    if x.leading == 1 and op.spatial and len(x.shape) > 0:
+    if x.leading == 1 and has_channels:
         return made
     return to.split(made, x, x.shape)
 

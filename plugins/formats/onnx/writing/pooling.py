@@ -25,6 +25,9 @@ def pooling(op: Any, to: ModelWriter, x: Value) -> str:
     if op.pooling_type == MAX:
         images, pads = _padded(to, images, w, padding, -np.inf, x.dtype)
         made = str(to.node("MaxPool", images, pads=pads, **settings))
+        if is_concrete(w.dims) and not w.meet_elements:  # of padding alone programs make the least number there is
+            nothing = to.node("Equal", made, to.constant(np.finfo(x.dtype).min, x.dtype))
+            made = str(to.node("Where", nothing, to.constant(-np.inf, x.dtype), made))
     elif op.include_pad:
         images, pads = _padded(to, images, w, padding, 0, x.dtype)
         made = to.single("AveragePool", x.dtype, images, pads=pads, count_include_pad=1, **settings)
@@ -56,8 +59,6 @@ def unpooling(op: Any, to: ModelWriter, values: Value, pooled: Value) -> str:
         if not is_concrete(w.dims):
             raise ValueError("save: ONNX files cannot have unpooling that pads free dimensions where strides are larger than 1")
         made = pad(to, made, [-one for one in w.lower], [-one for one in w.upper], 0, values.dtype)
-    if pooled.leading == 1 and len(pooled.shape) == len(w.dims) + 1:
-        return made
     return to.split(made, pooled, to.result.shape, 2 + len(w.dims) - len(pooled.shape))
 
 
