@@ -27,6 +27,7 @@ ARITHMETIC = {
 PRODUCTS = {
     "product:Times": "times",
     "product:TransposeTimes": "times",
+    "user_times:UserTimes": "user_times",
 }
 IDENTITIES = {
     "dropout:Dropout": "same",

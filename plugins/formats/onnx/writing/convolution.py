@@ -34,7 +34,7 @@ def convolution(op: Any, to: ModelWriter, filters: Value, x: Value) -> str:
     )
     if x.leading == 1 and to.result.shape == (g.maps, *g.windows.out):
         return made
-    return to.split(made, x, to.result.shape)
+    return to.split(made, x, to.result.shape, 2 if g.over_channels else 1)
 
 
 def transposed(op: Any, to: ModelWriter, filters: Value, x: Value) -> str:

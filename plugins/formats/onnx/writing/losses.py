@@ -74,7 +74,7 @@ def _entropy(to: ModelWriter, yes: str, no: str, answer: str, one: str) -> str:
 def classification_error(op: Any, to: ModelWriter, z: Value, y: Value) -> str:
     """Write one minus the target at the largest output."""
     z, y = _pair(to, z, y)
-    classes = to.constant(np.arange(z.shape[-1]), np.int64)
+    classes = _classes(to, z)
     guess = to.node("ArgMax", z.name, axis=-1, keepdims=1)
     chosen = z.called(to.cast(to.node("Equal", guess, classes), z.dtype))
     products = to.result.called(str(to.node("Mul", *to.lined_up(chosen, y))))
@@ -101,7 +101,7 @@ def top_classification_error(op: Any, to: ModelWriter, z: Value, y: Value) -> st
     outputs, target = (to.node("Expand", name, size) for name in names)
     label = to.node("ArgMax", target, axis=-1, keepdims=1)
     at_label = to.node("GatherElements", outputs, label, axis=-1)
-    earlier = to.node("Less", to.constant(np.arange(z.shape[-1]), np.int64), label)
+    earlier = to.node("Less", _classes(to, z), label)
     tied = to.node("And", to.node("Equal", outputs, at_label), earlier)
     ahead = to.cast(to.node("Or", to.node("Greater", outputs, at_label), tied), np.float32)
     rank = max(len(z.shape), len(y.shape))
@@ -156,6 +156,14 @@ def _unit(to: ModelWriter, x: Value) -> str:
     scaled = flat.called(str(to.node("Div", flat.name, to.node("Where", to.node("Equal", largest, zero), one, largest))))
     length = reduced(to, "ReduceL2", scaled, [flat.leading], True)
     return str(to.node("Div", scaled.name, to.node("Where", to.node("Equal", length, zero), one, length)))
+
+
+def _classes(to: ModelWriter, z: Value) -> str:
+    """The numbers of the classes, which are the last axis."""
+    if z.shape[-1] >= 0:
+        return to.constant(np.arange(z.shape[-1]), np.int64)
+    count = to.squeeze(to.size(z.name, -1), [0])
+    return str(to.node("Range", to.constant(0, np.int64), count, to.constant(1, np.int64)))
 
 
 def _pair(to: ModelWriter, z: Value, y: Value) -> tuple[Value, Value]:

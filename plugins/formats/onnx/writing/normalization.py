@@ -13,11 +13,14 @@ from .values import Value
 if TYPE_CHECKING:
     from .model import ModelWriter
 
+_IMAGE = 3
+"""How many static axes images have."""
+
 
 def batch_normalization(op: Any, to: ModelWriter, x: Value, *vectors: Value) -> str:
     """Write the normalisation by the running statistics.  The last operand, the number of samples seen, is for training."""
     has_channels = op.spatial and len(x.shape) > 0
-    images = to.merged(x) if has_channels else to.merged(x, [-1 if x.leading == 1 else size_of(x.shape)])
+    images = to.merged(x) if has_channels else to.merged(x, [size_of(vectors[0].shape)])
     scale, bias, mean, variance = (to.with_static(vector, [-1]) if len(vector.shape) != 1 else vector.name for vector in vectors[:4])
     wide = vectors[2].dtype
     if x.dtype == np.float16 and wide != vectors[0].dtype:  # ONNX wants scale and bias of the operand's type, or all four of one
@@ -30,11 +33,16 @@ def batch_normalization(op: Any, to: ModelWriter, x: Value, *vectors: Value) -> 
 
 def local_response(op: Any, to: ModelWriter, x: Value) -> str:
     """Write the normalisation by neighbouring channels; programs have it for images alone."""
-    channels = x.shape[0]
-    images = to.unsqueeze(to.merged(x, [channels, -1]), [3])
+    images, rank = to.merged(x), len(x.shape)
+    if rank > _IMAGE:
+        images = to.reshape(images, [0, 0, -1, 1])
+    more = list(range(1 + rank, 1 + _IMAGE))
     size = 2 * op.depth_radius + 1
     settings = {"size": size, "alpha": float(op.alpha), "beta": float(op.beta), "bias": float(op.bias)}
-    return to.split(to.single("LRN", x.dtype, images, **settings), x, x.shape)
+    made = to.squeeze(to.single("LRN", x.dtype, to.unsqueeze(images, more), **settings), more)
+    if x.leading == 1 and rank <= _IMAGE:
+        return made
+    return to.reshape(made, to.sizes(x))
 
 
 def mean_variance(op: Any, to: ModelWriter, x: Value) -> str:

@@ -37,6 +37,11 @@ def times(op: Any, to: ModelWriter, left: Value, right: Value) -> str:
     return to.shaped_like(made, to.result)
 
 
+def user_times(op: Any, to: ModelWriter, weights: Value, x: Value) -> str:
+    """Write CNTK's example of a native user function."""
+    return str(to.node("MatMul", x.name, weights.name))
+
+
 def _by_rows(to: ModelWriter, left: Value, right: Value, summed: int, rest: Shape, outer: Shape) -> str:
     """A product of matrices for each sample, or step."""
     axes = to.result.axes

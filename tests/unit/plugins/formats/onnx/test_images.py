@@ -132,3 +132,11 @@ def test_images_may_have_any_size() -> None:
     check_function(made, random(3, 4, 6, 8))
     other = C.input_variable((4, FREE, FREE))
     check_function(C.crop_manual(x, other, 1, 2), random(2, 4, 6, 8), random(2, 4, 3, 5))
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2), (4, 3, 2, 2), (4, FREE), (4, FREE, FREE), (4, FREE, FREE, 2)])
+def test_normalisation_of_any_number_of_axes(shape: Any) -> None:
+    x = C.input_variable(shape)
+    images = random(3, *(5 if size == FREE else size for size in shape))
+    check_function(C.local_response_normalization(x, 1, 1.0, 0.5, 0.75), images)
+    check_function(C.mean_variance_normalization(x), images)

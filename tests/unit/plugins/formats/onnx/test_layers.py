@@ -158,3 +158,22 @@ def test_other_element_types(dtype: Any) -> None:
     wanted = network.eval(images)
     assert found.dtype == wanted.dtype == dtype
     np.testing.assert_allclose(found, wanted, rtol=2e-2 if dtype == np.float16 else 1e-5, atol=2e-3 if dtype == np.float16 else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 4), (C.FreeDimension,), (C.FreeDimension, 4)])
+def test_losses_of_any_number_of_classes(shape: Any) -> None:
+    z, y = C.input_variable(shape), C.input_variable(shape)
+    sizes = [4 if size == C.FreeDimension else size for size in shape]
+    outputs, targets = random(3, *sizes), np.eye(4, dtype=np.float32)[RNG.integers(4, size=(3, *sizes[:-1]))]
+    for loss in (C.cross_entropy_with_softmax, C.squared_error, C.classification_error, C.cosine_distance):
+        check_function(loss(z, y), outputs, targets)
+    for k in (1, 2):
+        (found,) = Exported(C.classification_error(z, y, topN=k)).session.get_outputs()
+        assert found.shape == [] if k > 1 else found.shape[0] == "batch"
+
+
+def test_native_user_functions() -> None:
+    weights = C.parameter(init=random(4, 2))
+    C.ops.register_native_user_function("times", "Cntk.ExtensibilityExamples-2.7", "CreateUserTimesFunction")
+    made = C.ops.native_user_function("times", [weights, C.input_variable(4)], {}, "product")
+    check_function(made, random(3, 4))

@@ -12,7 +12,6 @@ from exported import TOLERANCES, Exported, check_trial
 import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.graph.graph import depth_first_search
-from cntk.core.graph.nodes import Primitive
 from cntk.core.operators.samples import Sample
 from cntk.plugins.formats.onnx.writing import model
 from cntk.plugins.formats.onnx.writing.model import ModelWriter, UnsupportedOperators
@@ -91,8 +90,8 @@ def trials(name: str, samples: Iterator[Sample], dtype: Any) -> Iterator[Trial]:
 
 def has(trial: Trial, kinds: tuple[type, ...]) -> bool:
     """Whether there is an operator of one of several classes."""
-    nodes = depth_first_search(trial.result, lambda node: isinstance(node, Primitive), depth=-1)
-    return any(isinstance(node.op, kinds) for node in nodes)
+    nodes = depth_first_search(trial.result, lambda node: isinstance(getattr(node, "op", None), kinds), depth=-1)
+    return bool(nodes)
 
 
 @of_each_sample

@@ -39,7 +39,8 @@ def test_user_functions_are_refused_by_name_and_line() -> None:
     with pytest.raises(UnsupportedOperators) as caught:
         Exported(z_of_user)
     message = str(caught.value)
-    assert "Doubled" in message and "outputs=" in message
+    assert "Doubled" in message
+    assert "outputs=" in message
     assert "test_refusals.py" in message
 
 
@@ -52,7 +53,8 @@ def test_all_operators_without_a_counterpart_are_named() -> None:
     with pytest.raises(UnsupportedOperators) as caught:
         Exported(C.combine([drawn, wrong]), outputs=[drawn, wrong])
     message = str(caught.value)
-    assert "RandomSample" in message and "EditDistanceError" in message
+    assert "RandomSample" in message
+    assert "EditDistanceError" in message
     assert message.count("[built at") == 2
     assert message.count("test_refusals.py") == 2
 
