@@ -36,6 +36,7 @@ class Onnx:
         lengths: bool = True,
         sparse: str = "dense",
         outputs: Sequence[Any] | None = None,
+        match: bool = True,
     ) -> Iterable[Any]:
         """The bytes of the file, in pieces.
 
@@ -45,8 +46,9 @@ class Onnx:
             lengths: whether the model has an input with the lengths of sequences; without one they all are as long as the longest.
             sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
             outputs: the results to write: names, functions or variables; None for all but losses and metrics.
+            match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
         """
-        made = write_message(_model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs))
+        made = write_message(_model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match))
         if made.size > LARGEST_MESSAGE:
             raise ValueError(
                 f"save: the model has {made.size} bytes, and an ONNX file may have {LARGEST_MESSAGE}; save it to a path with "

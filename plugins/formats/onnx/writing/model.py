@@ -6,7 +6,9 @@ one, and a vector of lengths says where each ends; operators that look at other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -41,10 +43,11 @@ from ....ops.sequence_ends import IsFirst, IsLast
 from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
 from ..format import NEWEST, OLDEST, USUAL
-from ..messages import Model, OperatorSet
+from ..messages import Model, OperatorSet, ValueInfo
 from .formulas import write_formula
 from .graph import Builder, value_info
 from .loops import write_loop
+from .recurrent_layers import find_layers, write_layer
 from .values import Value
 
 _IR = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
@@ -84,6 +87,7 @@ class ModelWriter(Builder):
         lengths: whether the model has an input with the lengths of sequences; without one they all are as long as the longest.
         sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
         outputs: the results to write; None for all but criteria.
+        match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
 
     Attributes:
         roots: the results of the function that the file has.
@@ -93,7 +97,13 @@ class ModelWriter(Builder):
     """
 
     def __init__(
-        self, function: Function, opset: int = USUAL, lengths: bool = True, sparse: str = "dense", outputs: Sequence[Any] | None = None
+        self,
+        function: Function,
+        opset: int = USUAL,
+        lengths: bool = True,
+        sparse: str = "dense",
+        outputs: Sequence[Any] | None = None,
+        match: bool = True,
     ) -> None:
         super().__init__(function.name or function.uid)
         if not OLDEST <= opset <= NEWEST:
@@ -111,7 +121,10 @@ class ModelWriter(Builder):
         self.lengths_outputs: list[str] = []
         self.roots = self._chosen(function, outputs)
         self._parts = in_order(self.roots, self._owner_of)
+        self._results = {self.resolved(root) for root in self.roots}
+        self._readers = self._reading_nodes()
         self._dropped = self._unused_axes()
+        self._layers = find_layers(self, [part for part in self._parts if isinstance(part, Cycle)]) if match else {}
         leaves = self._leaves()
         self._arguments: list[Any] = [v for v in function.arguments if v in leaves]
 
@@ -139,6 +152,15 @@ class ModelWriter(Builder):
     def _leaves(self) -> set[Variable]:
         roots = map(self.resolved, self.roots)
         return {self.resolved(v) for node in self._nodes() for v in node.inputs} | set(roots)
+
+    def _reading_nodes(self) -> dict[Variable, set[Primitive]]:
+        """By variable the nodes that read its value."""
+        found: dict[Variable, set[Primitive]] = {}
+        for node in self._nodes():
+            for i, variable in enumerate(node.inputs):
+                if i not in node.op.traits.layout_inputs:
+                    found.setdefault(self.resolved(variable), set()).add(node)
+        return found
 
     def _unused_axes(self) -> set[Axis]:
         """Sequence axes whose steps no operator tells apart: each step is a row of the batch then."""
@@ -198,10 +220,11 @@ class ModelWriter(Builder):
         """
         self._refuse_unsupported()
         self.inputs()
+        in_layers = {node for layer in self._layers.values() for node in layer.nodes}
         for part in self._parts:
             if isinstance(part, Cycle):
-                write_loop(self, part)
-            elif not isinstance(part, Combine):
+                self._write_recurrence(part)
+            elif not isinstance(part, Combine) and part not in in_layers:
                 self.write(part)
         self._write_outputs()
         return Model(
@@ -215,6 +238,12 @@ class ModelWriter(Builder):
     def inputs(self) -> dict[Any, Value]:
         """The arguments of the function that the model has as inputs, and what they are there."""
         return {argument: self.value(argument) for argument in self._arguments}
+
+    def _write_recurrence(self, cycle: Cycle) -> None:
+        if cycle in self._layers:
+            write_layer(self, self._layers[cycle])
+        else:
+            write_loop(self, cycle)
 
     def _refuse_unsupported(self) -> None:
         closing = {node for part in self._parts if isinstance(part, Cycle) for node in part.nodes if isinstance(node.op, Delay)}
@@ -236,6 +265,23 @@ class ModelWriter(Builder):
         names = (made,) if isinstance(made, (str, Value)) else tuple(made)
         for output, like, name in zip(node.outputs, results, names, strict=True):
             self.note(output, name if isinstance(name, Value) else like.called(name))
+
+    def is_read_outside(self, variable: Variable, nodes: Iterable[Primitive]) -> bool:
+        """Whether other nodes than these read a value, or it is a result of the model."""
+        return variable in self._results or not self._readers.get(variable, set()) <= set(nodes)
+
+    def forget(self, variable: Variable) -> None:
+        """A variable has no value where the model goes on, or one that is noted next."""
+        del self._values[variable]
+
+    @contextmanager
+    def step_by_step(self, axes: set[Axis]) -> Iterator[None]:
+        """Values have but one step on these sequence axes for the time being."""
+        before, self.stepping = self.stepping, self.stepping | axes
+        try:
+            yield
+        finally:
+            self.stepping = before
 
     def note(self, variable: Variable, value: Value) -> None:
         """Remember where a variable's value is."""
@@ -299,6 +345,11 @@ class ModelWriter(Builder):
         self.top.input.append(value_info(name, like.dtype, [*self.dims(like.axes), *self._static(name, like.shape)], variable.uid))
         return like.called(name)
 
+    def declared(self, value: Value) -> ValueInfo:
+        """Name and type of a value."""
+        shape, dtype = (value.shape[:-1], np.dtype(np.int64)) if value.indices else (value.shape, value.dtype)
+        return value_info(value.name, dtype, [*self.dims(value.axes), *self._static(value.name, shape)])
+
     @staticmethod
     def _static(name: str, shape: Sequence[int]) -> list[int | str]:
         return [f"{name}_dim{i}" if size == FreeDimension else size for i, size in enumerate(shape)]
@@ -347,13 +398,13 @@ class ModelWriter(Builder):
         return self.with_lengths or axis in self._own_axes
 
     def new_axis(self, axis: Axis, lengths: str) -> None:
-        """Say that the model makes sequences itself.
+        """Say that the model makes sequences itself.  Those on one axis have the same lengths, wherever they are made.
 
         Args:
             axis: their axis.
             lengths: name of their lengths, integers ``[batch]``.
         """
-        self._lengths[axis] = lengths
+        self._lengths.setdefault(axis, lengths)
         self._own_axes.add(axis)
 
     def lengths(self, axis: Axis) -> str:
@@ -378,8 +429,15 @@ class ModelWriter(Builder):
 
     def steps(self, axis: Axis) -> str:
         """The number of steps of the longest sequence, padding included, as a vector of one integer."""
+        if axis in self._own_axes:
+            return self.longest(axis)
         with self.outside():
             return self.once(("steps", axis), lambda: self.size(self.holder(axis).name, 1))
+
+    def longest(self, axis: Axis) -> str:
+        """The number of steps of the longest sequence, as a vector of one integer."""
+        with self.outside():
+            return self.once(("longest", axis), lambda: str(self.node("ReduceMax", self.lengths(axis))))
 
     def batch(self) -> str:
         """The number of samples, as a vector of one integer."""
@@ -438,6 +496,15 @@ class ModelWriter(Builder):
             if size == FreeDimension:
                 static[i] = self.node("Gather", self.node("Shape", name), self.integers(i - len(wanted.shape)))
         return str(self.node("Expand", name, self.shape([*dynamic, *static])))
+
+    def repeated(self, x: Value, like: Value) -> str:
+        """A value repeated to the dynamic axes of *like*, and to its static ones."""
+        x = replace(x, shape=x.shape[:-1]) if x.indices else x
+        static = like.shape[:-1] if like.indices else like.shape
+        if (x.axes, x.shape) == (like.axes, static):
+            return x.name
+        sizes = self.shape([*self.dynamic_sizes(like.axes), *(1 if size == FreeDimension else size for size in static)])
+        return str(self.node("Expand", self.lined_up_with(x, like.axes, len(static)), sizes))
 
     def dense(self, x: Value) -> Value:
         """Vectors in place of the numbers of their one element that is 1."""

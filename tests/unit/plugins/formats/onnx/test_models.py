@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import exported
 import numpy as np
 import pytest
 from crossing.zoo import MODELS
-from exported import Exported, check_close
 
 from cntk.plugins.formats.onnx.writing.model import UnsupportedOperators
 
@@ -64,17 +64,17 @@ def test_models(name: str) -> None:
     outputs = list(function.outputs)
     if name in OPEN:
         with pytest.raises(ValueError, match=r"(?i)placeholder"):
-            Exported(function, outputs=outputs)
+            exported.Exported(function, outputs=outputs)
     elif name in REFUSED | NOT_YET:
         with pytest.raises(UnsupportedOperators):
-            Exported(function, outputs=outputs)
+            exported.Exported(function, outputs=outputs)
     else:
         found = function.eval(data)
         expected = [found[output] for output in outputs] if isinstance(found, dict) else [found]
-        check(Exported(function, outputs=outputs), data, expected, name == "random_numbers")
+        check(exported.Exported(function, outputs=outputs), data, expected, name == "random_numbers")
 
 
-def check(model: Exported, data: dict[str, Any], expected: list[Any], drawn: bool) -> None:
+def check(model: exported.Exported, data: dict[str, Any], expected: list[Any], drawn: bool) -> None:
     """Require that a model computes what is expected, or something of that shape where it draws numbers."""
     feed: dict[str, Any] = {}
     types = {one.name: TYPES[one.type] for one in model.session.get_inputs()}
@@ -90,7 +90,9 @@ def check(model: Exported, data: dict[str, Any], expected: list[Any], drawn: boo
         if drawn:
             assert found.shape == wanted.shape
         else:
-            check_close(found, [dense(one) for one in wanted] if isinstance(wanted, list) else dense(wanted), model.model.graph.name)
+            exported.check_close(
+                found, [dense(one) for one in wanted] if isinstance(wanted, list) else dense(wanted), model.model.graph.name
+            )
 
 
 def dense(values: Any) -> Any:
