@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....core.graph.block import combine
 from ....core.graph.function import Function
+from ....core.graph.variable import Variable
 from ....core.values.random_data import random_data
 from .writing.model import ModelWriter
 
-LENGTHS = (4, 1, 3)
-"""Steps of the sequences that models are tried with."""
+LENGTHS = (4, 1, 3), (9, 7, 8)
+"""Steps of the sequences that models are tried with: those first, and longer ones if these are too short for an operator."""
+TRIES = 8
+"""How many seeds are tried: numbers may leave an operator nothing to do."""
 
 
 class Difference(NamedTuple):
@@ -30,36 +34,48 @@ class Difference(NamedTuple):
     scale: float
 
 
-def differences(function: Function, path: str, seed: int = 0, **options: Any) -> list[Difference]:
+def differences(function: Function, path: str, **options: Any) -> list[Difference]:
     """The differences between the results of a function and of the model in a file that was written of it.
 
     Args:
         function: the function.
         path: the file.
-        seed: of the random data.
         options: the options it was written with.
 
     Raises:
         ImportError: ONNX Runtime is not installed.
+        ValueError: the function computes nothing of random data.
     """
     try:
         import onnxruntime
     except ImportError:
         raise ImportError("comparing a model with its ONNX file takes ONNX Runtime; install it with: pip install onnxruntime") from None
     writer = ModelWriter(function, **options)
-    lengths = LENGTHS if writer.with_lengths else [max(LENGTHS)] * len(LENGTHS)
-    data = random_data(function.arguments, lengths, seed)
+    roots = list(dict.fromkeys(writer.roots))
+    data, results = _tried(roots, writer.with_lengths)
     writer.model()
     own = fed(writer, data)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     found = session.run(None, {given.name: own[given.name] for given in session.get_inputs()})
     names = [given.name for given in session.get_outputs()]
     by_name = dict(zip(names, found, strict=True))
-    roots = list(dict.fromkeys(writer.roots))
-    expected = combine(roots).eval({v: data[v] for v in combine(roots).arguments}) if roots else {}
-    results = [expected] if len(roots) == 1 else [expected[root] for root in roots]
     named = [name for name in names if name not in writer.lengths_outputs]
     return [_compared(name, by_name[name], result) for name, result in zip(named, results, strict=True)]
+
+
+def _tried(roots: Sequence[Variable], with_lengths: bool) -> tuple[dict[Any, Any], list[Any]]:
+    """Random data that the function can be evaluated on, and its results."""
+    function = combine(roots)
+    failure: Exception | None = None
+    for lengths, seed in product(LENGTHS, range(TRIES)):
+        data = random_data(function.arguments, lengths if with_lengths else [max(lengths)] * len(lengths), seed)
+        try:
+            found = function.eval(data)
+        except (ValueError, RuntimeError) as error:
+            failure = failure or error
+        else:
+            return data, [found] if len(roots) == 1 else [found[root] for root in roots]
+    raise ValueError(f"the model cannot be evaluated on random data, so that there is nothing to compare: {failure}") from failure
 
 
 def _compared(name: str, found: Any, expected: Any) -> Difference:

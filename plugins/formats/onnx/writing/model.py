@@ -227,6 +227,7 @@ class ModelWriter(Builder):
             elif not isinstance(part, Combine) and part not in in_layers:
                 self.write(part)
         self._write_outputs()
+        self.drop_unread()
         return Model(
             ir_version=_IR[self.opset],
             producer_name=DISTRIBUTION,
