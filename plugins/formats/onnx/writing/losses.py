@@ -21,16 +21,16 @@ _LEAST = 1e-37
 
 def cross_entropy(op: Any, to: ModelWriter, z: Value, y: Value) -> str:
     """Write the cross entropy with the softmax: what is large first, for the logarithm would be lost in it."""
-    z, y = _pair(to, z, y)
+    dtype = z.dtype
+    z, y = (to.widened(one) for one in _pair(to, z, y))
     axis = z.axis(static_axis_number(op.axis, len(z.shape), op.op_name)) - z.rank
     edge = reduced(to, "ReduceMax", z, [axis], True)
     powers = z.called(str(to.node("Exp", to.node("Sub", z.name, edge))))
     level = to.node("Log", reduced(to, "ReduceSum", powers, [axis], True))
     left, right = to.lined_up(z, y)
-    products = to.result.called(str(to.node("Mul", left, right)))
-    picked = reduced(to, "ReduceSum", products, [axis], True)
+    picked = reduced(to, "ReduceSum", z.called(str(to.node("Mul", left, right))), [axis], True)
     edge, level = to.lined_up(z.called(edge), z.called(str(level)), y)[:2]
-    return str(to.node("Add", to.node("Sub", edge, picked), level))
+    return to.narrowed(z.called(str(to.node("Add", to.node("Sub", edge, picked), level))), dtype)
 
 
 def squared_error(op: Any, to: ModelWriter, x: Value, y: Value) -> str:

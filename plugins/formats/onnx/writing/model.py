@@ -432,6 +432,14 @@ class ModelWriter(Builder):
                 static[i] = self.node("Gather", self.node("Shape", name), self.integers(i - len(wanted.shape)))
         return str(self.node("Expand", name, self.shape([*dynamic, *static])))
 
+    def widened(self, x: Value) -> Value:
+        """A value of float16 as float32, for sums and for operators that programs compute badly; any other as it is."""
+        return x if x.dtype != np.float16 else Value(self.cast(x.name, np.float32), x.shape, np.dtype(np.float32), x.axes)
+
+    def narrowed(self, x: Value, dtype: Any) -> str:
+        """What was made of :meth:`widened`, of the element type that was there before."""
+        return x.name if x.dtype == dtype else self.cast(x.name, dtype)
+
     def dense(self, x: Value) -> Value:
         """Vectors in place of the numbers of their one element that is 1."""
         if not x.indices:
