@@ -10,8 +10,8 @@ import pytest
 import cntk as C
 from cntk.plugins.formats.onnx.format import Onnx
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+onnx = pytest.importorskip("onnx", reason="ONNX's checker is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
 
 LENGTHS = (4, 1, 3)
 TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
