@@ -280,7 +280,7 @@ class ModelWriter(Builder):
     def note(self, variable: Variable, value: Value) -> None:
         """Remember where a variable's value is."""
         self._values[variable] = value
-        for axis in value.axes[1:]:
+        for axis in () if self.stepping else value.axes:
             self._holders.setdefault(axis, value)
 
     @property
@@ -417,7 +417,7 @@ class ModelWriter(Builder):
         return str(self.node("Expand", self.size(holder.name, 1), self.size(holder.name, 0)))
 
     def holder(self, axis: Axis) -> Value:
-        """A value of the outermost graph that has a sequence axis, as its second one."""
+        """A value of the outermost graph that has a dynamic axis."""
         return self._holders[axis]
 
     def steps(self, axis: Axis) -> str:
@@ -438,7 +438,7 @@ class ModelWriter(Builder):
             return self.once("batch", self._batch)
 
     def _batch(self) -> str:
-        held = next((v for v in self._values.values() if v.axes and v.axes[0].is_batch_axis), None)
+        held = self._holders.get(Axis.default_batch_axis())
         if held is None:
             raise ValueError("save: no input of the function has a batch axis, so that the number of samples is not known")
         return self.size(held.name, 0)
