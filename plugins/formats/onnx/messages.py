@@ -254,7 +254,7 @@ def _fixed(code: str, letter: str) -> Scalar:
         lambda number: struct.pack(letter, number),
         lambda piece: struct.unpack(letter, piece.bytes)[0],
         _unpack_fixed(code),
-        lambda numbers: memoryview(np.ascontiguousarray(numbers, code).reshape(-1)).cast("B"),
+        lambda numbers: np.ascontiguousarray(numbers, code).reshape(-1).view(np.uint8).data,
     )
 
 

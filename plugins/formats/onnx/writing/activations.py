@@ -48,10 +48,12 @@ def selu(op: Any, to: ModelWriter, x: Value) -> str:
 
 def softplus(op: Any, to: ModelWriter, x: Value) -> str:
     """Write the smooth rectifier."""
+    wide = to.widened(x)
     if op.steepness == 1:
-        return str(to.node("Softplus", x.name))
-    steepness = to.constant(op.steepness, x.dtype)
-    return str(to.node("Div", to.node("Softplus", to.node("Mul", x.name, steepness)), steepness))
+        return to.narrowed(wide.called(str(to.node("Softplus", wide.name))), x.dtype)
+    steepness = to.constant(op.steepness, wide.dtype)
+    made = to.node("Div", to.node("Softplus", to.node("Mul", wide.name, steepness)), steepness)
+    return to.narrowed(wide.called(str(made)), x.dtype)
 
 
 def softsign(op: Any, to: ModelWriter, x: Value) -> str:

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 def convolution(op: Any, to: ModelWriter, filters: Value, x: Value) -> str:
     """Write a convolution.  Filters that slide over the channels as well have one axis more to slide over."""
     g = op.geometry(filters.shape, x.shape)
-    padding = _padding(op, len(x.shape))[-len(g.windows.dims) :]
-    images = _images(to, x, (g.channels, *g.windows.dims))
-    images, pads = padded(to, images, g.windows, padding, 0, x.dtype)
-    weights = to.with_static(filters, [g.maps, g.channels // g.groups, *g.windows.kernel])
+    w = g.windows
+    padding = _padding(op, len(x.shape))[-len(w.dims) :]
+    images, pads = padded(to, _images(to, x, (g.channels, *w.dims)), w, padding, 0, x.dtype)
+    weights = to.with_static(filters, [g.maps, g.channels // g.groups, *w.kernel])
     made = to.single(
         "Conv",
         x.dtype,
         images,
         weights,
-        kernel_shape=g.windows.kernel,
-        strides=g.windows.strides,
-        dilations=g.windows.dilation,
+        kernel_shape=w.kernel,
+        strides=w.strides,
+        dilations=w.dilation,
         group=g.groups,
         pads=pads,
     )
-    if x.leading == 1 and to.result.shape == (g.maps, *g.windows.out):
+    if x.leading == 1 and to.result.shape == (g.maps, *w.out):
         return made
     return to.split(made, x, to.result.shape, 2 if g.over_channels else 1)
 
@@ -63,7 +63,7 @@ def transposed(op: Any, to: ModelWriter, filters: Value, x: Value) -> str:
     fronts = [max(-one, 0) for one in lower]
     if any(fronts):
         behind = [number if front else 0 for front, number in zip(fronts, missing, strict=True)]
-        made = str(to.node("Pad", made, to.integers(0, 0, *fronts, 0, 0, *behind), to.constant(0, x.dtype)))
+        made = pad(to, made, fronts, behind, 0, x.dtype)
     if x.leading == 1 and to.result.shape == (g.channels, *w.dims):
         return made
     return to.split(made, x, to.result.shape)
@@ -77,17 +77,14 @@ def _padding(op: Any, rank: int) -> tuple[bool, ...]:
 
 def _images(to: ModelWriter, x: Value, shape: tuple[int, ...]) -> str:
     """The operand as samples of channels and places, an axis each."""
-    if len(shape) == len(x.shape):
-        return to.merged(x)
-    merged = Value(to.merged(x), x.shape, x.dtype, x.axes[:1])
-    return to.unsqueeze(merged.name, [1])
+    images = to.merged(x)
+    return images if len(shape) == len(x.shape) else to.unsqueeze(images, [1])
 
 
 def padded(to: ModelWriter, images: str, w: Windows, padding: tuple[bool, ...], fill: float, dtype: Any) -> tuple[str, list[int]]:
     """Images, and how much of padding windows over them have in front and behind.
 
-    Windows that leave out first elements, or whose padding is known with the data, get it here, and so do those of which *fill* says that
-    the padding is to be numbers.
+    Windows that leave out first elements, or of which the padding is known with the data, get it here as numbers.
 
     Args:
         to: the model.

@@ -169,6 +169,11 @@ class Builder:
             return self.integers(*(int(size) for size in sizes))
         return str(self.node("Concat", *(size if isinstance(size, str) else self.integers(size) for size in sizes), axis=0))
 
+    def numbers(self, count: str) -> str:
+        """The integers from 0 on, as many as a vector of one integer says."""
+        zero, one = self.constant(0, np.int64), self.constant(1, np.int64)
+        return str(self.node("Range", zero, self.squeeze(count, [0]), one))
+
     def size(self, x: str, axis: int) -> str:
         """The size of an axis, which may be counted from the end, as a vector of one integer."""
         return str(self.node("Shape", x, start=axis, end=axis + 1 if axis != -1 else None))

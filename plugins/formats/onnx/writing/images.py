@@ -85,9 +85,7 @@ def region_pooling(op: Any, to: ModelWriter, x: Value, regions: Value) -> str:
         to.unsqueeze(rows[1], [3]),
     ]  # samples, regions, rows, columns
     images = to.merged(x)
-    count = to.squeeze(to.size(images, 0), [0])
-    numbers = to.node("Range", to.constant(0, np.int64), count, to.constant(1, np.int64))
-    numbers = to.unsqueeze(numbers, [1, 2, 3])
+    numbers = to.unsqueeze(to.numbers(to.size(images, 0)), [1, 2, 3])
     grid = to.node("Shape", to.node("Add", to.node("Add", parts[0], parts[1]), numbers))
     five = [to.unsqueeze(str(to.node("Expand", part, grid)), [4]) for part in (numbers, *parts)]
     boxes = to.cast(to.reshape(str(to.node("Concat", *five, axis=4)), [-1, 5]), x.dtype)

@@ -21,16 +21,16 @@ _LEAST = 1e-37
 
 def cross_entropy(op: Any, to: ModelWriter, z: Value, y: Value) -> str:
     """Write the cross entropy with the softmax: what is large first, for the logarithm would be lost in it."""
-    z, y = _pair(to, z, y)
+    dtype = z.dtype
+    z, y = (to.widened(one) for one in _pair(to, z, y))
     axis = z.axis(static_axis_number(op.axis, len(z.shape), op.op_name)) - z.rank
     edge = reduced(to, "ReduceMax", z, [axis], True)
     powers = z.called(str(to.node("Exp", to.node("Sub", z.name, edge))))
     level = to.node("Log", reduced(to, "ReduceSum", powers, [axis], True))
     left, right = to.lined_up(z, y)
-    products = to.result.called(str(to.node("Mul", left, right)))
-    picked = reduced(to, "ReduceSum", products, [axis], True)
+    picked = reduced(to, "ReduceSum", z.called(str(to.node("Mul", left, right))), [axis], True)
     edge, level = to.lined_up(z.called(edge), z.called(str(level)), y)[:2]
-    return str(to.node("Add", to.node("Sub", edge, picked), level))
+    return to.narrowed(z.called(str(to.node("Add", to.node("Sub", edge, picked), level))), dtype)
 
 
 def squared_error(op: Any, to: ModelWriter, x: Value, y: Value) -> str:
@@ -74,9 +74,8 @@ def _entropy(to: ModelWriter, yes: str, no: str, answer: str, one: str) -> str:
 def classification_error(op: Any, to: ModelWriter, z: Value, y: Value) -> str:
     """Write one minus the target at the largest output."""
     z, y = _pair(to, z, y)
-    classes = _classes(to, z)
     guess = to.node("ArgMax", z.name, axis=-1, keepdims=1)
-    chosen = z.called(to.cast(to.node("Equal", guess, classes), z.dtype))
+    chosen = z.called(to.cast(to.node("Equal", guess, _classes(to, z)), z.dtype))
     products = to.result.called(str(to.node("Mul", *to.lined_up(chosen, y))))
     return str(to.node("Sub", to.constant(1, z.dtype), reduced(to, "ReduceSum", products, [-1], True)))
 
@@ -139,7 +138,7 @@ def cosine_with_others(op: Any, to: ModelWriter, x: Value, y: Value) -> str:
 def _with_later_rows(op: Any, to: ModelWriter, left: str, right: str) -> str:
     """Products of the rows of two matrices, each with its own and with later rows; the first come after the last."""
     count = to.size(left, 0)
-    rows = to.node("Range", to.constant(0, np.int64), to.squeeze(count, [0]), to.constant(1, np.int64))
+    rows = to.numbers(count)
     columns = []
     for shift in (0, *range(op.shift, op.shift + op.num_negative_samples)):
         partners = to.node("Mod", to.node("Add", rows, to.integers(shift)), count)
@@ -162,8 +161,7 @@ def _classes(to: ModelWriter, z: Value) -> str:
     """The numbers of the classes, which are the last axis."""
     if z.shape[-1] >= 0:
         return to.constant(np.arange(z.shape[-1]), np.int64)
-    count = to.squeeze(to.size(z.name, -1), [0])
-    return str(to.node("Range", to.constant(0, np.int64), count, to.constant(1, np.int64)))
+    return to.numbers(to.size(z.name, -1))
 
 
 def _pair(to: ModelWriter, z: Value, y: Value) -> tuple[Value, Value]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .....core.common.shape import FreeDimension, Shape, is_concrete, size_of
+from .....core.common.shape import FreeDimension, Shape, is_concrete
 from .....core.common.user_frame import warn_user
 from .....core.extension import plugins
 from .....core.extension.plugins import DISTRIBUTION
@@ -358,6 +358,8 @@ class ModelWriter(Builder):
         return "sequence" if axis == Axis.default_dynamic_axis() else axis.name
 
     def _write_outputs(self) -> None:
+        """The results, and behind them the lengths of sequences that the model made itself."""
+        made: list[tuple[Axis, str]] = []
         for root in dict.fromkeys(self._roots):
             value = self.value(root)
             value = self.dense(value) if value.indices else value
@@ -368,12 +370,11 @@ class ModelWriter(Builder):
             self.graph.node.append(self._named("Identity", value.name, name))
             sizes = [*self.dims(value.axes), *self._static(name, value.shape)]
             self.top.output.append(value_info(name, value.dtype, sizes, root.uid))
-            for axis in value.axes[1:]:
-                if axis in self._own_axes:
-                    self._write_lengths(axis, name)
+            made.extend((axis, name) for axis in value.axes[1:] if axis in self._own_axes)
+        for axis, name in made:
+            self._write_lengths(axis, name)
 
     def _write_lengths(self, axis: Axis, output: str) -> None:
-        """An output with the lengths of sequences that the model made itself."""
         name = self.unique(f"{output}_lengths")
         self.graph.node.append(self._named("Identity", self.lengths(axis), name))
         self.top.output.append(value_info(name, np.int64, [BATCH]))
@@ -449,8 +450,7 @@ class ModelWriter(Builder):
             return self.once(("positions", axis), lambda: self._positions(axis))
 
     def _positions(self, axis: Axis) -> str:
-        count = self.squeeze(self.steps(axis), [0])
-        return self.unsqueeze(str(self.node("Range", self.constant(0, np.int64), count, self.constant(1, np.int64))), [0])
+        return self.unsqueeze(self.numbers(self.steps(axis)), [0])
 
     def mask(self, axis: Axis) -> str:
         """Which steps belong to a sequence: bool ``[batch, time]``."""
@@ -499,6 +499,14 @@ class ModelWriter(Builder):
         sizes = self.shape([*self.dynamic_sizes(like.axes), *(1 if size == FreeDimension else size for size in static)])
         return str(self.node("Expand", self.lined_up_with(x, like.axes, len(static)), sizes))
 
+    def widened(self, x: Value) -> Value:
+        """A value of float16 as float32, for sums and for operators that programs compute badly; any other as it is."""
+        return x if x.dtype != np.float16 else Value(self.cast(x.name, np.float32), x.shape, np.dtype(np.float32), x.axes)
+
+    def narrowed(self, x: Value, dtype: Any) -> str:
+        """What was made of :meth:`widened`, of the element type that was there before."""
+        return x.name if x.dtype == dtype else self.cast(x.name, dtype)
+
     def dense(self, x: Value) -> Value:
         """Vectors in place of the numbers of their one element that is 1."""
         if not x.indices:
@@ -527,17 +535,11 @@ class ModelWriter(Builder):
 
         Args:
             x: the value.
-            shape: sizes of its static axes then; -1 stands for the rest of its elements.  None leaves them as they are.
+            shape: sizes of its static axes then; None leaves them as they are.
         """
         if x.leading == 1:
             return self.with_static(x, shape)
-        if shape is None:
-            static = self.static_sizes(x)
-        elif x.leading == 0 or min(shape, default=0) >= 0:
-            static = list(shape)
-        else:
-            static = [size if size >= 0 else size_of(x.shape) // -size_of(tuple(shape)) for size in shape]
-        return self.reshape(x.name, [-1 if x.leading else 1, *static])
+        return self.reshape(x.name, [-1 if x.leading else 1, *(self.static_sizes(x) if shape is None else shape)])
 
     def split(self, name: str, x: Value, shape: Shape, at: int = 1) -> str:
         """What was made of :meth:`merged`, with the dynamic axes of *x* again.

@@ -50,8 +50,8 @@ def mean_variance(op: Any, to: ModelWriter, x: Value) -> str:
     rank = len(x.shape)
     first = 0 if op.use_stats_across_channels or rank < 2 else 1
     axes = list(range(x.leading + first, x.rank))
-    wide = np.dtype(np.promote_types(x.dtype, np.float32))
-    operand = x if wide == x.dtype else Value(to.cast(x.name, wide), x.shape, wide, x.axes)
+    operand = to.widened(x)
+    wide = operand.dtype
     lowered = operand.called(str(to.node("Sub", operand.name, reduced(to, "ReduceMean", operand, axes, True))))
     made = lowered.name
     if op.do_variance_scaling:
@@ -59,4 +59,4 @@ def mean_variance(op: Any, to: ModelWriter, x: Value) -> str:
         deviation = to.node("Sqrt", reduced(to, "ReduceMean", squares, axes, True))
         deviation = to.node("Max", deviation, to.constant(np.finfo(x.dtype).tiny, wide))
         made = str(to.node("Div", made, to.node("Add", deviation, to.constant(op.epsilon, wide))))
-    return made if wide == x.dtype else to.cast(made, x.dtype)
+    return to.narrowed(operand.called(made), x.dtype)

@@ -81,12 +81,9 @@ def count(to: ModelWriter, x: Value) -> str:
 
 
 def _mean_of_steps(to: ModelWriter, x: Value) -> str:
-    number, wide = count(to, x), np.dtype(np.promote_types(x.dtype, np.float32))
-    if wide != np.float32:
-        number = to.cast(number, wide)
-    cast = x if wide == x.dtype else Value(to.cast(x.name, wide), x.shape, wide, x.axes)
-    mean = str(to.node("Div", total(to, cast), number))
-    return mean if wide == x.dtype else to.cast(mean, x.dtype)
+    wide = to.widened(x)
+    number = to.narrowed(Value(count(to, x), (), np.dtype(np.float32), ()), wide.dtype)
+    return to.narrowed(wide.called(str(to.node("Div", total(to, wide), number))), x.dtype)
 
 
 def place(op: Any, to: ModelWriter, x: Value) -> str:

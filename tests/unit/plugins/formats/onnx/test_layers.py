@@ -177,3 +177,11 @@ def test_native_user_functions() -> None:
     C.ops.register_native_user_function("times", "Cntk.ExtensibilityExamples-2.7", "CreateUserTimesFunction")
     made = C.ops.native_user_function("times", [weights, C.input_variable(4)], {}, "product")
     check_function(made, random(3, 4))
+
+
+@pytest.mark.parametrize("steepness", [1, 4])
+def test_large_numbers_of_float16_do_not_overflow(steepness: float) -> None:
+    x = C.input_variable(5, dtype=np.float16)
+    check_function(C.softplus(x, steepness), np.array([[-500, -1, 0, 12, 500]], np.float16))
+    y = C.input_variable(5, dtype=np.float16)
+    check_function(C.cross_entropy_with_softmax(x, y), np.array([[-500, -1, 0, 12, 500]], np.float16), np.eye(1, 5, dtype=np.float16))

@@ -104,6 +104,18 @@ def test_results_agree(name: str, sample: Sample, dtype: Any, monkeypatch: pytes
 
 
 @of_each_sample
+@pytest.mark.parametrize("factor", [0, -1, 100])
+def test_other_numbers(name: str, sample: Sample, factor: float) -> None:
+    for trial in trials(name, iter([sample]), np.float32):
+        trial.assign([value if operand.sparse else factor * value for operand, value in zip(sample.operands, trial.values, strict=True)])
+        try:
+            trial.evaluate()
+        except ValueError:
+            continue  # they are no numbers of elements, or no weights
+        check_trial(trial)
+
+
+@of_each_sample
 def test_steps_of_sequences_are_rows(name: str, sample: Sample) -> None:
     for trial in trials(name, (sequences for sequences, _ in as_sequences(sample)), np.float32):
         check_trial(trial)
