@@ -10,8 +10,8 @@ import pytest
 import cntk as C
 from cntk.plugins.formats.onnx.format import Onnx
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+onnx = pytest.importorskip("onnx", reason="ONNX's checker is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
 
 LENGTHS = (4, 1, 3)
 TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
@@ -89,10 +89,8 @@ def agree(
     model = written(function, **options)
     found = run(model, function, feeds, behind)
     expected = [C.combine([output]) for output in function.outputs]
-    outputs = iter(found.items())
-    for output in expected:
+    for output, (name, values) in zip(expected, found.items(), strict=False):  # lengths of sequences come last
         wanted = output.eval({v: values for v, values in (data or feeds).items() if v in output.arguments})
-        name, values = next(outputs)
         close = tolerance or TOLERANCE[values.dtype]
         if not isinstance(wanted, list):
             np.testing.assert_allclose(values, wanted, rtol=close, atol=close, err_msg=name)
@@ -102,6 +100,5 @@ def agree(
             np.testing.assert_allclose(row[: len(steps)], steps, rtol=close, atol=close, err_msg=name)
             assert not row[len(steps) :].any(), f"{name}: padding is not 0"
         if f"{name}_lengths" in found:
-            _, lengths = next(outputs)
-            assert lengths.tolist() == [len(steps) for steps in wanted]
+            assert found[f"{name}_lengths"].tolist() == [len(steps) for steps in wanted]
     return model

@@ -18,6 +18,7 @@ ELSEWHERE = {
     "core/graph/block.py": ("unit/core/graph/test_function.py", "functions put together, and shown as one node"),
     "core/graph/call.py": ("unit/core/graph/test_function.py", "functions called with data and with functions"),
     "core/graph/initial_values.py": ("unit/plugins/test_initializers.py", "the protocol: what initialisers fill in"),
+    "core/graph/nodes.py": ("unit/core/graph/test_function.py", "primitives and composites as functions"),
     "core/graph/numpy_calls.py": ("unit/core/graph/test_conditions.py", "NumPy's functions on variables and functions"),
     "core/graph/python_function.py": ("unit/core/graph/test_function.py", "Python functions as functions"),
     "core/graph/tensor.py": ("unit/core/graph/test_conditions.py", "Python's operators on variables and functions"),

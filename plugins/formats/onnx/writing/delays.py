@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .....core.common.shape import FreeDimension
 from .steps import as_column, steps_at, where, within
 from .values import Value
 
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
 
 def delay(op: Any, to: ModelWriter, x: Value, initial: Value) -> str:
     """Write values of earlier or later steps."""
-    x = x.called(to.repeated(x, to.result))
+    x = to.result.called(to.repeated(x, to.result))
     return _earlier(to, x, initial, op.steps_back) if op.steps_back > 0 else _later(to, x, initial, -op.steps_back)
 
 
 def _earlier(to: ModelWriter, x: Value, initial: Value, count: int) -> str:
     if len(initial.axes) == 2:
         initial = replace(initial_steps(to, initial, count), axes=x.axes)
-    joined = to.node("Concat", _of_steps(to, initial, count), x.name, axis=1)
+    joined = to.node("Concat", _of_steps(to, initial, count, x), x.name, axis=1)
     return str(to.node("Slice", joined, to.integers(0), to.steps(x.axes[1]), to.integers(1)))
 
 
@@ -57,9 +56,7 @@ def first_steps(to: ModelWriter, initial: Value, count: int) -> Value:
     return initial.called(steps_at(to, initial, number))
 
 
-def _of_steps(to: ModelWriter, initial: Value, count: int) -> str:
+def _of_steps(to: ModelWriter, initial: Value, count: int, like: Value) -> str:
     """Initial states for so many steps of each sequence."""
-    result = to.result
-    name = to.lined_up_with(initial, result.axes, len(result.shape))
-    static = [1 if size == FreeDimension else size for size in result.shape]
-    return str(to.node("Expand", name, to.shape([to.batch(), count, *static])))
+    name = to.lined_up_with(initial, like.axes, len(like.shape))
+    return str(to.node("Expand", name, to.shape([to.batch(), count, *to.static_sizes(like)])))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .....core.common.shape import FreeDimension, format_shape
+from .....core.graph.inference import named
 from .....core.graph.nodes import Primitive
 from .....core.graph.variable import Variable
 from .....core.operators.delay import Delay
@@ -34,6 +36,11 @@ def initial_states(to: ModelWriter, node: Primitive, like: Value) -> list[str]:
         like: the type of a state.
     """
     initial, back = to.dense(to.value(node.inputs[1])), node.op.steps_back
+    if FreeDimension in like.shape and initial.shape != like.shape:
+        raise ValueError(
+            f"save: the states of {named(node)} have free dimensions, which ONNX files need to know before the first step; give it an "
+            f"initial state of the shape {format_shape(like.shape)} [built at {node.line}]"
+        )
     if len(initial.axes) < 2:
         return [to.repeated(initial, like)] * abs(back)
     steps = initial_steps(to, initial, back) if back > 0 else first_steps(to, initial, -back)

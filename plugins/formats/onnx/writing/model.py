@@ -287,7 +287,7 @@ class ModelWriter(Builder):
     def note(self, variable: Variable, value: Value) -> None:
         """Remember where a variable's value is."""
         self._values[variable] = value
-        for axis in value.axes[1:]:
+        for axis in () if self.stepping else value.axes:
             self._holders.setdefault(axis, value)
 
     @property
@@ -365,6 +365,8 @@ class ModelWriter(Builder):
         return "sequence" if axis == Axis.default_dynamic_axis() else axis.name
 
     def _write_outputs(self) -> None:
+        """The results, and behind them the lengths of sequences that the model made itself."""
+        made: list[tuple[Axis, str]] = []
         for root in dict.fromkeys(self.roots):
             value = self.value(root)
             value = self.dense(value) if value.indices else value
@@ -375,12 +377,11 @@ class ModelWriter(Builder):
             self.graph.node.append(self._named("Identity", value.name, name))
             sizes = [*self.dims(value.axes), *self._static(name, value.shape)]
             self.top.output.append(value_info(name, value.dtype, sizes, root.uid))
-            for axis in value.axes[1:]:
-                if axis in self._own_axes:
-                    self._write_lengths(axis, name)
+            made.extend((axis, name) for axis in value.axes[1:] if axis in self._own_axes)
+        for axis, name in made:
+            self._write_lengths(axis, name)
 
     def _write_lengths(self, axis: Axis, output: str) -> None:
-        """An output with the lengths of sequences that the model made itself."""
         name = self.unique(f"{output}_lengths")
         self.lengths_outputs.append(name)
         self.graph.node.append(self._named("Identity", self.lengths(axis), name))
@@ -425,7 +426,7 @@ class ModelWriter(Builder):
         return str(self.node("Expand", self.size(holder.name, 1), self.size(holder.name, 0)))
 
     def holder(self, axis: Axis) -> Value:
-        """A value of the outermost graph that has a sequence axis, as its second one."""
+        """A value of the outermost graph that has a dynamic axis."""
         return self._holders[axis]
 
     def steps(self, axis: Axis) -> str:
@@ -446,7 +447,7 @@ class ModelWriter(Builder):
             return self.once("batch", self._batch)
 
     def _batch(self) -> str:
-        held = next((v for v in self._values.values() if v.axes and v.axes[0].is_batch_axis), None)
+        held = self._holders.get(Axis.default_batch_axis())
         if held is None:
             raise ValueError("save: no input of the function has a batch axis, so that the number of samples is not known")
         return self.size(held.name, 0)

@@ -42,9 +42,6 @@ ACTIVATIONS: dict[type[Op], tuple[Any, str]] = {
 }
 """Activation functions of layers: by operator our function, and ONNX's name; what gates have as well comes last."""
 
-STEEPNESS = 4
-"""That of the softplus by which layers are stabilised."""
-
 
 @dataclass(frozen=True)
 class Form:
@@ -108,7 +105,7 @@ class _Leaves:
 
     def scaled(self, name: str, x: Any, stabilized: bool) -> Any:
         """A value times a learned number, in layers that are stabilised."""
-        return softplus(self(name), steepness=STEEPNESS) * x if stabilized else x
+        return self(name) * x if stabilized else x
 
 
 def _states(size: int, count: int) -> list[Any]:
@@ -123,15 +120,15 @@ def _part(stacked: Any, number: int, size: int) -> Any:
 def _lstm(size: int, activation: Any, stabilized: bool, peepholes: bool) -> Form:
     leaf, (dh, dc) = _Leaves(), _states(size, 2)
     W, R, b, x = leaf("W", -1, 4 * size), leaf("R", size, 4 * size), leaf("b", 4 * size), leaf("x", -1)
-    gates = b + times(x, W) + times(leaf.scaled("scale", dh, stabilized), R)
+    gates = b + times(x, W) + times(leaf.scaled("scale of R", dh, stabilized), R)
     i, g, f, o = (_part(gates, number, size) for number in range(4))
 
-    def peep(gate: Any, name: str, scale: str, c: Any) -> Any:
-        return gate + leaf(name, size) * leaf.scaled(scale, c, stabilized) if peepholes else gate
+    def peep(gate: Any, name: str, c: Any) -> Any:
+        return gate + leaf(name, size) * leaf.scaled(f"scale of {name}", c, stabilized) if peepholes else gate
 
-    forget, take = sigmoid(peep(f, "Cf", "cell scale", dc)), sigmoid(peep(i, "Ci", "cell scale", dc))
+    forget, take = sigmoid(peep(f, "Cf", dc)), sigmoid(peep(i, "Ci", dc))
     c = forget * dc + take * activation(g)
-    h = sigmoid(peep(o, "Co", "new cell scale", c)) * activation(c)
+    h = sigmoid(peep(o, "Co", c)) * activation(c)
     return leaf.form("LSTM", (dh, dc), (h, c))
 
 
@@ -150,7 +147,7 @@ def _gru(size: int, activation: Any) -> Form:
 def _rnn(size: int, activation: Any, stabilized: bool) -> Form:
     leaf, (dh,) = _Leaves(), _states(size, 1)
     W, R, b, x = leaf("W", -1, size), leaf("R", size, size), leaf("b", size), leaf("x", -1)
-    return leaf.form("RNN", (dh,), (activation(times(x, W) + times(leaf.scaled("scale", dh, stabilized), R) + b),))
+    return leaf.form("RNN", (dh,), (activation(times(x, W) + times(leaf.scaled("scale of R", dh, stabilized), R) + b),))
 
 
 def _forms(size: int, activation: Any, states: int) -> Iterator[Form]:
@@ -284,14 +281,10 @@ def _gates(to: ModelWriter, stacked: str, order: Sequence[int]) -> str:
     return to.unsqueeze(in_order(to, to.transpose(stacked, [1, 0]), order), [0])
 
 
-def _scaled(to: ModelWriter, leaves: dict[str, Value], name: str, scale: str) -> str:
+def _scaled(to: ModelWriter, leaves: dict[str, Value], name: str) -> str:
     """Weights times the number by which what they are multiplied with is scaled."""
-    found = leaves[name].name
-    if scale not in leaves:
-        return found
-    steepness = to.constant(STEEPNESS, leaves[name].dtype)
-    number = to.node("Div", to.node("Softplus", to.node("Mul", leaves[scale].name, steepness)), steepness)
-    return str(to.node("Mul", found, number))
+    weights, scale = leaves[name].name, leaves.get(f"scale of {name}")
+    return weights if scale is None else str(to.node("Mul", weights, scale.name))
 
 
 def _biases(to: ModelWriter, biases: str, dtype: Any, size: int) -> str:
@@ -301,11 +294,11 @@ def _biases(to: ModelWriter, biases: str, dtype: Any, size: int) -> str:
 
 def _write_lstm(to: ModelWriter, leaves: dict[str, Value], size: int) -> tuple[list[str], dict[str, Any]]:
     order = (0, 3, 2, 1)
-    W, R = _gates(to, leaves["W"].name, order), _gates(to, _scaled(to, leaves, "R", "scale"), order)
+    W, R = _gates(to, leaves["W"].name, order), _gates(to, _scaled(to, leaves, "R"), order)
     weights = [W, R, _biases(to, in_order(to, leaves["b"].name, order), leaves["b"].dtype, 4 * size)]
     if "Ci" in leaves:
-        peepholes = (("Ci", "cell scale"), ("Co", "new cell scale"), ("Cf", "cell scale"))
-        weights.append(to.unsqueeze(to.node("Concat", *(_scaled(to, leaves, *names) for names in peepholes), axis=0), [0]))
+        peepholes = (_scaled(to, leaves, name) for name in ("Ci", "Co", "Cf"))
+        weights.append(to.unsqueeze(to.node("Concat", *peepholes, axis=0), [0]))
     return weights, {}
 
 
@@ -316,5 +309,5 @@ def _write_gru(to: ModelWriter, leaves: dict[str, Value], size: int) -> tuple[li
 
 
 def _write_rnn(to: ModelWriter, leaves: dict[str, Value], size: int) -> tuple[list[str], dict[str, Any]]:
-    R = _gates(to, _scaled(to, leaves, "R", "scale"), (0,))
+    R = _gates(to, _scaled(to, leaves, "R"), (0,))
     return [_gates(to, leaves["W"].name, (0,)), R, _biases(to, leaves["b"].name, leaves["b"].dtype, size)], {}

@@ -72,6 +72,7 @@ RECURRENCES: dict[str, Any] = {
     "LSTM, projected, backwards": lambda: Fold(LSTM(4, cell_shape=5, enable_self_stabilization=True), go_backwards=True)(X),
     "GRU, projected": lambda: Recurrence(GRU(4, cell_shape=5))(X),
     "GRU from a state": lambda: RecurrenceFrom(GRU(4))(STATE, X),
+    "samples counted in a step": lambda: RecurrenceFrom(lambda h, x: x * C.splice(C.constant(2, (1,)), C.slice(h, 0, 1, 3)))(S.last(X), X),
     "both ways": lambda: C.splice(Recurrence(RNNStep(4))(X), Recurrence(GRU(2), go_backwards=True)(X)),
     "one after the other": _one_after_the_other,
     "steps of another axis": _on_two_axes,
@@ -118,3 +119,13 @@ def test_only_what_is_read_leaves_the_loop() -> None:
     (scan,) = (node for node in model.graph.node if node.op_type == "Scan")
     assert len(scan.output) == 6 + 1
     assert operators(model).count("Scan") == 1
+
+
+def test_states_of_free_dimension_are_known_before_the_first_step() -> None:
+    other = C.sequence.input_variable((), sequence_axis=C.Axis("other"), name="other")
+    x = C.sequence.input_variable((), name="x")
+    free = S.unpack(other, 0, no_mask_output=True)
+    feeds = {x: sequences(), other: sequences((), (2, 3, 1), seed=5)}
+    agree(_closed(lambda before: 0.5 * S.past_value(before, free) + x), feeds)
+    with pytest.raises(ValueError, match=r"have free dimensions, .* initial state of the shape \[\*\] \[built at .*test_loops.py"):
+        agree(_closed(lambda before: 0.5 * S.past_value(before) + x + S.broadcast_as(free, x)), feeds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,20 @@ def test_initial_states() -> None:
     other = C.sequence.input_variable(4, sequence_axis=C.Axis("other"), name="other")
     assert _matched(RecurrenceFrom(GRU(4))(other, X), {X: sequences(3), other: sequences(4, (2, 1, 5))}) == ["GRU"]
     assert _matched(RecurrenceFrom(GRU(4), go_backwards=True)(other, X), {X: sequences(3), other: sequences(4, (2, 1, 5))}) == ["GRU"]
+
+
+@pytest.mark.parametrize("name", ["LSTM with peepholes, stabilised", "GRU", "RNN"])
+def test_models_that_are_loaded(name: str, tmp_path: Path) -> None:
+    op_type, step = STEPS[name]
+    Recurrence(step())(X).save(str(tmp_path / "layer.model"))
+    loaded = C.load_model(str(tmp_path / "layer.model"))
+    assert _matched(loaded, {loaded.arguments[0]: sequences(3)}) == [op_type]
+
+
+@pytest.mark.parametrize("opset", [17, 22])
+def test_versions_of_operators(opset: int) -> None:
+    layers = C.splice(Recurrence(LSTM(4))(X), Recurrence(GRU(4), go_backwards=True)(X), Recurrence(RNNStep(4))(X))
+    assert _matched(layers, opset=opset) == ["GRU", "LSTM", "RNN"]
 
 
 def test_layers_on_each_other() -> None:

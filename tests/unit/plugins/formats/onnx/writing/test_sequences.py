@@ -42,6 +42,8 @@ FUNCTIONS: dict[str, Any] = {
     "future value, state of another shape": lambda: S.future_value(X, C.parameter((2, 1), init=0.5), time_step=1),
     "future value, sequence as state": lambda: S.future_value(X, OTHER, time_step=2),
     "future value of scalars": lambda: S.future_value(SCALAR, 3),
+    "past value of free dimension": lambda: S.past_value(S.broadcast_as(S.unpack(OTHER, 0, no_mask_output=True), X), 7, time_step=2),
+    "future value of free dimension": lambda: S.future_value(S.broadcast_as(S.unpack(OTHER, 0, no_mask_output=True), X), 7, time_step=2),
     "window": lambda: PastValueWindow(3, axis=-2)(X),
     "window backwards": lambda: PastValueWindow(3, axis=-2, go_backwards=True)(X),
     "first": lambda: S.first(X),
