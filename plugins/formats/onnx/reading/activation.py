@@ -89,7 +89,9 @@ def read_gelu(node: Operator, x: Array) -> Array:
 
 
 def read_p_relu(node: Operator, x: Array, slope: Array) -> Array:
-    """A slope of as many numbers as there are channels is lined up with the channels in files before version 7, which are not read."""
+    """The slopes of as many numbers as there are channels are lined up with these before version 7."""
+    if node.version < 7 and slope.rank == 1 and slope.dims[0] != 1:
+        slope = reshape(slope, [-1, *[1] * (x.rank - 2)])
     zero = known(0, x.dtype)
     return elementwise(np.maximum, maximum.element_max, x, zero) + slope * elementwise(np.minimum, maximum.element_min, x, zero)
 

@@ -43,6 +43,8 @@ class Array:
         batch: which of ONNX's axes is the batch axis of the variable; None if the variable has no dynamic axes.
         trainable: whether the numbers are a parameter.
         name: what a parameter or constant of these numbers is called.
+        apart: where the first axis is several in one, the array with these apart; what works on the last axes alone goes on with it, so
+            that they can be told apart again.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Array:
     ) -> None:
         self.dims, self.dtype, self.known, self.variable, self.batch = tuple(dims), np.dtype(dtype), known, variable, batch
         self.trainable, self.name = trainable, name
+        self.apart: Array | None = None
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{' x '.join(map(str, self.dims))}]"
@@ -285,7 +288,7 @@ def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def elementwise(
-    compute: Callable[..., Any], operator: Callable[..., Any], *operands: Array, dtype: Any = None, conditions: int = 0
+    compute: Callable[..., Any], operator: Callable[..., Any], *operands: Array, dtype: Any = None
 ) -> Array:
     """An operation on elements that are lined up by broadcasting.
 
@@ -294,12 +297,15 @@ def elementwise(
         operator: the operation on variables.
         operands: the operands.
         dtype: element type of the result; that of the last operand where None.
-        conditions: how many of the first operands are conditions, whose floats may be of another type.
     """
     kind = np.dtype(dtype or operands[-1].dtype)
     if all(one.is_known for one in operands):
         return fold(compute, *operands, dtype=kind)
     dims = broadcast_dims([one.dims for one in operands])
+    apart = [one for one in operands if one.apart is not None]
+    if len(apart) == 1 and all(one is apart[0] or one.rank < apart[0].rank for one in operands):
+        found = elementwise(compute, operator, *(one.apart or one for one in operands), dtype=kind)
+        return _together(found, dims[0])
     types = [one.storage for one in operands if one.storage is not None]
     storage = max(types, key=lambda one: one.itemsize)
     for one in operands:
@@ -342,7 +348,8 @@ def lined_up(operands: Sequence[Array]) -> tuple[list[Array], int | None]:
         if one.batch is None and one.rank >= -at:
             axis = one.rank + at
             if one.dims[axis] == 1 or (one.is_known and one.known.shape[axis] == 1):
-                one = reshape(_plain(one), [*one.dims[:axis], *one.dims[axis + 1 :]])
+                one = _plain(one)
+                one = reshape(one, [*one.dims[:axis], *one.dims[axis + 1 :]])
             else:
                 one = batched(one, axis)
         result.append(_plain(one))
@@ -377,6 +384,8 @@ def transpose(x: Array, order: Sequence[int]) -> Array:
 
 def _moved(x: Array, numbers: Any, dims: Sequence[Any]) -> Array:
     """The elements of known numbers in another shape or order, trainable as they were."""
+    if numbers.dtype == object:
+        return known(numbers, dims=dims)
     return Array(dims, x.dtype, numbers, trainable=x.trainable, name=x.name)
 
 
@@ -385,6 +394,10 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
     dims = _complete(x, list(dims))
     if tuple(dims) == x.dims and not x.is_known:
         return x
+    if x.apart is not None:
+        x = x.apart
+        if tuple(dims) == x.dims:
+            return x
     if x.is_known:
         if x.known.shape == x.dims:
             if any(isinstance(dim, Size) for dim in dims) or product(dims) != x.known.size:
@@ -393,11 +406,16 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
         if x.known.size == 1:
             return _moved(x, x.known.reshape([1] * len(dims)), dims)
         x = materialised(x)
+    merged = _merged(x, dims)
     if x.batch is None:
-        return made(_reshaped(x.held(), x.dims, dims), dims, x.dtype)
+        result = made(_reshaped(x.held(), x.dims, dims), dims, x.dtype)
+        result.apart = merged
+        return result
     at = _kept(x, dims)
     if at is None:
-        return rebatched(reshape(static(x), dims), x)
+        result = reshape(static(x), dims)
+        result.apart = merged
+        return rebatched(result, x) if merged is None else result
     old, new = [*x.dims[: x.batch], *x.dims[x.batch + 1 :]], [*dims[:at], *dims[at + 1 :]]
     return made(_reshaped(x.held(), old, new), dims, x.dtype, at)
 
@@ -414,6 +432,32 @@ def _complete(x: Array, dims: list[Any]) -> list[Any]:
             raise Unsupported(f"the shape {list(x.dims)} has another number of elements than {dims}")
         dims[open_axes[0]] = fresh() if found is None else found
     return dims
+
+
+def _merged(x: Array, dims: Sequence[Any]) -> Array | None:
+    """What a shape leaves of an array if only its first axis were not several in one; None where that is not so."""
+    factors = [factor for dim in x.dims for factor in _factors(dim)]
+    for count in range(2, len(factors) + 1):
+        if dims and product(factors[:count]) == dims[0] and sum(isinstance(one, Size) for one in factors[:count]) > 1:
+            try:
+                return reshape(x, [*factors[:count], *dims[1:]])
+            except Unsupported:
+                return None
+    return None
+
+
+def _factors(dim: Any) -> list[Any]:
+    """The symbols that a size is a multiple of, and what multiple."""
+    if not isinstance(dim, Size) or len(dim.terms) != 1:
+        return [dim]
+    ((names, factor),) = dim.terms.items()
+    return [*(Size.symbol(name) for name in names), *([factor] if factor != 1 else [])]
+
+
+def _together(found: Array, merged: Any) -> Array:
+    """An array with its first axes in one again."""
+    rank = next(rank for rank in range(1, found.rank + 1) if product(found.dims[:rank]) == merged)
+    return reshape(found, [merged, *found.dims[rank:]])
 
 
 def _kept(x: Array, dims: Sequence[Any]) -> int | None:
@@ -520,24 +564,29 @@ def materialised(x: Array) -> Array:
 
 
 def zeros_of(size: Size, axis: int, dtype: Any) -> Array:
-    """Zeros as many as a size, along an axis that is counted from the last one.
+    """Zeros as many as a size, along an axis that is counted from the last one."""
+    zeros = zeros_along(size)
+    if zeros.rank == 2:
+        zeros = reshape(slice_(static(zeros), 0, 0, 1), [size])
+    return unsqueeze(cast(zeros, dtype), list(range(1, -axis)))
+
+
+def zeros_along(size: Size) -> Array:
+    """Zeros as many as a size, for each sample where the size is that of an input with a batch axis.
 
     Raises:
         Unsupported: no input has just this size.
     """
     names = size.symbols
-    if size.terms != {tuple(names): 1} or len(names) != 1 or not names <= set(SOURCES.get()):
+    if size.terms != {tuple(names): 1} or not names <= set(SOURCES.get()):
         raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that inputs have can be such")
     x, place = SOURCES.get()[next(iter(names))]
-    others = [other for other in range(x.rank) if other != place and other != x.batch]
-    for other in others:
-        x = slice_(x, other, 0, 1, 1)
-    if x.batch is not None and x.batch != place:
-        x = slice_(static(x), x.batch, 0, 1, 1)
-    flat = reshape(x, [size])
-    zeros = made(identity.zeros_like(flat.held()), flat.dims, x.dtype if x.is_float else np.float32, flat.batch)
-    zeros = cast(zeros, dtype)
-    return unsqueeze(zeros, list(range(1, -axis)))
+    for other in range(x.rank):
+        if other not in (place, x.batch):
+            x = slice_(x, other, 0, 1)
+    dims = [size] if x.batch in (None, place) else [x.dims[x.batch], size]
+    flat = reshape(x, dims)
+    return made(identity.zeros_like(flat.held()), flat.dims, x.dtype if x.is_float else flat.held().dtype, flat.batch)
 
 
 # ---- parts ---------------------------------------------------------------------------------------
@@ -732,6 +781,8 @@ def matmul(a: Array, b: Array) -> Array:
         if a.batch == a.rank - 1:
             a = static(a)
         right = reshape(b, b.dims[-2:])
+        if a.apart is not None:
+            return _together(matmul(a.apart, right), a.dims[0])
         shape = [*a.dims[:-1], b.dims[-1]]
         return reshape(made(times(a.held(storage), right.held(storage)), shape, a.dtype, a.batch), dims)
     if a.rank == 2 and b.rank == 3 and a.batch is None and b.batch in (None, 0):

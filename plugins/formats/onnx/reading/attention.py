@@ -9,8 +9,8 @@ import numpy as np
 
 from ....ops import activation
 from .activation import softmax_over
-from .arrays import Array, Unsupported, concat, elementwise, known, matmul, of_sizes, reshape, slice_, take, transpose, unsqueeze
-from .elementary import read_less, read_less_or_equal, select
+from .arrays import Array, Unsupported, cast, concat, elementwise, known, matmul, of_sizes, reshape, slice_, take, transpose, unsqueeze
+from .elementary import read_greater, read_less, read_less_or_equal, select
 from .importer import Operator
 from .shapes import counted, padded
 from .sizes import Size
@@ -56,7 +56,10 @@ def read_attention(
     capped = elementwise(np.tanh, activation.tanh, scores / cap) * cap if cap else scores
     biased = _biased(node, capped, mask, lengths, past, q.dims[2], k.dims[2])
     soft = softmax_over(biased, -1)
-    stages |= {1: biased if node.version < 24 else capped, 2: biased if node.version >= 24 else capped, 3: soft}
+    if mask is not None or lengths is not None or node.attribute("is_causal", 0):  # nothing is seen of what is masked as a whole
+        seen = read_greater(node, biased, known(np.array(np.finfo(q.dtype).min / 8, q.dtype)))
+        soft = soft * cast(seen, q.dtype)
+    stages |= {1: capped, 2: biased, 3: soft}
     result = matmul(soft, v)
     if flat:
         result = transpose(result, [0, 2, 1, 3])

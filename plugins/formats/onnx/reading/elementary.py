@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import arithmetic, comparison, elementary, identity, maximum, trigonometry
-from .arrays import Array, elementwise, known, truncated
+from .arrays import Array, elementwise, known, normal, reshape, truncated
 from .importer import Operator
 from .sizes import same
 
@@ -30,9 +30,17 @@ def binary(compute: Callable[..., Any], operator: Callable[..., Any]) -> Reader:
     """The reader of an operator of two operands."""
 
     def read(node: Operator, a: Array, b: Array) -> Array:
-        return elementwise(compute, operator, a, b, dtype=a.dtype)
+        return elementwise(compute, operator, a, _lined_up(node, a, b), dtype=a.dtype)
 
     return read
+
+
+def _lined_up(node: Operator, a: Array, b: Array) -> Array:
+    """The second operand, before version 7 lined up with the axes of the first from one on."""
+    if node.version >= 7 or not node.has("axis"):
+        return b
+    axis = normal(node.attribute("axis"), a.rank)
+    return reshape(b, [*b.dims, *[1] * (a.rank - axis - b.rank)])
 
 
 def compared(compute: Callable[..., Any], operator: Callable[..., Any]) -> Reader:
@@ -138,6 +146,7 @@ def read_mean(node: Operator, *operands: Array) -> Array:
 
 def read_div(node: Operator, a: Array, b: Array) -> Array:
     """Whole numbers are divided without a rest, cut off towards 0."""
+    b = _lined_up(node, a, b)
     if a.is_float:
         return elementwise(np.true_divide, arithmetic.element_divide, a, b)
     return elementwise(_whole_quotient, lambda x, y: truncated(arithmetic.element_divide(x, y)), a, b, dtype=a.dtype)

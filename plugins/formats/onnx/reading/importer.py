@@ -26,7 +26,7 @@ from ..tensors import NAMES, TYPES, read_tensor
 from .arrays import SOURCES, Array, Unsupported, batched, fresh, known, materialised, static
 from .sizes import Dim, Size
 
-OLDEST, NEWEST = 7, 28
+OLDEST, NEWEST = 6, 28
 """The versions of ONNX's own operators that are read."""
 DEEPEST = 24
 """How many graphs, bodies of local functions and of control flow, may be in one another."""
@@ -165,7 +165,7 @@ class GraphReader:
         else:
             reader = onnx_readers.get((operator.op_type, operator.domain))
             found = reader(operator, *operands)
-            results = list(found) if isinstance(found, (tuple, list)) else [found]
+            results = list(found) if type(found) in (tuple, list) else [found]
         if len(results) < len(node.output.copy()) and any(node.output[len(results) :]):
             raise Unsupported(f"{len(node.output)} results are wanted, and there are {len(results)}")
         for name, result in zip(node.output, results, strict=False):

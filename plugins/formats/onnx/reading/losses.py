@@ -6,7 +6,7 @@ import numpy as np
 
 from ....ops import comparison
 from .activation import log_softmax_over
-from .arrays import Array, Unsupported, cast, elementwise, known, reshape, take
+from .arrays import Array, Unsupported, cast, elementwise, known, reshape
 from .importer import Operator
 from .reductions import sum_over
 from .selections import one_hot
@@ -21,8 +21,7 @@ def _loss(node: Operator, scores: Array, labels: Array, weight: Array | None) ->
     loss = -reshape(chosen, labels.dims)
     weights = None
     if weight is not None:
-        wide = take(weight, cast(labels, np.int64), 0) if labels.is_known and labels.numbers.min() >= 0 else _by_label(weight, labels, classes)
-        weights = wide
+        weights = _by_label(weight, labels, classes)
     if node.has("ignore_index"):
         ignored = known(np.array(node.attribute("ignore_index"), labels.dtype))
         counted = cast(elementwise(np.not_equal, comparison.not_equal, labels, ignored, dtype=np.bool_), scores.dtype)
@@ -37,8 +36,7 @@ def _loss(node: Operator, scores: Array, labels: Array, weight: Array | None) ->
     if how == "sum":
         return total
     if weights is None:
-        ones = cast(elementwise(np.equal, comparison.equal, labels, labels, dtype=np.bool_), scores.dtype)
-        weights = ones
+        weights = cast(elementwise(np.equal, comparison.equal, labels, labels, dtype=np.bool_), scores.dtype)
     return total / reshape(sum_over(weights, axes), [])
 
 

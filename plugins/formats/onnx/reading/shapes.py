@@ -25,7 +25,7 @@ from .arrays import (
     take,
     transpose,
     unsqueeze,
-    zeros_of,
+    zeros_along,
 )
 from .importer import Operator
 from .sizes import Size, product
@@ -89,10 +89,10 @@ def counted(size: Any) -> Array:
     """The numbers from 0 up to a size that depends on the data."""
     from .reductions import running_sum
 
-    ones = zeros_of(size, -1, np.float32) + 1.0
-    if ones.batch is not None:
-        ones = static(ones)
-    counts = running_sum(ones, 0, exclusive=True, reverse=False)
+    ones = cast(zeros_along(size), np.float32) + 1.0
+    counts = running_sum(ones if ones.rank == 2 else static(ones), -1, exclusive=True, reverse=False)
+    if counts.rank == 2:
+        counts = reshape(slice_(static(counts), 0, 0, 1), [size])
     return Array(counts.dims, np.int64, variable=counts.held(), batch=counts.batch)
 
 

@@ -39,6 +39,7 @@ _OPERATORS = {
     "recurrences": "GRU LSTM RNN",
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",
+    "lists": "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence",
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
 }
 

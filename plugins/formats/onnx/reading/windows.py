@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import product as all_of
 from typing import Any, NamedTuple
 
@@ -226,9 +227,14 @@ def _taps(x: Array, axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Arr
     for place in all_of(*(range(one.kernel) for one in axes)):
         part = x
         for axis, (at, one) in enumerate(zip(place, axes, strict=True), 2):
-            begin = at * one.dilation
-            part = slice_(part, axis, begin, begin + (int(one.out) - 1) * one.stride + 1, one.stride)
+            part = _tap(part, axis, at, one)
         yield place, part
+
+
+def _tap(x: Array, axis: int, at: int, one: Axis) -> Array:
+    """The elements that all windows have at a place, along an axis."""
+    begin = at * one.dilation
+    return slice_(x, axis, begin, begin + (int(one.out) - 1) * one.stride + 1, one.stride)
 
 
 def _all_padded(x: Array, axes: Sequence[Axis], fill: float) -> Array:
@@ -245,10 +251,10 @@ def read_max_pool(node: Operator, x: Array) -> Any:
     if node.outputs > 1 and node.wanted[1]:
         return _with_places(node, x, axes, lowest)
     if any(one.dilation != 1 for one in axes):
-        best = None
-        for _, part in _taps(_all_padded(x, axes, lowest), axes):
-            best = part if best is None else elementwise(np.maximum, maximum.element_max, best, part)
-        assert best is not None
+        best = _all_padded(x, axes, lowest)
+        for axis, one in enumerate(axes, 2):  # the largest along one axis, of those along the others
+            parts = [_tap(best, axis, at, one) for at in range(one.kernel)]
+            best = reduce(lambda a, b: elementwise(np.maximum, maximum.element_max, a, b), parts)
         return best
     x, automatic = _pad_where_needed(x, axes, lowest)
     return _pooled(x, pooling.MAX, axes, automatic)
