@@ -329,7 +329,7 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
     """Make an input of each that has no numbers to begin with."""
     infos = [info for info in graph.input if info.name not in reader.values]
     shapes = [_shape_of(info) for info in infos]
-    symbol = batch_symbol(shapes)
+    symbol = batch_symbol(shapes, [info.name in _time_major(graph) for info in infos])
     for info, dims in zip(infos, shapes, strict=True):
         dtype = _type_of(info)
         name = info.name or ""
@@ -346,19 +346,29 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
                 SOURCES.get().setdefault(text, (array, axis))
 
 
-def batch_symbol(shapes: Sequence[Sequence[Dim]]) -> Size | None:
+def batch_symbol(shapes: Sequence[Sequence[Dim]], time_major: Sequence[bool]) -> Size | None:
     """The free size of inputs that becomes the batch axis.
 
-    That is one called N, or something with batch in it, on whatever axis; else the first one that is the first axis of an input.  None where
-    an input would have it twice.
+    That is one called N, or something with batch in it, on whatever axis; else the second of an input that a recurrence reads, whose first
+    axis is that of steps; else the first one that is the first axis of an input.  None where an input would have it twice.
+
+    Args:
+        shapes: the shapes of the inputs.
+        time_major: for each input whether a recurrence reads it.
     """
-    free = [[dim for dim in dims if isinstance(dim, Size)] for dims in shapes]
-    called = [dim for dims in free for dim in dims if re.fullmatch(r"n|b|bs|bsz|.*batch.*", next(iter(dim.symbols)), re.IGNORECASE)]
-    first = [dims[0] for dims in shapes if dims and isinstance(dims[0], Size)]
+    free = [dim for dims in shapes for dim in dims if isinstance(dim, Size)]
+    called = [dim for dim in free if re.fullmatch(r"n|b|bs|bsz|.*batch.*", next(iter(dim.symbols)), re.IGNORECASE)]
+    first = [dims[steps] for dims, steps in zip(shapes, time_major, strict=True) if len(dims) > steps and isinstance(dims[steps], Size)]
     for symbol in [*called, *first]:
-        if all(list(dims).count(symbol) < 2 for dims in shapes):
+        if isinstance(symbol, Size) and all(list(dims).count(symbol) < 2 for dims in shapes):
             return symbol
     return None
+
+
+def _time_major(graph: Graph) -> set[str]:
+    """The names of values that recurrences read, steps first."""
+    found = (node for node in graph.node if node.op_type in ("LSTM", "GRU", "RNN") and node.input)
+    return {node.input[0] for node in found if not any(one.name == "layout" and one.i for one in node.attribute)}
 
 
 _ANONYMOUS = Size.symbol("batch")
