@@ -350,7 +350,8 @@ def batch_symbol(shapes: Sequence[Sequence[Dim]], time_major: Sequence[bool]) ->
     """The free size of inputs that becomes the batch axis.
 
     That is one called N, or something with batch in it, on whatever axis; else the second of an input that a recurrence reads, whose first
-    axis is that of steps; else the first one that is the first axis of an input.  None where an input would have it twice.
+    axis is that of steps; else the first one that is the first axis of an input and is not called after sequences or time.  None where an
+    input would have it twice.
 
     Args:
         shapes: the shapes of the inputs.
@@ -359,6 +360,7 @@ def batch_symbol(shapes: Sequence[Sequence[Dim]], time_major: Sequence[bool]) ->
     free = [dim for dims in shapes for dim in dims if isinstance(dim, Size)]
     called = [dim for dim in free if re.fullmatch(r"n|b|bs|bsz|.*batch.*", next(iter(dim.symbols)), re.IGNORECASE)]
     first = [dims[steps] for dims, steps in zip(shapes, time_major, strict=True) if len(dims) > steps and isinstance(dims[steps], Size)]
+    first = [dim for dim in first if not re.fullmatch(r"t|.*(seq|time|steps|len).*", next(iter(dim.symbols)), re.IGNORECASE)]  # type: ignore[union-attr]
     for symbol in [*called, *first]:
         if isinstance(symbol, Size) and all(list(dims).count(symbol) < 2 for dims in shapes):
             return symbol
