@@ -15,6 +15,7 @@ from .elementary import read_erf, unary
 from .importer import Operator
 from .sizes import product
 
+
 def of_attributes(compute: Callable[..., Any], operator: Callable[..., Any], **defaults: float) -> Callable[..., Array]:
     """The reader of an operator of one operand, and of attributes that are numbers."""
 
@@ -43,7 +44,10 @@ read_mish = unary(lambda x: x * np.tanh(_softplus(x)), lambda x: arithmetic.elem
 read_leaky_relu = of_attributes(lambda x, alpha: np.where(x < 0, alpha * x, x), activation.leaky_relu, alpha=0.01)
 read_elu = of_attributes(lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x), activation.elu, alpha=1.0)
 read_hard_sigmoid = of_attributes(
-    lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), lambda x, alpha, beta: activation.hard_sigmoid(x, alpha, beta), alpha=0.2, beta=0.5
+    lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+    lambda x, alpha, beta: activation.hard_sigmoid(x, alpha, beta),
+    alpha=0.2,
+    beta=0.5,
 )
 read_selu = of_attributes(
     lambda x, alpha, gamma: gamma * np.where(x > 0, x, alpha * np.expm1(x)),
@@ -73,7 +77,9 @@ read_hard_swish = unary(
 
 def _shrunk(x: Any, lambd: float, bias: float) -> Any:
     low, high = comparison.less(x, -lambd), comparison.greater(x, lambd)
-    return arithmetic.plus(arithmetic.element_times(low, arithmetic.plus(x, bias)), arithmetic.element_times(high, arithmetic.minus(x, bias)))
+    return arithmetic.plus(
+        arithmetic.element_times(low, arithmetic.plus(x, bias)), arithmetic.element_times(high, arithmetic.minus(x, bias))
+    )
 
 
 read_shrink = of_attributes(
@@ -132,12 +138,12 @@ read_log_softmax = along_axis(softmax.log_softmax, lambda x, axis: np.log(_numbe
 
 def softmax_over(x: Array, axis: int) -> Array:
     """The softmax along an axis."""
-    return read_softmax.apply(x, normal(axis, x.rank))  # type: ignore[attr-defined,no-any-return]
+    return read_softmax.apply(x, normal(axis, x.rank))  # type: ignore[attr-defined]
 
 
 def log_softmax_over(x: Array, axis: int) -> Array:
     """The logarithm of the softmax along an axis."""
-    return read_log_softmax.apply(x, normal(axis, x.rank))  # type: ignore[attr-defined,no-any-return]
+    return read_log_softmax.apply(x, normal(axis, x.rank))  # type: ignore[attr-defined]
 
 
 def read_hardmax(node: Operator, x: Array) -> Array:

@@ -1,7 +1,7 @@
 """Arrays of ONNX while a graph is read: known numbers, sizes that depend on the data, or variables of ours.
 
-ONNX knows no dynamic axes.  An :class:`Array` has ONNX's axes and says which of them, if any, is the batch axis of its variable.  Operations
-here have NumPy's meaning on ONNX's axes; where all operands are known they are done at once, else they become operators.
+ONNX knows no dynamic axes.  An :class:`Array` has ONNX's axes and says which of them, if any, is the batch axis of its variable.  The
+operations here have NumPy's meaning on ONNX's axes; where all operands are known they are done at once, else they become operators.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class Array:
         if self.known is None:
             raise Unsupported("an operand is computed from the data that must be known when the model is read")
         if self.known.dtype == object:
-            raise Unsupported(f"an operand depends on the sizes of the data ({self.known.tolist()}) and must be known when the model is read")
+            raise Unsupported(
+                f"an operand depends on the sizes of the data ({self.known.tolist()}) and must be known when the model is read"
+            )
         return self.known
 
     @property
@@ -201,7 +203,9 @@ def of_sizes(values: Sequence[Any]) -> Array:
 def check_room(dims: Sequence[Any], itemsize: int = 8) -> None:
     """Refuse arrays that are too large to be computed while a file is read."""
     if math.prod(int(dim) for dim in dims) * itemsize > LARGEST:
-        raise Unsupported(f"an array of the shape {list(dims)} is computed from numbers in the file alone, which are to take {LARGEST} bytes at most")
+        raise Unsupported(
+            f"an array of the shape {list(dims)} is computed from numbers in the file alone, which are to take {LARGEST} bytes at most"
+        )
 
 
 def made(variable: Any, dims: Sequence[Any], dtype: Any, at: int | None = None) -> Array:
@@ -240,7 +244,7 @@ def static(x: Array) -> Array:
     dims = [x.dims[at], *rest]
     variable = batch.unpack_batch(x.held()).output
     if not any(isinstance(dim, Size) for dim in dims):
-        variable = shaping.reshape(variable, tuple(dims)).output
+        variable = shaping.reshape(variable, [int(dim) for dim in dims]).output
     front = made(variable, dims, x.dtype)
     order = list(range(1, len(dims)))
     order.insert(at, 0)
@@ -287,9 +291,7 @@ def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> list[Any]:
     return result
 
 
-def elementwise(
-    compute: Callable[..., Any], operator: Callable[..., Any], *operands: Array, dtype: Any = None
-) -> Array:
+def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *operands: Array, dtype: Any = None) -> Array:
     """An operation on elements that are lined up by broadcasting.
 
     Args:
@@ -493,10 +495,7 @@ def _end(axis: int, rank: int) -> Any:
 
 def squeeze(x: Array, axes: Sequence[int] | None) -> Array:
     """The array without axes of size 1; all such where *axes* is None."""
-    if axes is None:
-        gone = {axis for axis, dim in enumerate(x.dims) if dim == 1}
-    else:
-        gone = {normal(axis, x.rank) for axis in axes}
+    gone = {axis for axis, dim in enumerate(x.dims) if dim == 1} if axes is None else {normal(axis, x.rank) for axis in axes}
     wrong = [x.dims[axis] for axis in gone if x.dims[axis] != 1 and not isinstance(x.dims[axis], Size)]
     if wrong:
         raise Unsupported(f"an axis of {wrong[0]} elements cannot be taken away")
@@ -540,7 +539,11 @@ def expand(x: Array, dims: Sequence[Any]) -> Array:
     if tuple(wanted) == x.dims:
         return x
     if not any(isinstance(dim, Size) for dim in wanted):
-        ones = known(np.ones([size if own != size else 1 for own, size in zip([1] * (len(wanted) - x.rank) + [*x.dims], wanted, strict=True)], x.dtype))
+        ones = known(
+            np.ones(
+                [size if own != size else 1 for own, size in zip([1] * (len(wanted) - x.rank) + [*x.dims], wanted, strict=True)], x.dtype
+            )
+        )
         return x * ones
     grown = [1 if own == size else size for own, size in zip([1] * (len(wanted) - x.rank) + [*x.dims], wanted, strict=True)]
     return x * materialised(Array(grown, x.dtype, np.ones([1] * len(grown), x.dtype)))
@@ -623,11 +626,10 @@ def slice_(x: Array, axis: int, begin: Any, end: Any, step: int = 1) -> Array:
 
 def _slice_of_free(x: Array, axis: int, begin: Any, end: Any, step: int) -> Array:
     """A range along an axis whose size depends on the data."""
-    dim = x.dims[axis]
+    dim: Any = x.dims[axis]
     begin, end = _bound(begin, dim, 0 if step > 0 else None), _bound(end, dim, None)
-    if step not in (1, -1) or (step == -1 and (begin is not None or end is not None)):
-        if step < 0:
-            raise Unsupported(f"a slice with the step {step} of an axis whose size depends on the data")
+    if step < 0 and (step != -1 or begin is not None or end is not None):
+        raise Unsupported(f"a slice with the step {step} of an axis whose size depends on the data")
     if step == 1 and begin == 0 and end is None:
         return x
     count: Any = dim if end is None else (end if end >= 0 else dim + end)

@@ -69,7 +69,7 @@ def read_attention(
 
 def _repeated(x: Array, count: int) -> Array:
     """Each head as often as several queries share it."""
-    return take(x, known(np.repeat(np.arange(x.dims[1]), count)), 1)
+    return take(x, known(np.repeat(np.arange(int(x.dims[1])), count)), 1)
 
 
 def _biased(node: Operator, scores: Array, mask: Array | None, lengths: Array | None, past: Any, rows: Any, columns: Any) -> Array:
@@ -121,5 +121,3 @@ def read_rotary_embedding(node: Operator, x: Array, cosines: Array, sines: Array
         turned = concat([real, imaginary], 3)
     result = concat([turned, rest], 3) if width < x.dims[3] else turned
     return reshape(result, [result.dims[0], result.dims[1], result.dims[2] * result.dims[3]]) if flat else transpose(result, [0, 2, 1, 3])
-
-

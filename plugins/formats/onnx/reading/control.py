@@ -100,5 +100,3 @@ def read_scan(node: Operator, *operands: Array | None) -> list[Array | None]:
     for row, axis, backward in zip(rows, out_axes, out_backwards, strict=True):
         stacked.append(_stacked(row[::-1] if backward else row, axis if axis >= 0 else axis + row[0].rank + 1))
     return [*states, *stacked]
-
-

@@ -172,7 +172,13 @@ def read_mod(node: Operator, a: Array, b: Array) -> Array:
 
 
 def read_pow(node: Operator, base: Array, exponent: Array) -> Array:
-    if exponent.is_known and not exponent.trainable and exponent.known.size == 1 and float(exponent.numbers.reshape(-1)[0]) == 2 and base.is_float:
+    if (
+        exponent.is_known
+        and not exponent.trainable
+        and exponent.known.size == 1
+        and float(exponent.numbers.reshape(-1)[0]) == 2
+        and base.is_float
+    ):
         return elementwise(np.square, arithmetic.square, base)
     return elementwise(np.power, arithmetic.pow, base, exponent, dtype=base.dtype)
 

@@ -23,7 +23,7 @@ from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo
 from ..tensors import NAMES, TYPES, read_tensor
-from .arrays import SOURCES, Array, Unsupported, batched, fresh, known, materialised, static
+from .arrays import SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
 from .sizes import Dim, Size
 
 OLDEST, NEWEST = 6, 28
@@ -156,7 +156,9 @@ class GraphReader:
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from error
 
     def _read_node(self, node: Node, given: Mapping[str, Any]) -> None:
-        attributes = {one.name or "": self.attribute(one, given) for one in node.attribute if not one.ref_attr_name or one.ref_attr_name in given}
+        attributes = {
+            one.name or "": self.attribute(one, given) for one in node.attribute if not one.ref_attr_name or one.ref_attr_name in given
+        }
         operator = Operator(node, self, attributes)
         operands = [self.value(name) for name in node.input]
         function = self.functions.get((node.domain or "", node.op_type or "", node.overload or ""))
@@ -199,8 +201,6 @@ _MISSING: Any = None
 
 
 def _checked(shape: tuple[int, ...]) -> tuple[int, ...]:
-    from .arrays import check_room
-
     check_room(shape)
     return shape
 
@@ -304,7 +304,11 @@ def _check_operators(
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     for node in _all_nodes(bodies, source):
         domain = "" if (node.domain or "") in OWN else node.domain or ""
-        if (node.op_type or "", domain) not in onnx_readers and (node.domain or "", node.op_type or "", node.overload or "") not in functions:
+        if (node.op_type or "", domain) not in onnx_readers and (
+            node.domain or "",
+            node.op_type or "",
+            node.overload or "",
+        ) not in functions:
             label = f"{node.op_type or ''!s:.80} of the domain {domain or 'ai.onnx':.80}, version {versions.get(domain, 1)}"
             missing.setdefault(label, described(node))
     if missing:
@@ -336,7 +340,7 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
         at = dims.index(symbol) if symbol is not None and symbol in dims else None
         rest = [dim for axis, dim in enumerate(dims) if axis != at]
         shape = tuple(FreeDimension if isinstance(dim, Size) else dim for dim in rest)
-        kind = dtype if dtype.kind == "f" else np.dtype(np.float64 if dtype.itemsize > 2 else np.float32)
+        kind: Any = dtype if dtype.kind == "f" else np.dtype(np.float64 if dtype.itemsize > 2 else np.float32)
         variable = Input(Spec(shape, kind.type, () if at is None else BATCH), name)
         array = Array(dims, dtype, variable=variable, batch=at)
         reader.values[name] = array

@@ -51,8 +51,10 @@ def read_batch_normalization(node: Operator, x: Array, scale: Array, bias: Array
         x = batched(x)
         found = batch_normalization(
             x.held(),
-            *(one.held(x.storage) for one in (scale, bias)),
-            *(Constant(one.numbers.astype(x.storage), dtype=x.storage, name=one.name) for one in (mean, variance)),
+            scale.held(x.storage),
+            bias.held(x.storage),
+            _statistic(mean, x),
+            _statistic(variance, x),
             spatial=True,
             epsilon=epsilon,
             running_count=Constant(1.0, dtype=np.float32),
@@ -62,15 +64,18 @@ def read_batch_normalization(node: Operator, x: Array, scale: Array, bias: Array
     return (x - line(mean)) / root(line(variance) + epsilon) * line(scale) + line(bias)
 
 
+def _statistic(numbers: Array, x: Array) -> Constant:
+    """A running statistic, which training changes and learners do not."""
+    return Constant(numbers.numbers.astype(x.storage), dtype=x.storage, name=numbers.name)
+
+
 def _trained(node: Operator, x: Array, scale: Array, bias: Array, mean: Array, variance: Array, epsilon: float) -> tuple[Array, ...]:
     """Normalisation by the statistics of the minibatch, which move the running ones."""
     axes = [axis for axis in range(x.rank) if axis != 1]
     momentum = node.attribute("momentum", 0.9)
-    result, own_mean, inverse = standardized(x, axes, epsilon)
+    result, own_mean, _ = standardized(x, axes, epsilon)
     own_variance = mean_over(squared(x - own_mean), axes)
-    moved = [
-        old * momentum + reshape(new, [x.dims[1]]) * (1 - momentum) for old, new in ((mean, own_mean), (variance, own_variance))
-    ]
+    moved = [old * momentum + reshape(new, [x.dims[1]]) * (1 - momentum) for old, new in ((mean, own_mean), (variance, own_variance))]
     return result * by_channel(scale, x) + by_channel(bias, x), *moved
 
 
@@ -124,7 +129,9 @@ def read_lrn(node: Operator, x: Array) -> Array:
         return made(found, x.dims, x.dtype, 0)
     before, channels = (size - 1) // 2, x.dims[1]
     powers = padded(
-        squared(x), [before if axis == 1 else 0 for axis in range(x.rank)], [size - 1 - before if axis == 1 else 0 for axis in range(x.rank)]
+        squared(x),
+        [before if axis == 1 else 0 for axis in range(x.rank)],
+        [size - 1 - before if axis == 1 else 0 for axis in range(x.rank)],
     )
     total = slice_(powers, 1, 0, channels)
     for at in range(1, size):

@@ -104,5 +104,3 @@ def _pair(a: Array, left: list[str], b: Array, right: list[str], later: set[str]
         dims[label] = sizes[0] if sizes[1] == 1 else sizes[1]
     labels = [*both, *rows, *columns]
     return reshape(matmul(first, second), [dims[label] for label in labels]), labels
-
-

@@ -24,7 +24,9 @@ ACTIVATIONS: dict[str, Callable[[float | None, float | None], Function1]] = {
     "hardsigmoid": lambda a, b: lambda x: activation.hard_sigmoid(x, 0.2 if a is None else a, 0.5 if b is None else b),
     "leakyrelu": lambda a, b: lambda x: activation.leaky_relu(x, 0.01 if a is None else a),
     "relu": lambda a, b: activation.relu,
-    "scaledtanh": lambda a, b: lambda x: arithmetic.element_times(activation.tanh(arithmetic.element_times(x, b or 1)), 1 if a is None else a),
+    "scaledtanh": lambda a, b: (
+        lambda x: arithmetic.element_times(activation.tanh(arithmetic.element_times(x, b or 1)), 1 if a is None else a)
+    ),
     "sigmoid": lambda a, b: activation.sigmoid,
     "softplus": lambda a, b: activation.softplus,
     "softsign": lambda a, b: activation.softsign,
@@ -169,6 +171,7 @@ def _recurrence(
     mask_steps = None if mask is None else Steps(mask, 0, steps).variable
     outputs, ends = [], []
     for direction, reverse in enumerate(backwards):
+
         def own(array: Array | None, direction: int = direction) -> Array | None:
             return None if array is None else reshape(slice_(array, 0, direction, direction + 1), array.dims[1:])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import arithmetic, elementary, extremum, norm, reduction, sorting
-from .arrays import Array, Unsupported, check_room, elementwise, fold, known, made, matmul, normal, slice_, static, transpose
+from .arrays import Array, Unsupported, check_room, elementwise, fold, known, made, matmul, normal, slice_, squeeze, static, transpose
 from .importer import Operator
 from .shapes import integers
 from .sizes import Size
@@ -59,12 +59,7 @@ def reducing(reduce: Over, since: int = 18, empty: float | None = None) -> Calla
             return reduce(x, []) if reduce not in _ELEMENTWISE else _ELEMENTWISE[reduce](x)
         chosen = [normal(axis, x.rank) for axis in found] if found else list(range(x.rank))
         kept = node.attribute("keepdims", 1)
-        if any(x.dims[axis] == 0 for axis in chosen):
-            result = _of_nothing(x, chosen, empty)
-        else:
-            result = reduce(x, chosen)
-        from .arrays import squeeze
-
+        result = _of_nothing(x, chosen, empty) if any(x.dims[axis] == 0 for axis in chosen) else reduce(x, chosen)
         return result if kept or not chosen else squeeze(result, chosen)
 
     return read
@@ -118,8 +113,8 @@ def arg_extremum(x: Array, axis: int, *, largest: bool, last: bool = False) -> A
     dims = [1 if other == axis else dim for other, dim in enumerate(x.dims)]
     if x.is_known:
         numbers = np.flip(x.numbers, axis) if last else x.numbers
-        found = np.expand_dims((np.argmax if largest else np.argmin)(numbers, axis), axis)
-        return known((x.known.shape[axis] - 1 - found if last else found).astype(np.int64))
+        places = np.expand_dims((np.argmax if largest else np.argmin)(numbers, axis), axis)
+        return known((x.known.shape[axis] - 1 - places if last else places).astype(np.int64))
     if x.batch == axis:
         x = static(x)
     dim = x.dims[axis]
@@ -136,8 +131,6 @@ def arg_extremum(x: Array, axis: int, *, largest: bool, last: bool = False) -> A
 
 def _reader_of_extremum(largest: bool) -> Callable[..., Array]:
     def read(node: Operator, x: Array) -> Array:
-        from .arrays import squeeze
-
         axis = normal(node.attribute("axis", 0), x.rank)
         found = arg_extremum(x, axis, largest=largest, last=bool(node.attribute("select_last_index", 0)))
         return found if node.attribute("keepdims", 1) else squeeze(found, [axis])
@@ -178,9 +171,9 @@ def running_sum(x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array
     dim = x.dims[axis]
     if x.is_known:
         numbers = np.flip(x.numbers, axis) if reverse else x.numbers
-        sums = np.cumsum(numbers, axis, dtype=x.dtype)
-        sums = sums - numbers if exclusive else sums
-        return known(np.flip(sums, axis) if reverse else sums)
+        totals = np.cumsum(numbers, axis, dtype=x.dtype)
+        totals = totals - numbers if exclusive else totals
+        return known(np.flip(totals, axis) if reverse else totals)
     if isinstance(dim, Size):
         return _scan(x, axis, exclusive=exclusive, reverse=reverse)
     check_room([dim, dim], 4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-
 from .....core.common.shape import FreeDimension
 from ....ops import delay
 from ....ops.identity import alias
@@ -57,7 +56,12 @@ def scan_of_free_length(
         one.replace_placeholders({place: pairs[place] for place in places if place in one.placeholders})
     ends: list[Array | None] = []
     for one, begin in zip(new, begins, strict=True):
-        end = made(end_of(one, reverse=reverse), begin.dims if not first.of_one else [1, *begin.dims], begin.dtype, 0 if first.of_one else begin.batch)
+        end = made(
+            end_of(one, reverse=reverse),
+            begin.dims if not first.of_one else [1, *begin.dims],
+            begin.dtype,
+            0 if first.of_one else begin.batch,
+        )
         ends.append(reshape(static(end), begin.dims) if first.of_one else end)
     stacked: list[Array | None] = []
     for variable, result, out_axis in zip(outputs, results[count:], out_axes, strict=True):
@@ -92,5 +96,3 @@ def _aligned(new: Array, begin: Array) -> Array:
     if new.dims != begin.dims and len(new.dims) != len(begin.dims):
         raise Unsupported(f"a state of the shape {list(begin.dims)} that becomes one of {list(new.dims)}")
     return new
-
-

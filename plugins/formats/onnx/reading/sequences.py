@@ -28,7 +28,7 @@ class Steps:
     def __init__(self, x: Array, axis: int, like: Steps | None = None) -> None:
         if x.batch == axis:
             x = static(x)
-        self.of_one = x.batch is None if like is None else like.of_one
+        self.of_one: bool = x.batch is None if like is None else like.of_one
         if self.of_one:
             x, axis = batched(unsqueeze(static(x), [0])), axis + 1
         elif x.batch is None:

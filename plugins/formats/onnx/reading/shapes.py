@@ -69,7 +69,7 @@ def read_eye_like(node: Operator, x: Array) -> Array:
         raise Unsupported(f"a unit matrix of the shape {list(x.dims)}")
     dtype = TYPES[node.attribute("dtype")] if node.has("dtype") else x.dtype
     check_room(x.dims)
-    return known(np.eye(*x.dims, k=node.attribute("k", 0), dtype=dtype))
+    return known(np.eye(int(x.dims[0]), int(x.dims[1]), k=node.attribute("k", 0), dtype=dtype))
 
 
 def read_range(node: Operator, start: Array, limit: Array, delta: Array) -> Array:
@@ -217,9 +217,7 @@ def read_split(node: Operator, x: Array, sizes: Array | None = None) -> list[Arr
     return results
 
 
-def read_pad(
-    node: Operator, x: Array, pads: Array | None = None, value: Array | None = None, axes: Array | None = None
-) -> Array:
+def read_pad(node: Operator, x: Array, pads: Array | None = None, value: Array | None = None, axes: Array | None = None) -> Array:
     amounts = integers(node, "pads", pads, 11)
     fill = node.attribute("value", 0.0) if node.version < 11 else 0.0 if value is None else value.numbers.reshape(-1)[0]
     if amounts is None:

@@ -15,8 +15,8 @@ class Undecided(ValueError):
 class Size:
     """A polynomial of symbols, each of which is the size of an axis: a number from 1 on.
 
-    Arithmetic gives an int where no symbol is left.  What is no polynomial, such as a quotient with a rest, becomes a symbol of its own, whose
-    name says how it was made, so that the same arithmetic gives the same symbol.
+    Arithmetic gives an int where no symbol is left.  What is no polynomial, such as a quotient with a rest, becomes a symbol of its own,
+    whose name says how it was made, so that the same arithmetic gives the same symbol.
     """
 
     __slots__ = ("terms",)

@@ -23,9 +23,7 @@ _OPERATORS = {
         "Cast CastLike Concat Constant ConstantOfShape DepthToSpace Expand EyeLike Flatten Pad Range Reshape Shape Size Slice "
         "SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze"
     ),
-    "windows": (
-        "AveragePool Conv ConvTranspose GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool Resize Upsample"
-    ),
+    "windows": ("AveragePool Conv ConvTranspose GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool Resize Upsample"),
     "products": "Einsum Gemm MatMul",
     "reductions": (
         "ArgMax ArgMin CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "

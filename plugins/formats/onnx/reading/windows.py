@@ -31,7 +31,6 @@ from .arrays import (
 )
 from .elementary import select
 from .importer import Operator
-
 from .shapes import padded
 from .sizes import Dim, Size, product
 
@@ -244,10 +243,7 @@ def _all_padded(x: Array, axes: Sequence[Axis], fill: float) -> Array:
 def read_max_pool(node: Operator, x: Array) -> Any:
     kernel = node.required("kernel_shape")
     axes = axes_of(node, x.dims[2:], kernel)
-    if x.is_float:
-        lowest = float(np.finfo(x.dtype).min)
-    else:
-        lowest = float(np.iinfo(x.dtype).min)
+    lowest = float(np.finfo(x.dtype).min if x.is_float else np.iinfo(x.dtype).min)
     if node.outputs > 1 and node.wanted[1]:
         return _with_places(node, x, axes, lowest)
     if any(one.dilation != 1 for one in axes):
@@ -313,7 +309,7 @@ def _averaged(x: Array, axes: Sequence[Axis], count_pad: bool) -> Array:
                 raise Unsupported(f"averages without the padding of an axis of {one.dim} elements")
             counts = np.full(1, one.kernel)
         else:
-            places = np.arange(one.out)[:, None] * one.stride + np.arange(one.kernel) * one.dilation - one.head
+            places = np.arange(int(one.out))[:, None] * one.stride + np.arange(one.kernel) * one.dilation - one.head
             low, high = (-one.head, one.dim + one.foot) if count_pad else (0, one.dim)
             counts = ((places >= low) & (places < high)).sum(1)
         factor = factor * counts.reshape([-1 if other == axis else 1 for other in range(len(axes))])
@@ -375,9 +371,7 @@ def read_max_unpool(node: Operator, x: Array, places: Array, shape: Array | None
     kernel = node.required("kernel_shape")
     strides, pads = node.attribute("strides", [1] * len(kernel)), node.attribute("pads", [0] * (2 * len(kernel)))
     rank = len(kernel)
-    natural = [
-        (dim - 1) * strides[axis] - pads[axis] - pads[axis + rank] + kernel[axis] for axis, dim in enumerate(x.dims[2:])
-    ]
+    natural = [(dim - 1) * strides[axis] - pads[axis] - pads[axis + rank] + kernel[axis] for axis, dim in enumerate(x.dims[2:])]
     wanted = [*x.dims[:2], *natural] if shape is None else shape.sizes
     inner = [*x.dims[:2], *natural]
     zeros = known(np.zeros(int(product(inner)), x.dtype))
@@ -402,11 +396,16 @@ def read_upsample(node: Operator, x: Array, scales: Array | None = None) -> Arra
     return resized(x, factors, None, "linear" if mode in ("bilinear", "linear") else mode, "asymmetric", "floor")
 
 
-def read_resize(
-    node: Operator, x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None
-) -> Array:
+def read_resize(node: Operator, x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None) -> Array:
     if node.version < 11:
-        return resized(x, [float(one) for one in (roi.numbers if roi is not None else [])], None, node.attribute("mode", "nearest"), "asymmetric", "floor")
+        return resized(
+            x,
+            [float(one) for one in (roi.numbers if roi is not None else [])],
+            None,
+            node.attribute("mode", "nearest"),
+            "asymmetric",
+            "floor",
+        )
     place = node.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [normal(axis, x.rank) for axis in node.attribute("axes", list(range(x.rank)))]
     factors = [1.0] * x.rank
@@ -483,7 +482,7 @@ def resized(
         if isinstance(dim, Size):
             x = _repeated(x, axis, factor, mode)
             continue
-        out = int(math.floor(dim * factor)) if wanted is None else int(wanted[axis])
+        out = math.floor(dim * factor) if wanted is None else int(wanted[axis])
         where = _coordinates(place, dim, out, factor, (regions or {}).get(axis))
         if out > 2**24 or out < 1:
             raise Unsupported(f"an axis of {dim} elements resized to {out}")
@@ -548,7 +547,7 @@ def _interpolation(where: Any, dim: int, mode: str, cubic: float, exclude: bool,
         raise Unsupported(f"interpolation of mode {mode!r}")
     if dim * len(where) > 2**26:
         raise Unsupported(f"interpolation of {dim} elements to {len(where)}")
-    reach = int(math.ceil((1 if mode == "linear" else 2) / factor))
+    reach = math.ceil((1 if mode == "linear" else 2) / factor)
     matrix = np.zeros((dim, len(where)))
     first = np.floor(where).astype(np.int64)
     taps = np.arange(-reach + 1, reach + 1)
@@ -576,5 +575,3 @@ def _along(x: Array, axis: int, matrix: Any) -> Array:
     order = [other for other in range(x.rank) if other != axis] + [axis]
     found = matmul(transpose(x, order), known(matrix))
     return transpose(found, [order.index(other) for other in range(x.rank)])
-
-
