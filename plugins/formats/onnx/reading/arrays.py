@@ -587,8 +587,11 @@ def zeros_along(size: Size) -> Array:
     for other in range(x.rank):
         if other not in (place, x.batch):
             x = slice_(x, other, 0, 1)
-    dims = [size] if x.batch in (None, place) else [x.dims[x.batch], size]
-    flat = reshape(x, dims)
+    if x.batch in (None, place):
+        flat = reshape(x, [size])
+    else:
+        others = [axis for axis in range(x.rank) if axis not in (x.batch, place)]
+        flat = reshape(transpose(x, [x.batch, place, *others]), [x.dims[x.batch], size])
     return made(identity.zeros_like(flat.held()), flat.dims, x.dtype if x.is_float else flat.held().dtype, flat.batch)
 
 

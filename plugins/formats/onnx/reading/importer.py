@@ -408,12 +408,13 @@ def _type_of(info: ValueInfo) -> Any:
 
 def _results(reader: GraphReader, graph: Graph, source: str) -> Function:
     """The function of a graph's outputs."""
-    batch = next((array.dims[array.batch] for array in reader.values.values() if array is not None and array.batch is not None), None)
+    arrays = [value for value in reader.values.values() if isinstance(value, Array)]
+    batch = next((array.dims[array.batch] for array in arrays if array.batch is not None), None)
     outputs = []
     for info in graph.output:
         array = reader.value(info.name or "")
-        if array is None:
-            raise DamagedFile(f"{source}: an output without a name")
+        if not isinstance(array, Array):
+            raise DamagedFile(f"{source}: the output {info.name!r:.80} is no array")
         try:
             variable = _result(array, batch)
         except (ValueError, RuntimeError) as error:
