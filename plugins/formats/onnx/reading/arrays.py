@@ -23,7 +23,9 @@ from ....ops.product import times
 from .sizes import Dim, Size, Undecided, product, quotient, same
 
 LARGEST = 2**29
-"""Bytes of an array that is computed while a file is read."""
+"""Bytes of all arrays that are computed while a file is read."""
+COMPUTED: ContextVar[list[int]] = ContextVar("COMPUTED")
+"""The bytes of the arrays that have been computed for the file that is being read."""
 EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 """The whole numbers up to which floats of so many bits are exact."""
 
@@ -201,11 +203,13 @@ def of_sizes(values: Sequence[Any]) -> Array:
 
 
 def check_room(dims: Sequence[Any], itemsize: int = 8) -> None:
-    """Refuse arrays that are too large to be computed while a file is read."""
-    if math.prod(int(dim) for dim in dims) * itemsize > LARGEST:
-        raise Unsupported(
-            f"an array of the shape {list(dims)} is computed from numbers in the file alone, which are to take {LARGEST} bytes at most"
-        )
+    """Refuse arrays that are too large to be computed while a file is read, alone or with those computed before."""
+    size = math.prod(int(dim) for dim in dims) * itemsize
+    computed = COMPUTED.get()
+    computed[0] += size
+    if size > LARGEST or computed[0] > LARGEST:
+        shape = f"{list(dims)!s:.80}"
+        raise Unsupported(f"an array of the shape {shape} is computed from numbers in the file; such may take {LARGEST} bytes")
 
 
 def made(variable: Any, dims: Sequence[Any], dtype: Any, at: int | None = None) -> Array:
@@ -539,6 +543,7 @@ def expand(x: Array, dims: Sequence[Any]) -> Array:
     if tuple(wanted) == x.dims:
         return x
     if not any(isinstance(dim, Size) for dim in wanted):
+        check_room(wanted, x.dtype.itemsize)
         ones = known(
             np.ones(
                 [size if own != size else 1 for own, size in zip([1] * (len(wanted) - x.rank) + [*x.dims], wanted, strict=True)], x.dtype

@@ -14,7 +14,7 @@ from .importer import GraphReader, Operator
 from .scans import scan_of_free_length
 from .sizes import Size
 
-MOST_TURNS = 10_000
+MOST_TURNS = 2048
 
 
 def body_of(node: Operator, graph: Graph, values: Sequence[Array | None]) -> list[Array | None]:

@@ -23,15 +23,15 @@ from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo
 from ..tensors import NAMES, TYPES, read_tensor
-from .arrays import SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
+from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
 from .sizes import Dim, Size
 
 OLDEST, NEWEST = 6, 28
 """The versions of ONNX's own operators that are read."""
 DEEPEST = 24
 """How many graphs, bodies of local functions and of control flow, may be in one another."""
-MOST_NODES = 1_000_000
-"""Nodes that a file may have, with those that loops repeat."""
+MOST_REPEATED = 20_000
+"""How many more nodes loops and local functions may make of those in a file."""
 OWN = ("", "ai.onnx")
 
 
@@ -85,7 +85,7 @@ class GraphReader:
         self.values: dict[str, Array] = {}
         self.around: GraphReader | None = None
         self.depth = 0
-        self.counter = [0]
+        self.counter = [0]  # nodes that have been read, shared with the graphs within; negative while they are the file's own
 
     def inner(self, versions: Mapping[str, int] | None = None, *, sees: bool = True) -> GraphReader:
         """A graph within this one; it sees the values of this one if *sees*."""
@@ -144,14 +144,14 @@ class GraphReader:
         """
         for node in nodes:
             self.counter[0] += 1
-            if self.counter[0] > MOST_NODES:
-                raise DamagedFile(f"{self.source}: more than {MOST_NODES} nodes, with those that loops repeat")
+            if self.counter[0] > MOST_REPEATED:
+                raise DamagedFile(f"{self.source}: loops and functions repeat more than {MOST_REPEATED} nodes")
             try:
                 self._read_node(node, given or {})
-            except Unsupported as error:
+            except (DamagedFile, Unsupported) as error:
+                if str(error).startswith(self.source):
+                    raise  # a node within this one
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from None
-            except DamagedFile:
-                raise
             except (ValueError, RuntimeError, TypeError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError) as error:
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from error
 
@@ -277,18 +277,20 @@ def read_model(model: Model, source: str) -> Function:
     functions = {(one.domain or "", one.name or "", one.overload or ""): one for one in model.functions}
     _check_operators(model, versions, functions, source)
     folder = os.path.dirname(os.path.abspath(source)) if os.path.isfile(source) else None
-    token = SOURCES.set({})
+    sources, computed = SOURCES.set({}), COMPUTED.set([0])
     try:
         reader = GraphReader(versions, functions, folder, source)
+        reader.counter[0] = -len(graph.node)
         try:
             reader.read_initializers(graph)
             _read_inputs(reader, graph)
-        except ValueError as error:
-            raise DamagedFile(f"{source}: {error}") from None
+        except (ValueError, DamagedFile) as error:
+            raise DamagedFile(f"{source}: {str(error).removeprefix(f'{source}: ')}") from None
         reader.read_nodes(graph.node)
         return _results(reader, graph, source)
     finally:
-        SOURCES.reset(token)
+        SOURCES.reset(sources)
+        COMPUTED.reset(computed)
 
 
 def _own(versions: Mapping[str, int]) -> dict[str, int]:

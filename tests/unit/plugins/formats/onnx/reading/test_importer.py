@@ -295,11 +295,15 @@ def test_other_versions_are_refused(version: int) -> None:
     [
         ([node("Relu", "none", "y")], {}, "used before anything gives it"),
         ([node("Reshape", "v s", "y")], {"v": np.zeros(4), "s": np.array([5, 7])}, "another number of elements"),
-        ([node("ConstantOfShape", "s", "y")], {"s": np.array([2**20, 2**20])}, "bytes at most"),
-        ([node("Expand", "one s", "y")], {"one": np.float32(1), "s": np.array([2**40])}, "bytes at most"),
-        ([node("Tile", "v s", "y")], {"v": np.zeros(4), "s": np.array([2**40])}, "bytes at most"),
-        ([node("Range", "zero many one", "y")], {"zero": np.int64(0), "many": np.int64(2**50), "one": np.int64(1)}, "bytes at most"),
-        ([node("Pad", "v s", "y")], {"v": np.zeros(4), "s": np.array([2**40, 0])}, "bytes at most"),
+        ([node("ConstantOfShape", "s", "y")], {"s": np.array([2**20, 2**20])}, "may take 536870912 bytes"),
+        ([node("Expand", "one s", "y")], {"one": np.float32(1), "s": np.array([2**40])}, "may take 536870912 bytes"),
+        ([node("Tile", "v s", "y")], {"v": np.zeros(4), "s": np.array([2**40])}, "may take 536870912 bytes"),
+        (
+            [node("Range", "zero many one", "y")],
+            {"zero": np.int64(0), "many": np.int64(2**50), "one": np.int64(1)},
+            "may take 536870912 bytes",
+        ),
+        ([node("Pad", "v s", "y")], {"v": np.zeros(4), "s": np.array([2**40, 0])}, "may take 536870912 bytes"),
         ([node("Concat", "x x", "y", axis=9)], {}, "the axis 9 is none of"),
         ([node("Transpose", "x", "y", perm=[0, 0])], {}, "does not name each"),
         ([node("Conv", "x w", "y")], {"w": np.zeros((1, 1, 1), np.float32)}, "node 'y' .Conv."),
@@ -311,10 +315,24 @@ def test_graphs_that_cannot_be_are_refused(nodes: list[Node], numbers: dict[str,
         load(nodes, [value("x", "N", 2)], "y", **numbers)
 
 
+def test_arrays_that_are_computed_have_a_limit_together() -> None:
+    nodes = [*(node("ConstantOfShape", "s", f"v{place}") for place in range(20)), node("Identity", "x", "y")]
+    with pytest.raises(DamagedFile, match="node 'v16' .*may take 536870912 bytes"):
+        load(nodes, [value("x", "N", 2)], "y", s=np.array([2**23]))
+
+
 def test_loops_have_a_limit() -> None:
     body = graph([node("Identity", "go", "on"), node("Identity", "s", "t")], [value("i"), value("go"), value("s")], "on t")
-    with pytest.raises(DamagedFile, match="a loop of more than 10000 turns"):
+    with pytest.raises(DamagedFile, match="a loop of more than 2048 turns"):
         load([node("Loop", "many true x", "y", body=body)], [value("x", "N", 2)], "y", many=np.int64(2**40), true=np.bool_(True))
+
+
+def test_loops_in_loops_have_a_limit() -> None:
+    infos = [value("i"), value("go"), value("s")]
+    inner = graph([node("Identity", "go", "on"), node("Relu", "s", "t")], infos, "on t")
+    outer = graph([node("Identity", "go", "on"), node("Loop", "many true s", "t", body=inner)], infos, "on t")
+    with pytest.raises(DamagedFile, match="repeat more than 20000 nodes"):
+        load([node("Loop", "many true x", "y", body=outer)], [value("x", "N", 2)], "y", many=np.int64(2000), true=np.bool_(True))
 
 
 def test_functions_that_call_themselves_are_refused() -> None:
