@@ -317,7 +317,7 @@ def test_graphs_that_cannot_be_are_refused(nodes: list[Node], numbers: dict[str,
 
 def test_arrays_that_are_computed_have_a_limit_together() -> None:
     nodes = [*(node("ConstantOfShape", "s", f"v{place}") for place in range(20)), node("Identity", "x", "y")]
-    with pytest.raises(DamagedFile, match="node 'v16' .*may take 536870912 bytes"):
+    with pytest.raises(DamagedFile, match=r"node 'v16' .*may take 536870912 bytes"):
         load(nodes, [value("x", "N", 2)], "y", s=np.array([2**23]))
 
 
