@@ -21,7 +21,9 @@ _BEGINNINGS = (
     (b"MZ", "a program or library"),
 )
 _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
-_ONNX_VERSIONS = range(1, 32)
+_ONNX_VERSIONS = range(3, 64)
+_ONNX_FIELDS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72)
+"""The bytes that begin the fields that may come second: producer's name and version, domain, version, text, graph, operators, metadata."""
 
 
 def kind_of(data: Any) -> str:
@@ -55,9 +57,11 @@ def is_safetensors(data: Any) -> bool:
 
 
 def is_onnx(data: Any) -> bool:
-    """Whether bytes begin as an ONNX model does: with the version of the format, and the name of the program that wrote it."""
-    begin = bytes(memoryview(data).cast("B")[:512])
-    return len(begin) > 3 and begin[0] == 8 and begin[1] in _ONNX_VERSIONS and begin[2] == 18 and begin[4 : 4 + begin[3]].isascii()
+    """Whether bytes begin as an ONNX file does: with a version, and another field of a model."""
+    begin = bytes(memoryview(data).cast("B")[:260])
+    if len(begin) < 4 or begin[0] != 8 or begin[1] not in _ONNX_VERSIONS or begin[2] not in _ONNX_FIELDS:
+        return False
+    return begin[2] != 0x12 or begin[4 : 4 + begin[3]].isascii()
 
 
 def _kind_of_text(begin: bytes) -> str:

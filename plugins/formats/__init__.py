@@ -1,7 +1,6 @@
 """Formats of model files."""
 
-from ...core.extension.hookspecs import Register, RegisterOnnxWriter, hookimpl
-from .onnx.writing import register_writers
+from ...core.extension.hookspecs import Register, RegisterOnnxReader, RegisterOnnxWriter, hookimpl
 
 
 @hookimpl
@@ -14,4 +13,15 @@ def cntk_register_model_formats(register: Register) -> None:
 
 @hookimpl
 def cntk_register_onnx_writers(register: RegisterOnnxWriter) -> None:
+    from .onnx.writing import register_writers
+
     register_writers(register)
+
+
+@hookimpl
+def cntk_register_onnx_readers(register: RegisterOnnxReader) -> None:
+    from .onnx.reading.table import READERS
+
+    for module, names in READERS.items():
+        for op_type, function in names.items():
+            register(op_type, "", f"cntk.plugins.formats.onnx.reading.{module}:{function}")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ....core.graph.function import Function
-from ....core.storage.file_magic import is_onnx
-from ...protobuf import Piece
+from ....core.storage.file_magic import is_onnx, kind_of
+from ...protobuf import DamagedFile, Piece
 from ..wire import LARGEST_MESSAGE
 from .messages import Entry, Graph, Model, Tensor, ValueInfo, read_message, write_message
 from .tensors import EXTERNAL
@@ -68,6 +68,20 @@ class Onnx:
             data = f"{path}.data"
             yield data, _apart(large, os.path.basename(data))
         yield path, write_message(model)
+
+    @staticmethod
+    def read(data: Any, device: Any, source: str) -> Function:
+        """The function that the bytes of a file describe."""
+        from .reading.importer import read_model
+
+        view = memoryview(data).cast("B")
+        try:
+            model = read_message(Model, Piece(view, 0, len(view)))
+        except DamagedFile as error:
+            kind = "" if is_onnx(view) else kind_of(view)
+            seems = f"; it seems to be {kind}" if kind else ""
+            raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
+        return read_model(model, source)
 
 
 def _model(function: Function, **options: Any) -> Model:

@@ -168,7 +168,7 @@ def path_inside(folder: str, location: str, label: str) -> str:
         DamagedFile: it lies outside, or there is no such file.
     """
     inside = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(inside, location))
+    path = os.path.realpath(os.path.join(inside, location.replace("\0", "")))
     if not location or "\0" in location or os.path.isabs(location) or os.path.commonpath([inside, path]) != inside:
         raise DamagedFile(f"{label}: its values are to be in {location!r:.80}, which is not in the model's folder; that is refused")
     if not os.path.isfile(path):
