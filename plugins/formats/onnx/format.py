@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ....core.extension.device import default_device
 from ....core.graph.function import Function
 from ....core.storage.file_magic import is_onnx, kind_of
 from ...protobuf import DamagedFile, Piece
@@ -81,7 +82,8 @@ class Onnx:
             kind = "" if is_onnx(view) else kind_of(view)
             seems = f"; it seems to be {kind}" if kind else ""
             raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
-        return read_model(model, source)
+        with default_device(device):
+            return read_model(model, source)
 
 
 def _model(function: Function, **options: Any) -> Model:

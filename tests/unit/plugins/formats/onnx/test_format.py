@@ -145,3 +145,13 @@ def test_lengths(lengths: bool, tmp_path: Path) -> None:
 def test_an_unbound_placeholder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="placeholder"):
         C.layers.Dense(2)(C.placeholder(shape=3)).save(tmp_path / "model.onnx", format="onnx")
+
+
+def test_a_model_that_is_read_lives_on_its_device(tmp_path: Path) -> None:
+    z = dense()
+    z.save(tmp_path / "model.onnx", format="onnx")
+    other = C.device.device("checking", 0)
+    read = C.Function.load(tmp_path / "model.onnx", device=other)
+    assert {holder.device for holder in (*read.parameters, *read.constants)} == {other}
+    x = np.random.default_rng(3).normal(size=(2, 50)).astype(np.float32)
+    assert np.allclose(read.eval(x, device=other), z.eval(x), atol=1e-6)
