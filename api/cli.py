@@ -17,11 +17,14 @@ USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
 def cntk_register_commands(register: Register) -> None:
     register("plugins", "cntk.commands.plugins:run")
     register("compile", "cntk.commands.compile:run")
+    register("convert", "cntk.commands.convert:run")
     register("ctf2bin", "cntk.commands.ctf2bin:run")
     register("doctor", "cntk.commands.doctor:run")
     register("launch", "cntk.commands.launch:run")
     register("new-plugin", "cntk.commands.new_plugin:run")
+    register("show", "cntk.commands.show:run")
     register("tune", "cntk.commands.tune:run")
+    register("view", "cntk.commands.view:run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

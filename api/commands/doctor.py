@@ -36,6 +36,7 @@ PARTS = (
     Part("mpi4py", "mpi4py", "training on several workers", "opencntk[mpi]"),
     Part("cupy", "cupy-cuda13x", "computing on NVIDIA GPUs, and sums over several", "opencntk[gpu]"),
     Part("tensorboard", "tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
+    Part("onnxruntime", "onnxruntime", "comparing models with their ONNX files", "opencntk[onnx]"),
     Part("mlflow", "mlflow-skinny", "logging to MLflow", "opencntk[mlflow]"),
     Part("PIL", "pillow", "reading images", "opencntk[image]"),
     Part("pyarrow", "pyarrow", "reading Parquet files", "opencntk[parquet]"),

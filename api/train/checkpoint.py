@@ -27,8 +27,9 @@ from cntk.core.graph.function import Function
 from cntk.core.storage.file_lock import FileLock
 from cntk.core.storage.files import TEMPORARY, NewFile, make_folders, remove_leftovers, replace_file, siblings, status_of, sync_folder
 from cntk.plugins.formats.values import ARRAY, INTEGER, array_of, integer_of, is_native, tagged_array, tagged_integer
-from cntk.plugins.formats.wire import DamagedFile, read_dictionary, view_dictionary, write_dictionary
+from cntk.plugins.formats.wire import read_dictionary, view_dictionary, write_dictionary
 from cntk.plugins.models.files import written_whole
+from cntk.plugins.protobuf import DamagedFile
 
 VERSION = 1
 KIND = "opencntk checkpoint"

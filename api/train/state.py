@@ -10,8 +10,8 @@ from cntk.core.common import random
 from cntk.core.graph.function import Function
 from cntk.core.graph.operator_states import check_operator_states, operator_states, restore_operator_states
 from cntk.learners.loss_scale import LossScale
-from cntk.plugins.formats.wire import DamagedFile
 from cntk.plugins.models.files import holders_of_both
+from cntk.plugins.protobuf import DamagedFile
 from cntk.readers.partitions import Share
 from cntk.readers.reader import handed_over
 from cntk.train.checkpoint import part_of, read_checkpoint, require_parts, require_plain, require_savable, write_checkpoint

@@ -40,6 +40,18 @@ class RegisterEngine(Protocol):
     def __call__(self, name: str, backend: str, target: object) -> None: ...
 
 
+class RegisterOnnxWriter(Protocol):
+    """Hand over what writes an operator, given by its class or the class's import string, to ONNX files."""
+
+    def __call__(self, operator: type | str, target: object) -> None: ...
+
+
+class RegisterOnnxReader(Protocol):
+    """Hand over what reads an operator of ONNX, given by its type and its domain, which is empty for ONNX's own."""
+
+    def __call__(self, op_type: str, domain: str, target: object) -> None: ...
+
+
 class RegisterNativeFunction(Protocol):
     """Hand over a factory of the operator of a native user function, under the names of its module and itself."""
 
@@ -106,6 +118,18 @@ def cntk_register_progress_writers(register: Register) -> None:
 @hookspec
 def cntk_register_model_formats(register: Register) -> None:
     """Register formats of model files by name, such as those of ``cntk.ModelFormat``: objects that recognise, write and read files."""
+
+
+@hookspec
+def cntk_register_onnx_writers(register: RegisterOnnxWriter) -> None:
+    """Register how operators are written to ONNX files: functions that are called with the operator, the graph that is being written and
+    the operands, and return the result.  The last one registered has precedence."""
+
+
+@hookspec
+def cntk_register_onnx_readers(register: RegisterOnnxReader) -> None:
+    """Register how operators of ONNX are read: functions that are called with the node and its operands, and return the results.  The last
+    one registered has precedence."""
 
 
 @hookspec

@@ -54,6 +54,8 @@ distributed_strategies = Registry("distributed strategy", CLASS)
 deserializers = Registry("deserializer", FUNCTION, shown_in=("cntk.io",))
 progress_writers = Registry("progress writer", FUNCTION, shown_in=("cntk.logging",))
 model_formats = Registry("model format")
+onnx_writers = Registry("ONNX writer", FUNCTION, keys=("operator",), stacked=True)
+onnx_readers = Registry("ONNX reader", FUNCTION, keys=("op_type", "domain"), stacked=True)
 commands = Registry("command", FUNCTION)
 
 REGISTRIES: dict[str, Registry] = {
@@ -69,6 +71,8 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_deserializers": deserializers,
     "cntk_register_progress_writers": progress_writers,
     "cntk_register_model_formats": model_formats,
+    "cntk_register_onnx_writers": onnx_writers,
+    "cntk_register_onnx_readers": onnx_readers,
     "cntk_register_commands": commands,
 }
 
@@ -77,6 +81,12 @@ def kernel_place(cls: type, backend: str) -> tuple[Identity, str] | None:
     """The key in :data:`kernels` of the kernel of an operator's or learner's class on a backend; None if there is none."""
     places = ((identity, backend) for identity in stand_ins(cls))
     return next((place for place in places if place in kernels), None)
+
+
+def onnx_writer_of(cls: type) -> Any:
+    """The ONNX writer of an operator's class; None if there is none."""
+    places = (identity for identity in stand_ins(cls) if identity in onnx_writers)
+    return next((onnx_writers.get(place) for place in places), None)
 
 
 @dataclass
@@ -379,9 +389,12 @@ def _register_function(registry: Registry, owner: str, provided: list[str], reco
 
 def _check_name(registry: Registry, name: Any, owner: str) -> None:
     """Check that a name is valid and free in the modules that show a registry's entries as attributes."""
-    if registry is kernels and not (isinstance(name[0], type) or (isinstance(name[0], str) and all(name[0].partition(":")))):
-        expected = "expected the class of an operator or learner, or its import string 'module:Class'"
-        raise TypeError(f"{registry.kind} {name[0]!r} of {owner}: {expected}")
+    if registry.keys[0] == "operator":
+        cls = name[0] if isinstance(name, tuple) else name
+        if not (isinstance(cls, type) or (isinstance(cls, str) and all(cls.partition(":")))):
+            expected = "expected the class of an operator or learner, or its import string 'module:Class'"
+            raise TypeError(f"{registry.kind} {cls!r} of {owner}: {expected}")
+        return
     if len(registry.keys) > 1:
         return
     title = f"{registry.kind} {name!r} of {owner}"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ..common.options import get_global_option
 from ..common.services import services
 from ..common.switches import functions_may_be_renamed
-from ..common.user_frame import warn_user
 from ..storage.model_format import ModelFormat
 from . import graph
 from .tensor import TensorOps
@@ -457,7 +456,11 @@ class Function(TensorOps, metaclass=_FunctionType):
     # ---- files: see plugins/models/files.py ----
 
     def save(
-        self, filename: Any, format: ModelFormat | str = ModelFormat.CNTKv2, use_external_files_to_store_parameters: bool = False
+        self,
+        filename: Any,
+        format: ModelFormat | str = ModelFormat.CNTKv2,
+        use_external_files_to_store_parameters: bool = False,
+        **options: Any,
     ) -> None:
         """Save the graph with its names, uids, custom attributes, and the values of parameters and constants.
 
@@ -465,14 +468,16 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Args:
             filename: path of the file.
-            format: format of the file, which a plugin provides: a :class:`ModelFormat` or the plugin's name for it, such as
+            format: format of the file, which a plugin provides: a :class:`ModelFormat` or the plugin's name for it, such as ``'onnx'``, or
                 ``'safetensors'`` for parameters alone.
-            use_external_files_to_store_parameters: CNTK's ONNX format alone has such files; here, as there for other formats, it warns that
-                parameters are in the file itself.
+            use_external_files_to_store_parameters: store parameters in another file beside it, where the format has that, as ONNX has;
+                otherwise it warns that they are in the file itself.
+            options: options of the format; for ONNX ``opset``, ``lengths``, ``sparse`` and ``outputs``.
 
         Raises:
             ValueError: a parameter has dimensions that are not known yet, or an operator has no counterpart in the format.
-            TypeError: a custom attribute, or the result of a user function's ``serialize``, is of a type that files cannot store.
+            TypeError: the format has no such option; a custom attribute, or the result of a user function's ``serialize``, is of a type
+                that files cannot store.
             NotImplementedError: no plugin provides the format.
 
         >>> import os, tempfile
@@ -484,9 +489,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> z.eval([[1, 2]]), z.W.uid == y.W.uid
         (array([[6.]], dtype=float32), True)
         """
-        if use_external_files_to_store_parameters:
-            warn_user("save: use_external_files_to_store_parameters has no effect: parameters are stored in the file itself", UserWarning)
-        services.save(self, filename, format)
+        services.save(self, filename, format, use_external_files_to_store_parameters, options)
 
     def restore(self, filename: Any) -> None:
         """Take the values of parameters and constants from a file saved with :meth:`save`, in any format, in place.

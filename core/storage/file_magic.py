@@ -21,7 +21,9 @@ _BEGINNINGS = (
     (b"MZ", "a program or library"),
 )
 _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
-_ONNX_VERSIONS = range(1, 32)
+_ONNX_VERSIONS = range(3, 64)
+_ONNX_FIELDS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72)
+"""The bytes that begin the fields that may come second: producer's name and version, domain, version, text, graph, operators, metadata."""
 
 
 def kind_of(data: Any) -> str:
@@ -39,7 +41,7 @@ def kind_of(data: Any) -> str:
         return "a Python pickle, which can run any program when it is read and is refused for that"
     if is_safetensors(view):
         return "a safetensors file"
-    if len(begin) > 3 and begin[0] == 8 and begin[1] in _ONNX_VERSIONS and begin[2] == 18 and begin[4 : 4 + begin[3]].isascii():
+    if is_onnx(view):
         return "an ONNX model"
     if not begin.strip(b"\0"):
         return "nothing but zeros"
@@ -52,6 +54,14 @@ def is_safetensors(data: Any) -> bool:
     if len(view) < 10 or view[8] != ord("{"):
         return False
     return int.from_bytes(view[:8], "little") < 2**32
+
+
+def is_onnx(data: Any) -> bool:
+    """Whether bytes begin as an ONNX file does: with a version, and another field of a model."""
+    begin = bytes(memoryview(data).cast("B")[:260])
+    if len(begin) < 4 or begin[0] != 8 or begin[1] not in _ONNX_VERSIONS or begin[2] not in _ONNX_FIELDS:
+        return False
+    return begin[2] != 0x12 or begin[4 : 4 + begin[3]].isascii()
 
 
 def _kind_of_text(begin: bytes) -> str:

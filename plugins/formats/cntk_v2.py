@@ -8,8 +8,9 @@ from typing import Any
 from ...core.graph.function import Function
 from ...core.graph.nodes import Primitive
 from ...core.storage.file_magic import kind_of
+from ..protobuf import DamagedFile
 from .reader import alike, read_function, read_structure
-from .wire import MARK, DamagedFile, view_dictionary, write_file
+from .wire import MARK, view_dictionary, write_file
 from .writer import write_function, write_structure
 
 

@@ -22,6 +22,7 @@ from ...core.types.axis import Axis
 from ...core.types.spec import Spec
 from ..models.files import make_user_function
 from ..ops import sequence_gathering
+from ..protobuf import DamagedFile
 from . import classes
 from .attributes import BOOL, SHAPE, SIZE, STREAM, TEXT, WORDS, list_of, python_axes, python_type
 from .expansions import EXPANSIONS
@@ -39,7 +40,7 @@ from .opcodes import (
 from .operators import row_for, row_of
 from .row import RECORD, Given, Row
 from .sequential import recognised as recognised_convolution
-from .wire import DamagedFile, plain
+from .wire import plain
 from .writer import (
     COMPOSITE_VERSION,
     CONSTANT,
@@ -411,7 +412,7 @@ def alike(one: Primitive, other: Primitive, pairs: dict[Any, Any], values: bool 
                 return False
             continue
         pairs[left] = right
-        if not _same_operator(left, right) or len(left.inputs) != len(right.inputs):
+        if not same_operator(left, right) or len(left.inputs) != len(right.inputs):
             return False
         if isinstance(left, Block) and isinstance(right, Block):
             pairs |= dict(zip(left.inner, right.inner, strict=True))
@@ -426,7 +427,8 @@ def alike(one: Primitive, other: Primitive, pairs: dict[Any, Any], values: bool 
     return True
 
 
-def _same_operator(left: Primitive, right: Primitive) -> bool:
+def same_operator(left: Primitive, right: Primitive) -> bool:
+    """Whether two nodes are of one operator with the same attributes."""
     if type(left) is not type(right) or left.op_name != right.op_name or type(left.op) is not type(right.op):
         return False
     if isinstance(left, Block) and isinstance(right, Block):

@@ -22,7 +22,7 @@ from ...core.graph.variable import Constant, Parameter
 from ...core.storage.file_magic import is_safetensors
 from ..ops.batch_normalization import BatchNormalization
 from ..ops.identity import Assign
-from .wire import DamagedFile
+from ..protobuf import DamagedFile
 
 LARGEST_HEADER = 100_000_000
 """Bytes of a header, as other readers have it."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from inspect import Parameter as Argument
+from inspect import signature
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ...core.common.user_frame import warn_user
 from ...core.extension import plugins
 from ...core.graph.variable import Constant, Parameter, Variable
 from ...core.storage.files import write_file
@@ -22,9 +25,29 @@ Callback = Callable[[Sequence[Variable], str, Any], Any]
 _callbacks: dict[str, Callback] = {}
 
 
-def save(function: Function, filename: Any, model_format: ModelFormat | str) -> None:
+def save(
+    function: Function, filename: Any, model_format: ModelFormat | str, external: bool = False, options: Mapping[str, Any] | None = None
+) -> None:
     """See :meth:`Function.save`."""
-    write_file(filename, format_of(model_format).write(function))
+    known, options = format_of(model_format), options or {}
+    _check_options(known.write, model_format, options)
+    if hasattr(known, "write_files"):
+        for path, pieces in known.write_files(function, os.fspath(filename), external, **options):
+            write_file(path, pieces)
+        return
+    if external:
+        warn_user("save: use_external_files_to_store_parameters has no effect: parameters are stored in the file itself", UserWarning)
+    write_file(filename, known.write(function, **options))
+
+
+def _check_options(write: Callable[..., Any], model_format: ModelFormat | str, options: Mapping[str, Any]) -> None:
+    """Refuse options that a format has not."""
+    known = [name for name, one in signature(write).parameters.items() if one.kind is Argument.KEYWORD_ONLY]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        name = model_format.name if isinstance(model_format, ModelFormat) else model_format
+        has = f"has the options {', '.join(known)}" if known else "has no options"
+        raise TypeError(f"save: unknown option {unknown[0]!r}: the format {name!r} {has}")
 
 
 def written_whole(function: Function) -> list[Any]:

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 class Format(Protocol):
     """What reads and writes model files of one kind.
 
-    Two more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
-    its operators; and ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*.
+    Three more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
+    its operators; ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*; and
+    ``write_files(function, path, external, **options)``, where a model may be several files, which gives their paths and pieces, the
+    model's own last.
     """
 
     def recognises(self, data: Any) -> bool:
         """Whether bytes begin as a file of this format."""
 
     def write(self, function: Function) -> Iterable[Any]:
-        """The bytes of the file, in pieces."""
+        """The bytes of the file, in pieces.  Options that ``save`` takes for the format are further arguments, by keyword only."""
 
     def read(self, data: Any, device: DeviceDescriptor | None, source: str) -> Function:
         """The function that a file has.

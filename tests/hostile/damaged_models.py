@@ -1,4 +1,4 @@
-"""Damaged and hostile files for the readers of models, checkpoints and safetensors.
+"""Damaged and hostile files for the readers of models, checkpoints, safetensors and ONNX.
 
 A reader may give a result or raise a documented error that names the file and a place.  It may not take more than 50 times the file's
 size in memory, 16 MiB aside, nor 5 seconds; it may import, run and write nothing.
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from guard import Outcome, watched
+from guard import TIMES, Outcome, watched
 from mutations import mutated
 from targets import TARGETS, Target
 
@@ -35,7 +35,7 @@ def begin() -> None:
 
 def trial(random: np.random.Generator) -> str:
     """Have a file read that is wrong in one to a few ways."""
-    target, path = prepared(str(random.choice(["models", "models", "operators", "checkpoints", "tensors"])))
+    target, path = prepared(str(random.choice(["models", "models", "operators", "checkpoints", "tensors", "onnx"])))
     outcome = read_damaged(target, path, random)
     assert not outcome.wrong, f"{target.name}: {outcome.wrong}"
     return f"{target.name}: {type(outcome.error).__name__ if outcome.error else 'read'}"
@@ -45,7 +45,7 @@ def read_damaged(target: Target, path: Path, random: np.random.Generator) -> Out
     """Make a file, and have it read; memory, which takes time, is measured for one in ten."""
     data = mutated(target.seeds, chances.Random(int(random.integers(2**63))), target.structured)
     path.with_name(path.name + target.suffix).write_bytes(data)
-    return watched(lambda: target.read(str(path)), str(path), len(data), random.random() < 0.1, target.documented)
+    return watched(lambda: target.read(str(path)), str(path), len(data) + target.room // TIMES, random.random() < 0.1, target.documented)
 
 
 @cache

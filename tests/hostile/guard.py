@@ -18,7 +18,7 @@ BYTES, TIMES = 16 * 2**20, 50
 FORBIDDEN = re.compile(r"import|exec|compile|os\.|shutil\.|subprocess\.|socket\.|ctypes\.|pickle\.|winreg\.|pty\.|code\.|tempfile\.")
 """Audit events of what no reader does."""
 HARMLESS = ("os.listdir", "os.scandir", "os.getxattr")
-PLACE = re.compile(r"byte \d+|attribute|variable|function|model|tensor|dictionary|the file|state|version|array")
+PLACE = re.compile(r"byte \d+|node|value|output|attribute|variable|function|model|tensor|dictionary|the file|state|version|array")
 """What a message has that says where."""
 
 _watching = False

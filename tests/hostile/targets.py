@@ -13,7 +13,23 @@ import numpy as np
 import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.operators.elementwise import Elementwise
-from cntk.plugins.formats.wire import DamagedFile, read_dictionary, write_file
+from cntk.plugins.formats.onnx.messages import (
+    Attribute,
+    Dimension,
+    Graph,
+    LocalFunction,
+    Model,
+    Node,
+    OperatorSet,
+    Shape,
+    TensorType,
+    Type,
+    ValueInfo,
+    write_message,
+)
+from cntk.plugins.formats.onnx.tensors import write_tensor
+from cntk.plugins.formats.wire import read_dictionary, write_file
+from cntk.plugins.protobuf import DamagedFile
 from cntk.train.checkpoint import read_checkpoint, write_checkpoint
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -33,6 +49,7 @@ class Target:
         structured: whether files are dictionaries of CNTK 2.
         suffix: what is added to the path for the file that is made wrong.
         documented: what it may raise.
+        room: bytes that it may take whatever the size of the file.
     """
 
     name: str
@@ -41,6 +58,7 @@ class Target:
     structured: bool = True
     suffix: str = ""
     documented: tuple[type[Exception], ...] = (DamagedFile, ValueError)
+    room: int = 0
 
 
 class OfPlugin(Elementwise):
@@ -104,4 +122,79 @@ def tensors(folder: Path) -> Target:
     return Target("tensors", [(folder / "tensors").read_bytes()], function.restore, structured=False)
 
 
-TARGETS = {"models": models, "operators": operators, "checkpoints": checkpoints, "tensors": tensors}
+def onnx(folder: Path) -> Target:
+    """``load_model`` on ONNX files: an image network, a recurrence, attention by shapes, loops, a function of the file's own."""
+    seeds = [b"".join(map(bytes, write_message(model))) for model in (_image_network(), _recurrence(), _loop())]
+    return Target("onnx", seeds, C.load_model, structured=False, room=2**30)
+
+
+def _onnx_node(op_type: str, inputs: str, outputs: str, *attributes: Attribute, domain: str = "") -> Node:
+    return Node(inputs.split(), outputs.split(), op_type=op_type, attribute=list(attributes), domain=domain)
+
+
+def _onnx_model(nodes: list[Node], shape: list[Any], *functions: LocalFunction, **numbers: Any) -> Model:
+    dims = Shape([Dimension(dim_param=dim) if isinstance(dim, str) else Dimension(dim_value=dim) for dim in shape])
+    graph = Graph(
+        node=nodes,
+        name="graph",
+        initializer=[write_tensor(np.asarray(array), name) for name, array in numbers.items()],
+        input=[ValueInfo("x", Type(TensorType(1, dims)))],
+        output=[ValueInfo("y")],
+    )
+    return Model(ir_version=8, graph=graph, opset_import=[OperatorSet("", 18), OperatorSet("own", 1)], functions=list(functions))
+
+
+def _integers(name: str, *numbers: int) -> Attribute:
+    return Attribute(name, ints=np.array(numbers), type=7)
+
+
+def _image_network() -> Model:
+    nodes = [
+        _onnx_node("Conv", "x w", "c", _integers("pads", 1, 1, 1, 1)),
+        _onnx_node("Relu", "c", "r"),
+        _onnx_node("MaxPool", "r", "m", _integers("kernel_shape", 2, 2), _integers("strides", 2, 2)),
+        _onnx_node("Pad", "m pads", "p"),
+        _onnx_node("Flatten", "p", "f"),
+        _onnx_node("Gemm", "f v b", "g"),
+        _onnx_node("Softmax", "g", "y"),
+    ]
+    floats = {"w": np.ones((2, 1, 3, 3), np.float32), "v": np.ones((18, 2), np.float32), "b": np.ones(2, np.float32)}
+    return _onnx_model(nodes, ["N", 1, 4, 4], pads=np.array([0, 0, 0, 0, 0, 0, 1, 1]), **floats)
+
+
+def _recurrence() -> Model:
+    nodes = [
+        _onnx_node("Shape", "x", "s"),
+        _onnx_node("Slice", "s one two", "n"),
+        _onnx_node("Concat", "one n size", "hs", Attribute("axis", i=0, type=2)),
+        _onnx_node("ConstantOfShape", "hs", "h0"),
+        _onnx_node("LSTM", "x w r h0 h0", "states h c", Attribute("hidden_size", i=2, type=2)),
+        _onnx_node("Squeeze", "states one", "z"),
+        _onnx_node("Own", "z", "y", domain="own"),
+    ]
+    nodes[4].input[3:3] = ["", ""]  # neither bias nor lengths
+    own = LocalFunction("Own", ["a"], ["b"], node=[_onnx_node("Tanh", "a", "b")], opset_import=[OperatorSet("", 18)], domain="own")
+    floats = {"w": np.ones((1, 8, 3), np.float32), "r": np.ones((1, 8, 2), np.float32)}
+    return _onnx_model(nodes, ["time", "batch", 3], own, one=np.array([1]), two=np.array([2]), size=np.array([2]), **floats)
+
+
+def _loop() -> Model:
+    infos = [ValueInfo("i"), ValueInfo("go"), ValueInfo("s")]
+    body = Graph(
+        node=[_onnx_node("Identity", "go", "on"), _onnx_node("Expand", "s form", "e"), _onnx_node("Add", "e s", "t")],
+        input=infos,
+        output=[ValueInfo("on"), ValueInfo("t")],
+    )
+    nodes = [
+        _onnx_node("Loop", "three true x", "z", Attribute("body", g=body, type=5)),
+        _onnx_node("Range", "zero three one", "k"),
+        _onnx_node("Cast", "k", "f", Attribute("to", i=1, type=2)),
+        _onnx_node("Tile", "f twice", "d"),
+        _onnx_node("ReduceSum", "d", "total"),
+        _onnx_node("Mul", "z total", "y"),
+    ]
+    numbers = {"three": np.int64(3), "zero": np.int64(0), "one": np.int64(1), "twice": np.array([2]), "form": np.array([1, 2])}
+    return _onnx_model(nodes, ["N", 2], true=np.bool_(True), **numbers)
+
+
+TARGETS = {"models": models, "operators": operators, "checkpoints": checkpoints, "tensors": tensors, "onnx": onnx}

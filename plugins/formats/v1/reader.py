@@ -10,9 +10,10 @@ import numpy as np
 
 from ....core.graph.function import Function
 from ....core.graph.variable import new_uid
+from ...protobuf import DamagedFile
 from ..opcodes import COMBINE
 from ..reader import read_function
-from ..wire import DamagedFile, NDShape
+from ..wire import NDShape
 from ..writer import COMPOSITE_VERSION, CONSTANT, FUNCTION_VERSION, INPUT, PARAMETER, VARIABLE_VERSION
 from .compositions import COMPOSITIONS
 from .kinds import FLOAT, INT, SHAPE, SIZE, TEXT

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..wire import DamagedFile, NDShape
+from ...protobuf import DamagedFile
+from ..wire import NDShape
 
 MOST_AXES = 12
 """Axes that a shape of CNTK's engine has at most."""

@@ -29,7 +29,10 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_command_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docter"]) == 2
-    assert "no command 'docter'; there are compile, ctf2bin, doctor, launch, new-plugin, plugins, tune" in capsys.readouterr().err
+    assert (
+        "no command 'docter'; there are compile, convert, ctf2bin, doctor, launch, new-plugin, plugins, show, tune, view"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,7 +127,7 @@ def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[st
     main(["doctor"])
     said = capsys.readouterr().out
     assert "pip install 'opencntk[mpi]'" in said
-    assert not any(name in said for name in ("onnx", "fastapi"))  # there is nothing here yet that would use them
+    assert not any(name in said for name in ("fastapi", "spark"))  # there is nothing here yet that would use them
 
 
 def test_doctor_offers_the_extras_that_there_are(root: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 import cntk as C
 from cntk.plugins.formats import safetensors
-from cntk.plugins.formats.wire import DamagedFile
+from cntk.plugins.protobuf import DamagedFile
 
 TYPES = (C.bfloat16, np.float16, np.float32, np.float64)
 

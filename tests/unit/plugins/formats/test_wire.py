@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as arrays
 import cntk as C
 from cntk.core.extension import plugins
 from cntk.plugins.formats import wire
+from cntk.plugins.protobuf import DamagedFile
 
 BYTES: list[tuple[Any, str]] = [
     (None, "0802"),
@@ -77,11 +78,11 @@ def test_what_files_do_not_have(value: Any) -> None:
 
 
 def test_damage_is_reported_with_its_place() -> None:
-    with pytest.raises(wire.DamagedFile, match=r"byte 0: expected .*version"):
+    with pytest.raises(DamagedFile, match=r"byte 0: expected .*version"):
         wire.read_dictionary(b"")
-    with pytest.raises(wire.DamagedFile, match=r"byte 6: expected 100 bytes"):
+    with pytest.raises(DamagedFile, match=r"byte 6: expected 100 bytes"):
         wire.read_value(bytes.fromhex("080210064264"))
-    with pytest.raises(wire.DamagedFile, match="7 values for an array of shape"):
+    with pytest.raises(DamagedFile, match="7 values for an array of shape"):
         wire.read_value(written(np.zeros(6, np.float32)).replace(b"\x0a\x01\x06", b"\x0a\x01\x07"))
 
 
@@ -94,7 +95,7 @@ def test_values_nested_too_deep(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(wire, "DEEPEST", 1000)
         data = written(value)
-    with pytest.raises(wire.DamagedFile, match="in one another"):
+    with pytest.raises(DamagedFile, match="in one another"):
         wire.read_value(data)
 
 
@@ -106,7 +107,7 @@ def test_changed_bytes_never_do_anything_else_than_raise() -> None:
         damaged = bytearray(whole)
         for _ in range(chance.choice([1, 1, 3])):
             damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-        with contextlib.suppress(wire.DamagedFile):
+        with contextlib.suppress(DamagedFile):
             wire.read_dictionary(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
 
 
@@ -124,7 +125,7 @@ def test_files_too_large_for_a_message_have_the_values_behind_it(dtype: Any) -> 
             assert mine.dtype == dtype
             assert np.array_equal(mine, right)
     for damaged in (whole[:-1], whole + b"x", whole[:6], whole[: size // 2]):
-        with pytest.raises(wire.DamagedFile, match=r"byte \d+"):
+        with pytest.raises(DamagedFile, match=r"byte \d+"):
             wire.read_dictionary(damaged)
 
 

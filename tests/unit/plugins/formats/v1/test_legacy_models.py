@@ -18,7 +18,7 @@ import cntk as C
 from cntk.core.extension import plugins
 from cntk.plugins.formats.v1 import stream
 from cntk.plugins.formats.v1.stream import number, shape, text
-from cntk.plugins.formats.wire import DamagedFile
+from cntk.plugins.protobuf import DamagedFile
 
 FOLDER = Path(__file__).parents[4] / "data" / "legacy_models"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text())

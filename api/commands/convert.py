@@ -1,0 +1,84 @@
+"""``cntk convert``: model files in another format."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from cntk.core.graph.function import Function
+from cntk.core.storage.model_format import ModelFormat
+
+FORMATS = {".onnx": "onnx", ".safetensors": "safetensors"}
+"""Formats by the suffix of the file; that of CNTK 2 for any other."""
+TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-4}
+"""Differences, relative to the largest number of a result, that rounding explains."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Convert a model to another format: to ONNX, or to that of CNTK 2.
+
+    Args:
+        arguments: the file to read, of any format that is known, and the file to write; ``--help`` lists the options.
+
+    Returns:
+        0, or 1 where the new model was compared and computes something else.
+
+    >>> import pathlib, tempfile
+    >>> from cntk.commands.convert import run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     old, new = (str(pathlib.Path(folder, name)) for name in ("model.dnn", "model.onnx"))
+    ...     C.layers.Dense(2, name="z")(C.input_variable(3, name="x")).save(old)
+    ...     run([old, new])  # doctest: +ELLIPSIS
+    .../model.onnx: x [batch, 3] -> z [batch, 2]
+    0
+    """
+    parser = argparse.ArgumentParser(prog="cntk convert", description="Convert a model to another format.")
+    parser.add_argument("old", help="the file to read: a model of CNTK 2, CNTK 1, or ONNX")
+    parser.add_argument("new", help="the file to write; its suffix says the format: .onnx, .safetensors, any other for that of CNTK 2")
+    parser.add_argument("--outputs", nargs="+", metavar="NAME", help="results or nodes to write; all results but losses and metrics")
+    parser.add_argument("--opset", type=int, metavar="N", help="version of ONNX's operators")
+    parser.add_argument("--sparse", choices=("dense", "indices"), help="what sparse inputs are in ONNX: vectors, or the number of the one")
+    parser.add_argument("--no-lengths", action="store_true", help="no input for lengths: all sequences of a batch are equally long")
+    parser.add_argument("--external", action="store_true", help="parameters in a file of their own")
+    parser.add_argument("--check", action="store_true", help="compare the two on random data, an ONNX model in ONNX Runtime")
+    options = parser.parse_args(arguments)
+    wanted = FORMATS.get(os.path.splitext(options.new)[1].lower(), ModelFormat.CNTKv2)
+    function = Function.load(options.old)
+    chosen = _options(options)
+    if chosen and wanted != "onnx":
+        raise ValueError(f"{', '.join(chosen)}: these are options of ONNX; the name of the new file is to end with .onnx for that")
+    function.save(options.new, wanted, options.external, **chosen)
+    if wanted == "onnx":
+        print(f"{options.new}: {_described(options.new)}")
+    return _checked(function, options.new, wanted, chosen) if options.check else 0
+
+
+def _options(options: Any) -> dict[str, Any]:
+    found = {name: getattr(options, name) for name in ("outputs", "opset", "sparse") if getattr(options, name) is not None}
+    return {**found, "lengths": False} if options.no_lengths else found
+
+
+def _described(path: str) -> str:
+    """Inputs and outputs of an ONNX file."""
+    from cntk.plugins.formats.onnx.format import signature_of
+
+    inputs, outputs = signature_of(path)
+    return f"{', '.join(inputs)} -> {', '.join(outputs)}"
+
+
+def _checked(function: Function, path: str, wanted: Any, options: dict[str, Any]) -> int:
+    from cntk.plugins.formats.onnx.check import differences
+
+    if wanted != "onnx":
+        raise ValueError("--check compares ONNX models; a model in CNTK's format has the same graph and numbers")
+    found = differences(function, path, **options)
+    tolerance = max(TOLERANCES.get(str(v.dtype.__name__), 1e-4) for v in function.outputs)
+    wrong = False
+    for one in found:
+        is_wrong = not one.largest <= tolerance * max(one.scale, 1)
+        wrong |= is_wrong
+        verdict = f"more than rounding explains ({tolerance:g} of the largest number)" if is_wrong else "equal up to rounding"
+        print(f"{one.output}: largest difference {one.largest:.2g}, largest number {one.scale:.3g}: {verdict}")
+    return int(wrong)

@@ -1,0 +1,1 @@
+"""The ONNX format: graphs written for other programs, and theirs read."""

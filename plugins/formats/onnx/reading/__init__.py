@@ -1,0 +1,1 @@
+"""Reads ONNX files: their graphs, as graphs of the operators here."""

@@ -1,0 +1,44 @@
+"""Files are read as ONNX's own package says: its cases for programs that run models."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_cases import KINDS, cases, excluded, failure
+
+import cntk as C
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_cases_pass_but_for_those_that_are_listed(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(cases(kind))
+    failed = {f"{kind}/{case.name}": text for case in found if (text := failure(case))}
+    known = {name for name in excluded() if name.startswith(f"{kind}/")}
+    assert {name: text for name, text in failed.items() if name not in known} == {}
+    assert sorted(known - set(failed)) == [], "these pass: take them off the list"
+
+
+IMAGES = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "squeezenet" else pytest.mark.slow) for name in IMAGES])
+def test_networks_for_images_agree(name: str) -> None:
+    import onnx
+    from onnx import numpy_helper
+
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    function = C.load_model(str(folder / f"light_{name}.onnx"))
+    (image,) = function.arguments
+    assert image.shape == (1, 3, 224, 224)
+    size = 3 * 224 * 224
+    data = (np.arange(size) / size).astype(np.float32).reshape(image.shape)  # the input that the results of the package belong to
+    right = numpy_helper.to_array(onnx.load_tensor(str(folder / f"light_{name}_output_0.pb")))
+    np.testing.assert_allclose(function.eval(data), right, rtol=1e-3, atol=1e-5)
