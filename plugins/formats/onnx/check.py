@@ -111,7 +111,7 @@ def fed(writer: ModelWriter, data: Mapping[Any, Any]) -> dict[str, Any]:
     """The data of a function's arguments as its model takes them, by input."""
     found: dict[str, Any] = {}
     for argument, value in writer.inputs().items():
-        axes = argument.spec.axes or ()
+        axes: Any = argument.spec.axes or ()
         parts = [_as_array(part, argument, value.indices) for part in (data[argument] if len(axes) > 1 else [data[argument]])]
         if len(value.axes) > 1:
             lengths = np.array([len(steps) for steps in parts])

@@ -11,8 +11,8 @@ from ....core.graph.function import Function
 from ....core.storage.file_magic import is_onnx, kind_of
 from ...protobuf import DamagedFile, Piece
 from ..wire import LARGEST_MESSAGE
-from .messages import Entry, Graph, Model, Tensor, ValueInfo, read_message, write_message
-from .tensors import EXTERNAL
+from .messages import Graph, Model, Tensor, ValueInfo, read_message, write_message
+from .tensors import move_apart
 
 OLDEST, NEWEST, USUAL = 17, 24, 18
 """Versions of ONNX's operators: what can be asked for, and what is written unless another is."""
@@ -97,10 +97,7 @@ def _apart(tensors: Sequence[Tensor], location: str) -> list[Any]:
     pieces: list[Any] = []
     end = 0
     for tensor in tensors:
-        values, tensor.raw_data = tensor.raw_data, None
-        where = {"location": location, "offset": str(end), "length": str(len(values))}
-        tensor.external_data = [Entry(key, value) for key, value in where.items()]
-        tensor.data_location = EXTERNAL
+        values = move_apart(tensor, location, end)
         gap = -len(values) % PAGE
         pieces += [values, bytes(gap)]
         end += len(values) + gap

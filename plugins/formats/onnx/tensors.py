@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...protobuf import DamagedFile
-from .messages import Tensor
+from .messages import Entry, Tensor
 
 TYPES: dict[int, Any] = {
     1: np.float32,
@@ -77,6 +77,21 @@ def raw_values(array: Any) -> memoryview:
     """The values of an array as files have them: row by row, little-endian.  They are not copied if they lie like that."""
     contiguous = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return contiguous.reshape(-1).view(np.uint8).data
+
+
+def move_apart(tensor: Tensor, location: str, offset: int) -> Any:
+    """Let a tensor say that its values are in another file; returns these values.
+
+    Args:
+        tensor: a tensor with raw values.
+        location: the other file, relative to the folder of the model.
+        offset: the first byte of the values in it.
+    """
+    values, tensor.raw_data = tensor.raw_data, None
+    where = {"location": location, "offset": str(offset), "length": str(len(values))}
+    tensor.external_data = [Entry(key, value) for key, value in where.items()]
+    tensor.data_location = EXTERNAL
+    return values
 
 
 def code_of(dtype: Any) -> int:

@@ -18,8 +18,8 @@ from cntk.plugins.formats.onnx.tensors import (
     TYPES,
     UnsupportedTensor,
     code_of,
+    move_apart,
     read_tensor,
-    write_external_tensor,
     write_tensor,
 )
 from cntk.plugins.protobuf import DamagedFile, Piece
@@ -29,6 +29,12 @@ EVERY = sorted(TYPES)
 
 def some(code: int) -> Any:
     return (np.arange(6).reshape(2, 3) * 37 % 2 if TYPES[code] is np.bool_ else np.arange(6).reshape(2, 3) * 37).astype(TYPES[code])
+
+
+def apart(array: Any, location: str, offset: int = 0) -> Tensor:
+    tensor = write_tensor(array, "x")
+    move_apart(tensor, location, offset)
+    return tensor
 
 
 def through_bytes(tensor: Tensor) -> Tensor:
@@ -81,10 +87,10 @@ def test_values_in_another_file(tmp_path: Path) -> None:
     first, second = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(4, dtype=np.int64)
     (tmp_path / "values").write_bytes(first.tobytes() + second.tobytes())
     for array, offset in ((first, 0), (second, first.nbytes)):
-        tensor = through_bytes(write_external_tensor(array, "x", "values", offset))
+        tensor = through_bytes(apart(array, "values", offset))
         np.testing.assert_array_equal(read_tensor(tensor, str(tmp_path)), array)
     with pytest.raises(DamagedFile, match="load the model by its path"):
-        read_tensor(write_external_tensor(first, "x", "values", 0), None)
+        read_tensor(apart(first, "values"), None)
 
 
 @pytest.mark.parametrize("location", ["../values", "/etc/passwd", "", "a\0b", "inner/../../values"])
@@ -92,7 +98,7 @@ def test_files_outside_the_folder_are_refused(tmp_path: Path, location: str) -> 
     (tmp_path / "values").write_bytes(bytes(100))
     (tmp_path / "folder").mkdir()
     with pytest.raises(DamagedFile, match="not in the model's folder"):
-        read_tensor(write_external_tensor(np.zeros(2, np.float32), "x", location, 0), str(tmp_path / "folder"))
+        read_tensor(apart(np.zeros(2, np.float32), location), str(tmp_path / "folder"))
 
 
 def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
@@ -100,7 +106,7 @@ def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.symlink(tmp_path / "values", tmp_path / "folder" / "link")
     with pytest.raises(DamagedFile, match="not in the model's folder"):
-        read_tensor(write_external_tensor(np.zeros(2, np.float32), "x", "link", 0), str(tmp_path / "folder"))
+        read_tensor(apart(np.zeros(2, np.float32), "link"), str(tmp_path / "folder"))
 
 
 @pytest.mark.parametrize(
