@@ -73,9 +73,10 @@ class Exported:
 
 
 def padded(sequences: Sequence[Any]) -> Any:
-    """Sequences as ``[batch, time, ...]``, with numbers behind their ends that must make no difference."""
+    """Sequences as ``[batch, time, ...]``, with NaN behind their ends, which must make no difference."""
     arrays = [np.asarray(one) for one in sequences]
-    made = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), 7, arrays[0].dtype)
+    anything = np.nan if arrays[0].dtype.kind == "f" else 0
+    made = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), anything, arrays[0].dtype)
     for row, one in zip(made, arrays, strict=True):
         row[: len(one)] = one
     return made

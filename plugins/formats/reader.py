@@ -412,7 +412,7 @@ def alike(one: Primitive, other: Primitive, pairs: dict[Any, Any], values: bool 
                 return False
             continue
         pairs[left] = right
-        if not _same_operator(left, right) or len(left.inputs) != len(right.inputs):
+        if not same_operator(left, right) or len(left.inputs) != len(right.inputs):
             return False
         if isinstance(left, Block) and isinstance(right, Block):
             pairs |= dict(zip(left.inner, right.inner, strict=True))
@@ -427,7 +427,8 @@ def alike(one: Primitive, other: Primitive, pairs: dict[Any, Any], values: bool 
     return True
 
 
-def _same_operator(left: Primitive, right: Primitive) -> bool:
+def same_operator(left: Primitive, right: Primitive) -> bool:
+    """Whether two nodes are of one operator with the same attributes."""
     if type(left) is not type(right) or left.op_name != right.op_name or type(left.op) is not type(right.op):
         return False
     if isinstance(left, Block) and isinstance(right, Block):

@@ -34,7 +34,7 @@ def convolution_ended_by(node: Primitive) -> Primitive | None:
 
 def keeps_steps(op: Any, filters: Variable, x: Variable) -> bool:
     """Whether there is a step of the result for each of the operand."""
-    _, stride, _, padded = op._in_time(filters.shape, x.spec.rank)
+    _, stride, _, padded = op.in_time(filters.shape, x.spec.rank)
     return bool(padded and stride == 1)
 
 

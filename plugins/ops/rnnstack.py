@@ -382,6 +382,13 @@ class OptimizedRNNStack(SequenceOp):
         for _ in range(self.num_layers * self._directions * 2):
             yield (gates,)
 
+    def places(self, width: int) -> Iterator[tuple[int, Shape]]:
+        """Where each part of the weights begins, and its shape, for an operand of vectors of so many numbers."""
+        begin = 0
+        for shape in self._shapes(width):
+            yield begin, shape
+            begin += size_of(shape)
+
     def _size(self, width: int) -> int:
         """Number of weights, without a look at each layer: a file may claim any number of them."""
         gates = CELLS[self.recurrent_op].vectors * self.hidden_size
@@ -390,11 +397,8 @@ class OptimizedRNNStack(SequenceOp):
 
     def _parts(self, weights: Any, width: int) -> list[Weights]:
         """Weights of each layer and direction, layer by layer, as parts of an array of all."""
-        flat, parts, begin = weights.reshape(-1), [], 0
-        for shape in self._shapes(width):
-            end = begin + size_of(shape)
-            parts.append(flat[begin:end].reshape(shape))
-            begin = end
+        flat = weights.reshape(-1)
+        parts = [flat[begin : begin + size_of(shape)].reshape(shape) for begin, shape in self.places(width)]
         half = len(parts) // 2
         matrices, biases = parts[:half], parts[half:]
         return list(zip(matrices[::2], matrices[1::2], biases[::2], biases[1::2], strict=True))

@@ -52,7 +52,7 @@ class SequenceSlice(SequenceOp):
         begin = np.clip(self.begin_index + (lengths if self.begin_index < 0 else 0), 0, lengths)
         end = np.clip(self.end_index + (lengths if self.end_index <= 0 else 0), 0, lengths)
         require_steps(end - begin, f"the slice from step {self.begin_index} to step {self.end_index}")
-        if self._is_one_step:
+        if self.is_one_step:
             return Layout(before.samples, None, before.rows_at(begin))
         after = Layout(before.samples, end - begin)
         sequence = after.sequence_of_row
@@ -60,7 +60,7 @@ class SequenceSlice(SequenceOp):
         return after
 
     @property
-    def _is_one_step(self) -> bool:
+    def is_one_step(self) -> bool:
         return (self.begin_index < 0) == (self.end_index <= 0) and self.end_index - self.begin_index == 1
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:

@@ -33,7 +33,7 @@ class SequenceWindows(SequenceOp):
 
     def infer(self, filters: Spec, operand: Spec) -> Spec:
         dims, at = operand.dims, self.reduction_rank
-        kernel, stride, _, padded = self._in_time(filters.dims, operand.rank)
+        kernel, stride, _, padded = self.in_time(filters.dims, operand.rank)
         axes = operand.axes
         if axes is not None and len(axes) < 2:
             raise ValueError("the operand has no sequence axis; sequential=True is for operands such as sequence.input_variable gives")
@@ -44,7 +44,7 @@ class SequenceWindows(SequenceOp):
     def make_layout(self, layouts: Sequence[Layout | None], shapes: Sequence[Shape]) -> Layout:
         """Layout of the result: as many steps for each sequence as there are windows in it."""
         operand, lengths = _sequences(layouts[1])
-        kernel, stride, dilation, padded = self._in_time(shapes[0], len(shapes[1]) - 1)
+        kernel, stride, dilation, padded = self.in_time(shapes[0], len(shapes[1]) - 1)
         if padded and stride == 1:
             return operand
         room = lengths - (1 if padded else (kernel - 1) * dilation + 1)
@@ -70,7 +70,7 @@ class SequenceWindows(SequenceOp):
             ctx.xp.copyto(contiguous, tap)
             ctx.xp.add(total, _taken(ctx, contiguous, _inverse(rows, len(total))), out=total)
 
-    def _in_time(self, filters: Shape, rank: int) -> tuple[int, int, int, bool]:
+    def in_time(self, filters: Shape, rank: int) -> tuple[int, int, int, bool]:
         """Length, stride, dilation and padding of the windows, for an operand of so many static axes."""
         rank += 2 - self.reduction_rank
         if rank < 2:
@@ -98,7 +98,7 @@ class SequenceWindows(SequenceOp):
 
     def _rows_met(self, filters: Shape, rank: int, before: Layout | None, after: Layout | None) -> Index:
         """For each tap of the windows, in each row of the result: the operand's row that it meets, -1 outside the sequence."""
-        kernel, stride, dilation, padded = self._in_time(filters, rank)
+        kernel, stride, dilation, padded = self.in_time(filters, rank)
         operand, lengths = _sequences(before)
         result, places = _sequences(after)
         sequence = result.sequence_of_row

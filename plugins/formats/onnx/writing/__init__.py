@@ -46,6 +46,9 @@ SHAPING = {
     "slicing:Slice": "cut",
     "slicing:Splice": "splice",
 }
+RECURRENT_OPERATORS = {
+    "rnnstack:OptimizedRNNStack": "stack",
+}
 REDUCTIONS = {
     **{f"reduction:{name}": "reduction" for name in ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceLogSum")},
     **{f"norm:{name}": "reduction" for name in ("ReduceL1", "ReduceL2", "ReduceSumSquare")},
@@ -98,21 +101,62 @@ DRAWING = {
     "random_distribution:Gumbel": "gumbel",
     "random_distribution:Bernoulli": "bernoulli",
 }
+DELAYS = {
+    "delay:FutureValue": "delay",
+    "delay:PastValue": "delay",
+}
+ENDS = {
+    "sequence_ends:IsFirst": "is_first",
+    "sequence_ends:IsLast": "is_last",
+    "sequence_slicing:SequenceSlice": "cut_steps",
+}
+PICKED_STEPS = {
+    "sequence_gathering:Gather": "gather",
+    "sequence_gathering:Scatter": "scatter",
+    "sequence_gathering:Where": "where",
+}
+ONTO_AXES = {
+    "batch:ToBatchAxis": "same_elements",
+    "batch:UnpackBatchAxis": "same_elements",
+    "sequence_broadcast:BroadcastAs": "repeat",
+    "sequence_broadcast:ReconcileDynamicAxis": "repeat",
+    "sequence_making:ToSequence": "to_sequence",
+    "sequence_making:ToSequenceLike": "to_sequence_like",
+    "sequence_making:ToSequenceOfLengths": "to_sequence_of_lengths",
+    "sequence_unpacking:UnpackSequence": "unpack",
+    "sequence_unpacking:UnpackSequenceWithMask": "unpack_with_mask",
+}
+TOTALS = {
+    "sequence_product:TimesOverSteps": "product",
+    "sequence_reduction:SequenceReduceMax": "greatest",
+    "sequence_reduction:SequenceReduceSum": "total",
+    "sequence_softmax:SequenceSoftmax": "softmax",
+}
+WINDOWS = {
+    "sequence_windows:SequenceWindows": "windows",
+}
 
 FAMILIES = {
     "activations": ACTIVATIONS,
     "arithmetic": ARITHMETIC,
     "convolution": CONVOLUTION,
+    "delays": DELAYS,
     "drawing": DRAWING,
+    "ends": ENDS,
     "identities": IDENTITIES,
     "images": IMAGES,
     "losses": LOSSES,
     "normalization": NORMALIZATION,
+    "onto_axes": ONTO_AXES,
+    "picked_steps": PICKED_STEPS,
     "picking": PICKING,
     "pooling": POOLING,
     "products": PRODUCTS,
+    "recurrent_operators": RECURRENT_OPERATORS,
     "reductions": REDUCTIONS,
     "shaping": SHAPING,
+    "totals": TOTALS,
+    "windows": WINDOWS,
 }
 """By module here: by operator the function that writes it."""
 

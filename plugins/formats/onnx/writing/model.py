@@ -6,7 +6,9 @@ one, and a vector of lengths says where each ends; operators that look at other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -40,10 +42,11 @@ from ....ops.reduction_base import ALL_AXES
 from ....ops.sequence_ends import IsFirst, IsLast
 from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
-from ..messages import Model, OperatorSet
+from ..messages import Model, OperatorSet, ValueInfo
 from .formulas import write_formula
 from .graph import Builder, value_info
 from .loops import write_loop
+from .recurrent_layers import find_layers, write_layer
 from .values import Value
 
 OLDEST, NEWEST, USUAL = 17, 24, 18
@@ -85,6 +88,7 @@ class ModelWriter(Builder):
         lengths: whether the model has an input with the lengths of sequences; without one they all are as long as the longest.
         sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
         outputs: the results to write; None for all but criteria.
+        match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
 
     Attributes:
         results: the results of the operator that is being written, without names.
@@ -92,7 +96,13 @@ class ModelWriter(Builder):
     """
 
     def __init__(
-        self, function: Function, opset: int = USUAL, lengths: bool = True, sparse: str = "dense", outputs: Sequence[Any] | None = None
+        self,
+        function: Function,
+        opset: int = USUAL,
+        lengths: bool = True,
+        sparse: str = "dense",
+        outputs: Sequence[Any] | None = None,
+        match: bool = True,
     ) -> None:
         super().__init__(function.name or function.uid)
         if not OLDEST <= opset <= NEWEST:
@@ -109,7 +119,10 @@ class ModelWriter(Builder):
         self.stepping: set[Axis] = set()
         self._roots = self._chosen(function, outputs)
         self._parts = in_order(self._roots, self._owner_of)
+        self._results = {self.resolved(root) for root in self._roots}
+        self._readers = self._reading_nodes()
         self._dropped = self._unused_axes()
+        self._layers = find_layers(self, [part for part in self._parts if isinstance(part, Cycle)]) if match else {}
         self._arguments = [v for v in function.arguments if v in self._leaves()]
 
     # ---- the graph, seen through blocks ----
@@ -136,6 +149,15 @@ class ModelWriter(Builder):
     def _leaves(self) -> set[Variable]:
         roots = map(self.resolved, self._roots)
         return {self.resolved(v) for node in self._nodes() for v in node.inputs} | set(roots)
+
+    def _reading_nodes(self) -> dict[Variable, set[Primitive]]:
+        """By variable the nodes that read its value."""
+        found: dict[Variable, set[Primitive]] = {}
+        for node in self._nodes():
+            for i, variable in enumerate(node.inputs):
+                if i not in node.op.traits.layout_inputs:
+                    found.setdefault(self.resolved(variable), set()).add(node)
+        return found
 
     def _unused_axes(self) -> set[Axis]:
         """Sequence axes whose steps no operator tells apart: each step is a row of the batch then."""
@@ -196,10 +218,11 @@ class ModelWriter(Builder):
         self._refuse_unsupported()
         for argument in self._arguments:
             self.value(argument)
+        in_layers = {node for layer in self._layers.values() for node in layer.nodes}
         for part in self._parts:
             if isinstance(part, Cycle):
-                write_loop(self, part)
-            elif not isinstance(part, Combine):
+                self._write_recurrence(part)
+            elif not isinstance(part, Combine) and part not in in_layers:
                 self.write(part)
         self._write_outputs()
         return Model(
@@ -209,6 +232,12 @@ class ModelWriter(Builder):
             graph=self.top,
             opset_import=[OperatorSet("", self.opset)],
         )
+
+    def _write_recurrence(self, cycle: Cycle) -> None:
+        if cycle in self._layers:
+            write_layer(self, self._layers[cycle])
+        else:
+            write_loop(self, cycle)
 
     def _refuse_unsupported(self) -> None:
         closing = {node for part in self._parts if isinstance(part, Cycle) for node in part.nodes if isinstance(node.op, Delay)}
@@ -231,10 +260,27 @@ class ModelWriter(Builder):
         for output, like, name in zip(node.outputs, results, names, strict=True):
             self.note(output, name if isinstance(name, Value) else like.called(name))
 
+    def is_read_outside(self, variable: Variable, nodes: Iterable[Primitive]) -> bool:
+        """Whether other nodes than these read a value, or it is a result of the model."""
+        return variable in self._results or not self._readers.get(variable, set()) <= set(nodes)
+
+    def forget(self, variable: Variable) -> None:
+        """A variable has no value where the model goes on, or one that is noted next."""
+        del self._values[variable]
+
+    @contextmanager
+    def step_by_step(self, axes: set[Axis]) -> Iterator[None]:
+        """Values have but one step on these sequence axes for the time being."""
+        before, self.stepping = self.stepping, self.stepping | axes
+        try:
+            yield
+        finally:
+            self.stepping = before
+
     def note(self, variable: Variable, value: Value) -> None:
         """Remember where a variable's value is."""
         self._values[variable] = value
-        for axis in value.axes[1:]:
+        for axis in () if self.stepping else value.axes:
             self._holders.setdefault(axis, value)
 
     @property
@@ -293,6 +339,11 @@ class ModelWriter(Builder):
         self.top.input.append(value_info(name, like.dtype, [*self.dims(like.axes), *self._static(name, like.shape)], variable.uid))
         return like.called(name)
 
+    def declared(self, value: Value) -> ValueInfo:
+        """Name and type of a value."""
+        shape, dtype = (value.shape[:-1], np.dtype(np.int64)) if value.indices else (value.shape, value.dtype)
+        return value_info(value.name, dtype, [*self.dims(value.axes), *self._static(value.name, shape)])
+
     @staticmethod
     def _static(name: str, shape: Sequence[int]) -> list[int | str]:
         return [f"{name}_dim{i}" if size == FreeDimension else size for i, size in enumerate(shape)]
@@ -307,6 +358,8 @@ class ModelWriter(Builder):
         return "sequence" if axis == Axis.default_dynamic_axis() else axis.name
 
     def _write_outputs(self) -> None:
+        """The results, and behind them the lengths of sequences that the model made itself."""
+        made: list[tuple[Axis, str]] = []
         for root in dict.fromkeys(self._roots):
             value = self.value(root)
             value = self.dense(value) if value.indices else value
@@ -317,12 +370,11 @@ class ModelWriter(Builder):
             self.graph.node.append(self._named("Identity", value.name, name))
             sizes = [*self.dims(value.axes), *self._static(name, value.shape)]
             self.top.output.append(value_info(name, value.dtype, sizes, root.uid))
-            for axis in value.axes[1:]:
-                if axis in self._own_axes:
-                    self._write_lengths(axis, name)
+            made.extend((axis, name) for axis in value.axes[1:] if axis in self._own_axes)
+        for axis, name in made:
+            self._write_lengths(axis, name)
 
     def _write_lengths(self, axis: Axis, output: str) -> None:
-        """An output with the lengths of sequences that the model made itself."""
         name = self.unique(f"{output}_lengths")
         self.graph.node.append(self._named("Identity", self.lengths(axis), name))
         self.top.output.append(value_info(name, np.int64, [BATCH]))
@@ -340,13 +392,13 @@ class ModelWriter(Builder):
         return self.with_lengths or axis in self._own_axes
 
     def new_axis(self, axis: Axis, lengths: str) -> None:
-        """Say that the model makes sequences itself.
+        """Say that the model makes sequences itself.  Those on one axis have the same lengths, wherever they are made.
 
         Args:
             axis: their axis.
             lengths: name of their lengths, integers ``[batch]``.
         """
-        self._lengths[axis] = lengths
+        self._lengths.setdefault(axis, lengths)
         self._own_axes.add(axis)
 
     def lengths(self, axis: Axis) -> str:
@@ -366,13 +418,20 @@ class ModelWriter(Builder):
         return str(self.node("Expand", self.size(holder.name, 1), self.size(holder.name, 0)))
 
     def holder(self, axis: Axis) -> Value:
-        """A value of the outermost graph that has a sequence axis, as its second one."""
+        """A value of the outermost graph that has a dynamic axis."""
         return self._holders[axis]
 
     def steps(self, axis: Axis) -> str:
         """The number of steps of the longest sequence, padding included, as a vector of one integer."""
+        if axis in self._own_axes:
+            return self.longest(axis)
         with self.outside():
             return self.once(("steps", axis), lambda: self.size(self.holder(axis).name, 1))
+
+    def longest(self, axis: Axis) -> str:
+        """The number of steps of the longest sequence, as a vector of one integer."""
+        with self.outside():
+            return self.once(("longest", axis), lambda: str(self.node("ReduceMax", self.lengths(axis))))
 
     def batch(self) -> str:
         """The number of samples, as a vector of one integer."""
@@ -380,7 +439,7 @@ class ModelWriter(Builder):
             return self.once("batch", self._batch)
 
     def _batch(self) -> str:
-        held = next((v for v in self._values.values() if v.axes and v.axes[0].is_batch_axis), None)
+        held = self._holders.get(Axis.default_batch_axis())
         if held is None:
             raise ValueError("save: no input of the function has a batch axis, so that the number of samples is not known")
         return self.size(held.name, 0)
@@ -430,6 +489,15 @@ class ModelWriter(Builder):
             if size == FreeDimension:
                 static[i] = self.node("Gather", self.node("Shape", name), self.integers(i - len(wanted.shape)))
         return str(self.node("Expand", name, self.shape([*dynamic, *static])))
+
+    def repeated(self, x: Value, like: Value) -> str:
+        """A value repeated to the dynamic axes of *like*, and to its static ones."""
+        x = replace(x, shape=x.shape[:-1]) if x.indices else x
+        static = like.shape[:-1] if like.indices else like.shape
+        if (x.axes, x.shape) == (like.axes, static):
+            return x.name
+        sizes = self.shape([*self.dynamic_sizes(like.axes), *(1 if size == FreeDimension else size for size in static)])
+        return str(self.node("Expand", self.lined_up_with(x, like.axes, len(static)), sizes))
 
     def widened(self, x: Value) -> Value:
         """A value of float16 as float32, for sums and for operators that programs compute badly; any other as it is."""
