@@ -111,7 +111,7 @@ def test_other_numbers(name: str, sample: Sample, factor: float) -> None:
         try:
             trial.evaluate()
         except (ValueError, RuntimeError):
-            continue  # they are no numbers of elements, or no weights, or pick no step
+            continue  # they are no numbers of elements, or no weights, or leave sequences without a step
         check_trial(trial)
 
 
