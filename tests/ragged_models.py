@@ -30,9 +30,9 @@ def samples(shape: Any = (), count: int = len(LENGTHS), seed: int = 0, dtype: An
 
 
 def padded(values: list[Any], behind: int = 0) -> Any:
-    """Sequences as one array with NaN behind the shorter ones, or -1 behind whole numbers."""
+    """Sequences as one array with NaN behind the shorter ones, or a number that is none of an element behind whole numbers."""
     longest = max(map(len, values)) + behind
-    found = np.full((len(values), longest, *values[0].shape[1:]), np.nan if values[0].dtype.kind == "f" else -1, values[0].dtype)
+    found = np.full((len(values), longest, *values[0].shape[1:]), np.nan if values[0].dtype.kind == "f" else 2**40, values[0].dtype)
     for row, value in zip(found, values, strict=True):
         row[: len(value)] = value
     return found

@@ -519,8 +519,9 @@ class ModelWriter(Builder):
         """Vectors in place of the numbers of their one element that is 1."""
         if not x.indices:
             return x
-        depth = self.constant(x.shape[-1], np.int64)
-        made = self.once(("dense", x.name), lambda: str(self.node("OneHot", x.name, depth, self.constant([0, 1], x.dtype), axis=-1)))
+        places = self.constant(np.arange(x.shape[-1]), np.int64)
+        numbers = self.once(("numbers", x.name), lambda: self.unsqueeze(x.name, [-1]))
+        made = self.once(("dense", x.name, x.dtype), lambda: self.cast(str(self.node("Equal", numbers, places)), x.dtype))
         return Value(made, x.shape, x.dtype, x.axes)
 
     def with_static(self, x: Value, sizes: Sequence[int] | None) -> str:

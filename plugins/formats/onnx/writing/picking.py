@@ -17,29 +17,25 @@ if TYPE_CHECKING:
 def gather(op: Any, to: ModelWriter, reference: Value, numbers: Value) -> str:
     """Write the elements that numbers choose; dynamic axes go to the front."""
     at = static_axis_number(op.axis, len(reference.shape), op.op_name)
-    whole = Value(to.cast(numbers.name, np.int64), numbers.shape, np.dtype(np.int64), numbers.axes)
-    made = str(to.node("Gather", reference.name, within(to, whole, reference, at), axis=at))
+    chosen = to.cast(masked(to, numbers, 0).name, np.int64)
+    if to.stepping:  # in a recurrence there are steps that belong to no sequence, whatever their numbers are
+        last = to.node("Sub", to.squeeze(to.size(reference.name, at), [0]), to.constant(1, np.int64))
+        chosen = str(to.node("Min", to.node("Max", chosen, to.constant(0, np.int64)), last))
+    made = str(to.node("Gather", reference.name, chosen, axis=at))
     dynamic = range(at, at + numbers.leading)
     rank = numbers.leading + len(to.result.shape)
     return to.transpose(made, [*dynamic, *(axis for axis in range(rank) if axis not in dynamic)])
 
 
-def within(to: ModelWriter, numbers: Value, reference: Value, axis: int) -> str:
-    """Integers that choose elements, of which those in steps that belong to no sequence may be any: these choose some element."""
-    numbers = masked(to, numbers, 0)
-    if not to.stepping:
-        return numbers.name
-    last = to.node("Sub", to.squeeze(to.size(reference.name, axis), [0]), to.constant(1, np.int64))
-    return str(to.node("Min", to.node("Max", numbers.name, to.constant(0, np.int64)), last))
-
-
-def one_hot(op: Any, to: ModelWriter, x: Value) -> str:
+def one_hot(op: Any, to: ModelWriter, x: Value) -> Value:
     """Write vectors with a 1 at the place of a number; of numbers that are no place, vectors of zeros."""
     at = static_axis_number(op.onehot_axis, len(x.shape) + 1, op.op_name)
     numbers, result = to.cast(x.name, np.int64), to.result
+    if at == len(x.shape):
+        return result.called(numbers).as_indices()
     places = np.arange(op.num_class).reshape(-1, *(1,) * (len(x.shape) - at))
     same = to.node("Equal", to.unsqueeze(numbers, [x.leading + at]), to.constant(places, np.int64))
-    return to.cast(same, result.dtype)
+    return result.called(to.cast(same, result.dtype))
 
 
 def top(op: Any, to: ModelWriter, x: Value) -> tuple[str, str]:

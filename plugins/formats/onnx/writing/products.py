@@ -8,7 +8,6 @@ import numpy as np
 
 from .....core.common.shape import Shape, size_of
 from ....ops.product import TransposeTimes
-from .picking import within
 from .values import Value
 
 if TYPE_CHECKING:
@@ -57,9 +56,13 @@ def _count(shape: Shape) -> int:
 
 
 def _embedding(to: ModelWriter, left: Value, right: Value, rest: Shape, outer: Shape) -> str:
-    """The rows of a matrix that numbers choose."""
-    numbers = Value(left.name, left.shape[:-1], np.dtype(np.int64), left.axes)
-    return to.shaped_like(to.node("Gather", right.name, within(to, numbers, right, 0), axis=0), to.result)
+    """The rows of a matrix that numbers choose; of a number that is none of a row, zeros."""
+    zero = to.constant(0, np.int64)
+    is_row = to.node("And", to.node("GreaterOrEqual", left.name, zero), to.node("Less", left.name, to.constant(left.shape[-1], np.int64)))
+    rows = to.node("Gather", right.name, to.node("Where", is_row, left.name, zero), axis=0)
+    rank = left.leading + len(rest)
+    there = to.unsqueeze(is_row, range(rank, rank + len(outer)))
+    return str(to.node("Where", there, rows, to.constant(0, right.dtype)))
 
 
 def _transposed(to: ModelWriter, right: Value) -> Value:

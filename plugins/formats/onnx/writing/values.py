@@ -20,7 +20,8 @@ class Value:
         shape: sizes of the static axes; -3 for those that are known with the data.
         dtype: element type.
         axes: the dynamic axes that it has in the file.  In the body of a recurrence the steps are not among them.
-        indices: whether it holds the number of the one element that is 1 in place of ``shape``'s last axis.
+        indices: whether it holds the number of the one element that is 1 in place of ``shape``'s last axis; a number that is none of an
+            element stands for zeros.
     """
 
     name: str
@@ -42,6 +43,10 @@ class Value:
     def called(self, name: str) -> Value:
         """A value of the same type under another name."""
         return replace(self, name=name)
+
+    def as_indices(self) -> Value:
+        """A value of the same type that holds numbers of elements."""
+        return replace(self, indices=True)
 
     def axis(self, number: int) -> int:
         """The number in the file of a static axis, which may be counted from the end."""

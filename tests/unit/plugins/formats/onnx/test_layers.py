@@ -185,3 +185,19 @@ def test_large_numbers_of_float16_do_not_overflow(steepness: float) -> None:
     check_function(C.softplus(x, steepness), np.array([[-500, -1, 0, 12, 500]], np.float16))
     y = C.input_variable(5, dtype=np.float16)
     check_function(C.cross_entropy_with_softmax(x, y), np.array([[-500, -1, 0, 12, 500]], np.float16), np.eye(1, 5, dtype=np.float16))
+
+
+def test_embeddings_of_numbers_are_rows_of_a_matrix() -> None:
+    words = C.input_variable((), name="words")
+    model = check_function(Embedding(5)(C.one_hot(words, 7)), np.array([3, 6, 0, -1, 7, 2.5], np.float32))
+    assert "Gather" in model.nodes
+    assert "MatMul" not in model.nodes
+
+
+def test_a_number_that_is_none_of_a_class_stands_for_zeros() -> None:
+    words = C.input_variable(7, is_sparse=True, name="words")
+    embedded = Embedding(5)(words)
+    for function in (embedded, words + 0):
+        (found,) = Exported(function, sparse="indices").run({"words": np.array([3, -1, 7, 0], np.int64)})
+        assert found[[0, 3]].any(axis=1).all()
+        assert not found[[1, 2]].any()

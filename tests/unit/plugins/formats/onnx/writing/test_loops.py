@@ -51,8 +51,12 @@ def _one_after_the_other() -> Any:
 
 def _on_two_axes() -> Any:
     """A recurrence whose steps are those of a sequence on another axis as well."""
-    like = C.sequence.input_variable(4, sequence_axis=C.Axis("other"), name="other")
-    return _closed(lambda before: C.reconcile_dynamic_axes(like, X) + 0.5 * S.past_value(before, STATE))
+
+    def step(before: Any) -> Any:
+        on_other = C.reconcile_dynamic_axes(0.5 * S.past_value(before, STATE), OTHER) + OTHER
+        return C.reconcile_dynamic_axes(on_other, X) + _into(X)
+
+    return _closed(step)
 
 
 RECURRENCES: dict[str, Any] = {
@@ -104,6 +108,13 @@ def test_recurrences(name: str, lengths: Any) -> None:
 def test_without_lengths(name: str) -> None:
     function = RECURRENCES[name]()
     agree(function, _feeds(function, (4, 4)), lengths=False)
+
+
+@pytest.mark.parametrize("opset", [17, 24])
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_versions_of_operators(name: str, opset: int) -> None:
+    function = RECURRENCES[name]()
+    agree(function, _feeds(function, (2, 5)), opset=opset)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])

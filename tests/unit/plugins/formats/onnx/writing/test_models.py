@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ragged_models import LENGTHS, agree, samples, sequences
+from ragged_models import LENGTHS, agree, operators, samples, sequences
 
 import cntk as C
 from cntk import sequence as S
@@ -149,3 +151,39 @@ def test_values_of_samples_go_along_sequences() -> None:
     x, speaker = C.sequence.input_variable(3, name="x"), C.input_variable(2, name="speaker")
     function = Sequential([Recurrence(GRU(4)), Dense(2)])(C.splice(x, S.broadcast_as(Dense(3)(speaker), x))) * speaker
     agree(function, {x: sequences(3), speaker: samples(2)})
+
+
+def _one_hot(size: int, lengths: Any) -> list[Any]:
+    return [np.eye(size, dtype=np.float32)[np.random.default_rng(steps).integers(0, size, steps)] for steps in lengths]
+
+
+@pytest.fixture
+def examples(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a program of the folder of examples."""
+    monkeypatch.syspath_prepend(root / "examples")
+    return importlib.import_module
+
+
+@pytest.mark.parametrize("lengths", [(3, 6, 2), (1,)], ids=str)
+def test_pronunciation(lengths: Any, examples: Any) -> None:
+    """Sequence to sequence with attention; and what it says, where each symbol is its operand of the next step, up to the last one."""
+    program = examples("pronunciation")
+    size, network = program.SYMBOLS, program.create_model()
+    letters = C.sequence.input_variable(size, sequence_axis=C.Axis("letters"), name="letters")
+    before = C.sequence.input_variable(size, name="before")
+    model = agree(network(before, letters), {letters: _one_hot(size, lengths), before: _one_hot(size, [7 - n for n in lengths])}, behind=1)
+    assert [one for one in operators(model) if one in ("LSTM", "Scan")] == ["LSTM", "LSTM", "Scan", "LSTM"]
+    spelled = C.sequence.input_variable(size, name="spelled")
+    agree(program.create_speaker(network)(spelled), {spelled: _one_hot(size, lengths)}, behind=1)
+
+
+def test_slots_of_queries(examples: Any) -> None:
+    program = examples("atis")
+    words = C.sequence.input_variable(program.WORDS, name="words")
+    agree(program.create_model()(words), {words: _one_hot(program.WORDS, LENGTHS)})
+
+
+def test_classes_of_sequences(examples: Any) -> None:
+    program = examples("sequence_classification")
+    x = C.sequence.input_variable(50, name="x")
+    agree(program.create_model()(x), {x: _one_hot(50, LENGTHS)})
