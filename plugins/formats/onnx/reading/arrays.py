@@ -22,7 +22,7 @@ from ....ops.elementary import ceil, floor
 from ....ops.product import times
 from .sizes import Dim, Size, Undecided, product, quotient, same
 
-LARGEST = 2**29
+LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
 COMPUTED: ContextVar[list[int]] = ContextVar("COMPUTED")
 """The bytes of the arrays that have been computed for the file that is being read."""
