@@ -103,6 +103,36 @@ def image_patches() -> Any:
     return Composed(forward, *parts), [(2, 3, 8, 8)], [BATCH], True
 
 
+class Decoder(nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
+    """Words with learned places, and attention that sees what was before, of any length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(20, 8), nn.Parameter(torch.randn(1, 32, 8))
+        self.all, self.norm = nn.Linear(8, 24), nn.LayerNorm(8)
+        self.register_buffer("before", torch.tril(torch.ones(32, 32)).bool())
+
+    def forward(self, x: Any) -> Any:
+        n, t = x.shape
+        h = self.words(x) + self.places[:, :t]
+        q, k, v = self.all(self.norm(h)).view(n, t, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        scores = (q @ k.transpose(-1, -2) / 2).masked_fill(~self.before[:t, :t], float("-inf"))
+        return (h + (scores.softmax(-1) @ v).transpose(1, 2).reshape(n, t, 8)) @ self.words.weight.T
+
+
+def words_that_come_next() -> Any:
+    return Decoder(), [(2, 6)], [SEQUENCE], True
+
+
+def rotated_places() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        angles = torch.arange(x.shape[1], dtype=torch.float32)[:, None] * torch.tensor([1.0, 0.1])
+        c, s, a, b = angles.cos(), angles.sin(), x[..., ::2], x[..., 1::2]
+        return parts[0](torch.stack([a * c - b * s, a * s + b * c], -1).flatten(-2)) / x.shape[1]
+
+    return Composed(forward, nn.Linear(4, 3)), [(2, 6, 4)], [SEQUENCE], True
+
+
 NETWORKS = (
     images,
     images_of_any_size,
@@ -115,6 +145,8 @@ NETWORKS = (
     attention_to_another_sequence,
     transformer,
     image_patches,
+    words_that_come_next,
+    rotated_places,
 )
 
 
