@@ -14,11 +14,12 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
+.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
-	@echo "make test      run all tests but those of the backend of GPUs"
+	@echo "make test      run all tests but those of the backend of GPUs, and of ONNX files"
+	@echo "make test-onnx            compare models in ONNX files with ONNX Runtime, and read everyone's"
 	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
 	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
 	@echo "make test-checked         run the tests of operators on a backend that watches them"
@@ -56,15 +57,21 @@ $(VENV)/%.installed: pyproject.toml $(VENV)/made
 demo: $(VENV)/demo.installed
 	$(PYTHON) examples/mnist.py
 
-# Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.
+# Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
+# Runtime.
+APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx
+
 test: $(VENV)/dev.installed
-	$(PYTHON) -m pytest -n $(JOBS) --ignore tests/backends/cupy
+	$(PYTHON) -m pytest -n $(JOBS) $(APART)
+
+test-onnx: $(VENV)/dev.installed
+	$(PYTHON) -m pytest -n $(JOBS) tests/unit/plugins/formats/onnx
 
 test-without-loops: $(VENV)/dev.installed
-	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/unit tests/backends
+	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends
 
 test-without-numba: build/bare.made
-	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking
+	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking
 
 test-checked: $(VENV)/dev.installed
 	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every

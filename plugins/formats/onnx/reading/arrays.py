@@ -20,9 +20,10 @@ from ....ops import arithmetic, batch, identity, shaping, slicing
 from ....ops.comparison import element_select, less, not_equal
 from ....ops.elementary import ceil, floor
 from ....ops.product import times
+from ....ops.reduction import reduce_sum
 from .sizes import Dim, Size, Undecided, product, quotient, same
 
-LARGEST = 2**29
+LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
 COMPUTED: ContextVar[list[int]] = ContextVar("COMPUTED")
 """The bytes of the arrays that have been computed for the file that is being read."""
@@ -305,6 +306,8 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
         dtype: element type of the result; that of the last operand where None.
     """
     kind = np.dtype(dtype or operands[-1].dtype)
+    if not (all(one.is_known for one in operands) and all(one.dtype.kind != "f" for one in operands)):
+        operands = tuple(_counted(one) for one in operands)
     if all(one.is_known for one in operands):
         return fold(compute, *operands, dtype=kind)
     dims = broadcast_dims([one.dims for one in operands])
@@ -319,6 +322,24 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
             storage = exact_type(one.numbers, storage)
     lined, at = lined_up(operands)
     return made(operator(*(one.held(storage) for one in lined)), dims, kind, None if at is None else at + len(dims))
+
+
+def _counted(x: Array) -> Array:
+    """A number that depends on the sizes of the data as a variable; other arrays as they are."""
+    if x.known is None or x.known.dtype != object or x.known.size != 1:
+        return x
+    total: Any = None
+    for names, factor in x.known.reshape(-1)[0].terms.items():
+        term: Any = known(np.array(factor, x.dtype))
+        for name in names:
+            ones = cast(zeros_along(Size.symbol(name)), x.dtype if x.is_float else np.float32) + 1.0
+            ones = static(ones) if ones.rank == 1 else ones
+            place = -1 if ones.batch is None else ones.rank - 2
+            count = made(reduce_sum(ones.held(), place, keepdims=False), ones.dims[:-1], ones.dtype, ones.batch)
+            count = reshape(slice_(static(count), 0, 0, 1), []) if count.rank else count
+            term = elementwise(np.multiply, arithmetic.element_times, term, Array((), x.dtype, variable=count.held()))
+        total = term if total is None else total + term
+    return reshape(total, x.dims)
 
 
 def fold(compute: Callable[..., Any], *operands: Array, dtype: Any) -> Array:
@@ -579,6 +600,17 @@ def zeros_of(size: Size, axis: int, dtype: Any) -> Array:
     return unsqueeze(cast(zeros, dtype), list(range(1, -axis)))
 
 
+def numbers_to(size: Any) -> Array:
+    """The numbers from 0 up to a size that depends on the data."""
+    from .reductions import running_sum
+
+    ones = cast(zeros_along(size), np.float32) + 1.0
+    counts = running_sum(ones if ones.rank == 2 else static(ones), -1, exclusive=True, reverse=False)
+    if counts.rank == 2:
+        counts = reshape(slice_(static(counts), 0, 0, 1), [size])
+    return Array(counts.dims, np.int64, variable=counts.held(), batch=counts.batch)
+
+
 def zeros_along(size: Size) -> Array:
     """Zeros as many as a size, for each sample where the size is that of an input with a batch axis.
 
@@ -606,6 +638,8 @@ def zeros_along(size: Size) -> Array:
 def slice_(x: Array, axis: int, begin: Any, end: Any, step: int = 1) -> Array:
     """A range of elements along an axis, as NumPy's ``[begin:end:step]``."""
     dim = x.dims[axis]
+    if isinstance(end, Size) and not isinstance(dim, Size) and step == 1 and not isinstance(begin, Size):
+        return take(x, numbers_to(end - (begin or 0)) + known(np.array(begin or 0)), axis)
     if x.is_known and x.known.shape[axis] == dim:
         index = tuple([slice(None)] * axis + [slice(begin, end, step)])
         found = x.known[index]
@@ -718,9 +752,9 @@ def cast(x: Array, dtype: Any) -> Array:
         return x
     if x.is_known:
         if x.known.dtype == object:
-            if dtype.kind in "iu":
+            if dtype.kind in "iuf":
                 return Array(x.dims, dtype, x.known)
-            raise Unsupported("sizes of the data are wanted as floats")
+            raise Unsupported("sizes of the data are wanted as truth values")
         with np.errstate(all="ignore"):
             found = x.known.astype(dtype)
         return Array(x.dims, dtype, found, trainable=x.trainable and dtype.kind == "f", name=x.name)

@@ -9,10 +9,25 @@ import numpy as np
 
 from ....ops import activation
 from .activation import softmax_over
-from .arrays import Array, Unsupported, cast, concat, elementwise, known, matmul, of_sizes, reshape, slice_, take, transpose, unsqueeze
+from .arrays import (
+    Array,
+    Unsupported,
+    cast,
+    concat,
+    elementwise,
+    known,
+    matmul,
+    numbers_to,
+    of_sizes,
+    reshape,
+    slice_,
+    take,
+    transpose,
+    unsqueeze,
+)
 from .elementary import read_greater, read_less, read_less_or_equal, select
 from .importer import Operator
-from .shapes import counted, padded
+from .shapes import padded
 from .sizes import Size
 
 
@@ -25,7 +40,7 @@ def _heads(x: Array, count: int) -> Array:
 
 
 def _numbered(size: Any) -> Array:
-    return counted(size) if isinstance(size, Size) else known(np.arange(size))
+    return numbers_to(size) if isinstance(size, Size) else known(np.arange(size))
 
 
 def read_attention(

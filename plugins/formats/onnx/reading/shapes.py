@@ -17,6 +17,7 @@ from .arrays import (
     known,
     made,
     normal,
+    numbers_to,
     of_sizes,
     reshape,
     slice_,
@@ -25,7 +26,6 @@ from .arrays import (
     take,
     transpose,
     unsqueeze,
-    zeros_along,
 )
 from .importer import Operator
 from .sizes import Size, product
@@ -82,18 +82,7 @@ def read_range(node: Operator, start: Array, limit: Array, delta: Array) -> Arra
         return known((begin + np.arange(count) * step).astype(start.dtype))
     if isinstance(begin, Size) or isinstance(step, Size) or step != 1:
         raise Unsupported(f"a range from {begin} to {end} in steps of {step}")
-    return counted(end - begin) + known(np.asarray(begin, np.int64))
-
-
-def counted(size: Any) -> Array:
-    """The numbers from 0 up to a size that depends on the data."""
-    from .reductions import running_sum
-
-    ones = cast(zeros_along(size), np.float32) + 1.0
-    counts = running_sum(ones if ones.rank == 2 else static(ones), -1, exclusive=True, reverse=False)
-    if counts.rank == 2:
-        counts = reshape(slice_(static(counts), 0, 0, 1), [size])
-    return Array(counts.dims, np.int64, variable=counts.held(), batch=counts.batch)
+    return cast(numbers_to(end - begin) + known(np.asarray(begin, np.int64)), start.dtype)
 
 
 # ---- shapes --------------------------------------------------------------------------------------
@@ -313,8 +302,8 @@ def read_trilu(node: Operator, x: Array, diagonal: Array | None = None) -> Array
     if x.is_known and x.known.shape == x.dims:
         return known((np.triu if upper else np.tril)(x.known, k))
     if isinstance(rows, Size) or isinstance(columns, Size):
-        row = unsqueeze(counted(rows) if isinstance(rows, Size) else known(np.arange(rows)), [1])
-        column = counted(columns) if isinstance(columns, Size) else known(np.arange(columns))
+        row = unsqueeze(numbers_to(rows) if isinstance(rows, Size) else known(np.arange(rows)), [1])
+        column = numbers_to(columns) if isinstance(columns, Size) else known(np.arange(columns))
         from .elementary import read_greater_or_equal, read_less_or_equal
 
         kept = (read_greater_or_equal if upper else read_less_or_equal)(node, column - row, known(np.array(k)))

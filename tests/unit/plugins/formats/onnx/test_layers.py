@@ -132,7 +132,7 @@ def test_criteria_are_left_out() -> None:
     x, y = C.input_variable((3, 16, 16), name="images"), C.input_variable(10, name="labels")
     z = resnet(x, 1)
     both = C.combine([z, C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)])
-    with pytest.warns(UserWarning, match="measures training and is left out"):
+    with pytest.warns(UserWarning, match="losses and metrics are left out"):
         assert list(Exported(both).inputs) == ["images"]
     loss = C.cross_entropy_with_softmax(z, y)
     check_function(loss, random(3, 3, 16, 16), np.eye(10, dtype=np.float32)[[1, 5, 0]])
