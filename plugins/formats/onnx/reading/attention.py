@@ -71,7 +71,10 @@ def read_attention(
     capped = elementwise(np.tanh, activation.tanh, scores / cap) * cap if cap else scores
     biased = _biased(node, capped, mask, lengths, past, q.dims[2], k.dims[2])
     soft = softmax_over(biased, -1)
-    if mask is not None or lengths is not None or node.attribute("is_causal", 0):  # nothing is seen of what is masked as a whole
+    windowed = node.attribute("left_window_size", -1) >= 0 or node.attribute("right_window_size", -1) >= 0
+    if (
+        mask is not None or lengths is not None or node.attribute("is_causal", 0) or windowed
+    ):  # nothing is seen of what is masked as a whole
         seen = read_greater(node, biased, known(np.array(np.finfo(q.dtype).min / 8, q.dtype)))
         soft = soft * cast(seen, q.dtype)
     stages |= {1: capped, 2: biased, 3: soft}
@@ -95,15 +98,19 @@ def _biased(node: Operator, scores: Array, mask: Array | None, lengths: Array | 
             fill: Any = False if mask.dtype.kind == "b" else float(lowest.numbers)
             mask = padded(mask, [0] * mask.rank, [0] * (mask.rank - 1) + [columns - mask.dims[-1]], fill)
         scores = select(mask, scores, lowest) if mask.dtype.kind == "b" else scores + mask
+    left, right = node.attribute("left_window_size", -1), node.attribute("right_window_size", -1)
     if node.attribute("is_causal", 0):
+        right = 0 if right < 0 else min(right, 0)
+    if left >= 0 or right >= 0:
         row, column = unsqueeze(_numbered(rows), [1]), _numbered(columns)
-        offset: Any = past
         if lengths is not None:
-            offset_array = reshape(lengths, [lengths.dims[0], 1, 1, 1]) - known(np.array(rows))
-            row = row + offset_array
+            row = row + (reshape(lengths, [lengths.dims[0], 1, 1, 1]) - known(np.array(rows)))
         else:
-            row = row + of_sizes([offset]) if isinstance(offset, Size) else row + known(np.array(offset))
-        scores = select(read_less_or_equal(node, column, row), scores, lowest)
+            row = row + of_sizes([past]) if isinstance(past, Size) else row + known(np.array(past))
+        if right >= 0:
+            scores = select(read_less_or_equal(node, column, row + right), scores, lowest)
+        if left >= 0:
+            scores = select(read_less_or_equal(node, row, column + left), scores, lowest)
     if lengths is not None:
         within = read_less(node, _numbered(columns), reshape(lengths, [lengths.dims[0], 1, 1, 1]))
         scores = select(within, scores, lowest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,11 @@ def read_eye_like(node: Operator, x: Array) -> Array:
 
 
 def read_range(node: Operator, start: Array, limit: Array, delta: Array) -> Array:
-    begin, end, step = (one.known.reshape(-1)[0] if one.is_known else one.numbers for one in (start, limit, delta))
+    begin, end, step = ((one.known if one.is_known else one.numbers).reshape(-1).tolist()[0] for one in (start, limit, delta))
     if not any(isinstance(one, Size) for one in (begin, end, step)):
         if step == 0:
             raise Unsupported("a range with steps of 0")
-        count = max(int(np.ceil((end - begin) / step)), 0)
+        count = max(math.ceil((end - begin) / step), 0)
         check_room([count])
         return known((begin + np.arange(count) * step).astype(start.dtype))
     if isinstance(begin, Size) or isinstance(step, Size) or step != 1:
