@@ -13,7 +13,6 @@ from standin import host_backend, nvrtc
 import cntk as C
 from cntk.backends.cupy import compiler, recurrence
 from cntk.backends.cupy.compiler import OPTIONS
-from cntk.backends.recurrences import persistent as persistence
 from cntk.backends.recurrences.plan import Plan
 from cntk.core.extension import plugins
 from cntk.core.extension.device import cpu, default_device
@@ -32,7 +31,7 @@ MOST_REGISTERS = 255
 @pytest.fixture
 def persistent(note: Callable[..., list[Any]]) -> list[Any]:
     """What has been put into one kernel."""
-    return note(persistence, "Persistent")
+    return note(recurrence, "RepeatablePersistent")
 
 
 @pytest.fixture
