@@ -125,7 +125,7 @@ def _unchanged(op: Op, method: str, arrays: Iterable[Any]) -> Iterator[None]:
 
 
 def _digest(array: Any) -> int:
-    return crc32(np.ascontiguousarray(array).data)
+    return crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _forget(ctx: Context) -> None:
