@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .....core.common.dtypes import is_float
 from .....core.common.shape import FreeDimension
 from .....core.graph.variable import Constant, Parameter, Variable
 from .....core.types.axis import Axis
@@ -46,6 +47,7 @@ class Array:
         batch: which of ONNX's axes is the batch axis of the variable; None if the variable has no dynamic axes.
         trainable: whether the numbers are a parameter.
         name: what a parameter or constant of these numbers is called.
+        shared: whether the parameter is used in several forms: then it has the form that it has here, and others are computed from it.
         apart: where the first axis is several in one, the array with these apart; what works on the last axes alone goes on with it, so
             that they can be told apart again.
     """
@@ -62,7 +64,10 @@ class Array:
     ) -> None:
         self.dims, self.dtype, self.known, self.variable, self.batch = tuple(dims), np.dtype(dtype), known, variable, batch
         self.trainable, self.name = trainable, name
+        self.shared = False
         self.apart: Array | None = None
+        self._moved: dict[Any, Array] = {}
+        self._source: Callable[[], Variable] | None = None
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{' x '.join(map(str, self.dims))}]"
@@ -124,7 +129,8 @@ class Array:
             Unsupported: there are integers that floats do not hold, or sizes.
         """
         if self.variable is None:
-            self.variable = self._leaf(storage or (self.dtype if self.is_float else np.float32))
+            own = self.dtype if self.is_float else np.dtype(np.float32)
+            self.variable = self._leaf(own if storage is None or self.shared else storage)
         if storage is None or self.variable.dtype == storage:
             return self.variable
         if self.is_known and not self.trainable:
@@ -135,11 +141,31 @@ class Array:
         numbers = self.numbers
         if not self.is_float:
             storage = exact_type(numbers, storage)
+        if self._source is not None:
+            return self._source()
         storage = np.dtype(storage).type
         numbers = numbers.astype(storage)
         if self.trainable:
             return Parameter(init=numbers, dtype=storage, name=self.name)
         return Constant(numbers, dtype=storage, name=self.name)
+
+    def moved(self, move: Move, *arguments: Any, dims: Sequence[Any]) -> Array:
+        """Known numbers in another shape or order, or some of them; trainable as they were.
+
+        The same of a parameter is the same parameter, and where it is shared is computed from it.
+        """
+        key = move, arguments
+        if key not in self._moved:
+            numbers = move.numbers(self.known, *arguments)
+            if numbers.dtype == object:
+                return known(numbers, dims=dims)
+            found = Array(dims, numbers.dtype, numbers, trainable=self.trainable and is_float(numbers.dtype), name=self.name)
+            if not found.trainable:
+                return found
+            if self.shared:
+                found.shared, found._source = True, lambda: move.variable(self.held(), *arguments).output
+            self._moved[key] = found
+        return self._moved[key]
 
     def __add__(self, other: Any) -> Array:
         return elementwise(np.add, arithmetic.plus, self, wrap(other, self))
@@ -163,6 +189,34 @@ class Array:
         return elementwise(np.negative, arithmetic.negate, self)
 
     __radd__, __rmul__ = __add__, __mul__
+
+
+class Move(NamedTuple):
+    """What brings elements to other places.
+
+    Attributes:
+        numbers: the operation on arrays of NumPy.
+        variable: the operation on variables.
+    """
+
+    numbers: Callable[..., Any]
+    variable: Callable[..., Any]
+
+
+def _slice_numbers(numbers: Any, axis: int, first: int, count: int, step: int) -> Any:
+    end = first + count * step
+    return numbers[(*[slice(None)] * axis, slice(first, None if end < 0 else end, step))]
+
+
+def _slice_variable(variable: Any, axis: int, first: int, count: int, step: int) -> Any:
+    last = first + (count - 1) * step
+    return slicing.slice(variable, axis, min(first, last), max(first, last) + 1, step)
+
+
+TRANSPOSED = Move(np.transpose, shaping.transpose)
+RESHAPED = Move(np.reshape, shaping.reshape)
+SLICED = Move(_slice_numbers, _slice_variable)
+CAST = Move(np.ndarray.astype, identity.cast)
 
 
 def exact_type(numbers: Any, storage: Any) -> Any:
@@ -385,7 +439,7 @@ def lined_up(operands: Sequence[Array]) -> tuple[list[Array], int | None]:
 
 def _plain(one: Array) -> Array:
     """Known numbers without the axes along which they are equal for all sizes of the data."""
-    return Array(one.known.shape, one.dtype, one.known, one.variable, None, one.trainable, one.name) if one.is_known else one
+    return known(one.known) if one.is_known and one.known.shape != one.dims else one
 
 
 # ---- shapes --------------------------------------------------------------------------------------
@@ -398,7 +452,7 @@ def transpose(x: Array, order: Sequence[int]) -> Array:
         raise Unsupported(f"the order {order} does not name each of the {x.rank} axes once")
     dims = [x.dims[axis] for axis in order]
     if x.is_known:
-        return _moved(x, np.transpose(x.known, order), dims)
+        return x.moved(TRANSPOSED, tuple(order), dims=dims)
     if order == sorted(order):
         return x
     if x.batch is None:
@@ -407,13 +461,6 @@ def transpose(x: Array, order: Sequence[int]) -> Array:
     ranks = [axis - (axis > x.batch) for axis in left]
     variable = x.held() if ranks == sorted(ranks) else shaping.transpose(x.held(), ranks)
     return made(variable, dims, x.dtype, order.index(x.batch))
-
-
-def _moved(x: Array, numbers: Any, dims: Sequence[Any]) -> Array:
-    """The elements of known numbers in another shape or order, trainable as they were."""
-    if numbers.dtype == object:
-        return known(numbers, dims=dims)
-    return Array(dims, x.dtype, numbers, trainable=x.trainable, name=x.name)
 
 
 def reshape(x: Array, dims: Sequence[Any]) -> Array:
@@ -429,9 +476,9 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
         if x.known.shape == x.dims:
             if any(isinstance(dim, Size) for dim in dims) or product(dims) != x.known.size:
                 raise Unsupported(f"the shape {list(x.dims)} has another number of elements than {list(dims)}")
-            return _moved(x, x.known.reshape(dims), dims)
+            return x.moved(RESHAPED, tuple(dims), dims=dims)
         if x.known.size == 1:
-            return _moved(x, x.known.reshape([1] * len(dims)), dims)
+            return x.moved(RESHAPED, (1,) * len(dims), dims=dims)
         x = materialised(x)
     merged = _merged(x, dims)
     if x.batch is None:
@@ -640,30 +687,23 @@ def slice_(x: Array, axis: int, begin: Any, end: Any, step: int = 1) -> Array:
     dim = x.dims[axis]
     if isinstance(end, Size) and not isinstance(dim, Size) and step == 1 and not isinstance(begin, Size):
         return take(x, numbers_to(end - (begin or 0)) + known(np.array(begin or 0)), axis)
-    if x.is_known and x.known.shape[axis] == dim:
-        index = tuple([slice(None)] * axis + [slice(begin, end, step)])
-        found = x.known[index]
-        return _moved(x, found, [*x.dims[:axis], found.shape[axis], *x.dims[axis + 1 :]])
     if isinstance(dim, Size):
         return _slice_of_free(x, axis, begin, end, step)
-    first, last, step = slice(begin, end, step).indices(dim)
-    count = len(range(first, last, step))
+    turns = range(*slice(begin, end, step).indices(dim))
+    first, count = turns.start, len(turns)
     dims = [*x.dims[:axis], count, *x.dims[axis + 1 :]]
+    if x.is_known and x.known.shape[axis] == dim:
+        return x.moved(SLICED, axis, first, count, step, dims=dims)
     if count == dim and step == 1:
         return x
     if x.is_known:  # equal numbers
-        return _moved(x, x.known, dims)
+        return known(x.known, dims=dims)
     if not count:
         return known(np.zeros([0 if isinstance(one, Size) else one for one in dims], x.dtype), dims=dims)
     if x.batch == axis:
         return slice_(static(x), axis, begin, end, step)
     place = axis - (x.batch is not None and axis > x.batch)
-    if step < 0:
-        low, high = first + (count - 1) * step, first + 1
-        variable = slicing.slice(x.held(), place, low, high, step)
-    else:
-        variable = slicing.slice(x.held(), place, first, last, step)
-    return made(variable, dims, x.dtype, x.batch)
+    return made(_slice_variable(x.held(), place, first, count, step), dims, x.dtype, x.batch)
 
 
 def _slice_of_free(x: Array, axis: int, begin: Any, end: Any, step: int) -> Array:
@@ -681,7 +721,7 @@ def _slice_of_free(x: Array, axis: int, begin: Any, end: Any, step: int) -> Arra
         count = (count + (abs(step) - 1)) // abs(step)
     dims = [*x.dims[:axis], count, *x.dims[axis + 1 :]]
     if x.is_known:
-        return _moved(x, x.known, dims)
+        return known(x.known, dims=dims)
     if x.batch == axis:
         return _slice_of_free(static(x), axis, begin, end, step)
     place = axis - (x.batch is not None and axis > x.batch)
@@ -756,8 +796,7 @@ def cast(x: Array, dtype: Any) -> Array:
                 return Array(x.dims, dtype, x.known)
             raise Unsupported("sizes of the data are wanted as truth values")
         with np.errstate(all="ignore"):
-            found = x.known.astype(dtype)
-        return Array(x.dims, dtype, found, trainable=x.trainable and dtype.kind == "f", name=x.name)
+            return x.moved(CAST, dtype, dims=x.dims)
     variable = x.held()
     if dtype.kind == "b" and x.dtype.kind != "b":
         return made(not_equal(variable, 0), x.dims, dtype, x.batch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from .....core.graph.variable import Input, Output, Variable
 from .....core.types.spec import BATCH, Spec
 from ....ops.identity import alias
 from ....protobuf import DamagedFile
-from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo
+from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, write_message
 from ..tensors import NAMES, TYPES, read_tensor
 from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
 from .sizes import Dim, Size
@@ -84,6 +85,7 @@ class GraphReader:
         self.versions, self.functions, self.folder, self.source = versions, functions, folder, source
         self.values: dict[str, Array] = {}
         self.around: GraphReader | None = None
+        self.forms: Mapping[str, int] = {}
         self.depth = 0
         self.counter = [0]  # nodes that have been read, shared with the graphs within; negative while they are the file's own
 
@@ -91,7 +93,7 @@ class GraphReader:
         """A graph within this one; it sees the values of this one if *sees*."""
         made = GraphReader(versions or self.versions, self.functions, self.folder, self.source)
         made.around = self if sees else None
-        made.depth, made.counter = self.depth + 1, self.counter
+        made.depth, made.counter, made.forms = self.depth + 1, self.counter, self.forms
         if made.depth > DEEPEST:
             raise DamagedFile(f"{self.source}: graphs are nested more than {DEEPEST} deep")
         return made
@@ -111,11 +113,17 @@ class GraphReader:
             scope = scope.around
         raise DamagedFile(f"{self.source}: the value {name!r:.80} is used before anything gives it")
 
+    def note(self, name: str, value: Any) -> None:
+        """Take a value under its name; a parameter that nodes use in several forms is one all the same."""
+        self.values[name] = value
+        if isinstance(value, Array) and value.trainable and self.forms.get(name, 0) > 1:
+            value.shared = True
+
     def read_initializers(self, graph: Graph) -> None:
         """Take the numbers that a graph begins with."""
         for tensor in graph.initializer:
             array = read_tensor(tensor, self.folder)
-            self.values[tensor.name or ""] = _initial(array, tensor.name or "")
+            self.note(tensor.name or "", _initial(array, tensor.name or ""))
         for sparse in graph.sparse_initializer:
             self.values[(sparse.values.name if sparse.values else None) or ""] = known(self.dense(sparse))
 
@@ -172,7 +180,7 @@ class GraphReader:
             raise Unsupported(f"{len(node.output)} results are wanted, and there are {len(results)}")
         for name, result in zip(node.output, results, strict=False):
             if name and result is not None:
-                self.values[name] = result
+                self.note(name, result)
                 _name(result, node.name or name)
 
     def _call(self, function: LocalFunction, operands: Sequence[Array | None], attributes: Mapping[str, Any]) -> list[Array | None]:
@@ -281,6 +289,7 @@ def read_model(model: Model, source: str) -> Function:
     try:
         reader = GraphReader(versions, functions, folder, source)
         reader.counter[0] = -len(graph.node)
+        reader.forms = _forms(graph, functions, source)
         try:
             reader.read_initializers(graph)
             _read_inputs(reader, graph)
@@ -316,6 +325,21 @@ def _check_operators(
     if missing:
         listed = "; ".join(f"{label} (first in {where})" for label, where in list(missing.items())[:40])
         raise DamagedFile(f"{source} has operators that are not read: {listed}. A plugin can read them, see cntk_register_onnx_readers")
+
+
+def _forms(graph: Graph, functions: Mapping[tuple[str, str, str], LocalFunction], source: str) -> Counter[str]:
+    """By value in how many ways nodes use it: as which operand of which operator with which attributes.
+
+    What goes into a function that the file defines counts as used in several, as functions may do anything with it.
+    """
+    ways: set[tuple[Any, ...]] = set()
+    for number, node in enumerate(_all_nodes([graph.node, *(function.node for function in functions.values())], source)):
+        if (node.domain or "", node.op_type or "", node.overload or "") in functions:
+            ways.update((name, number, again) for name in node.input for again in range(2))
+        elif node.input:
+            how = node.op_type, *(bytes(piece) for one in node.attribute if one.g is None for piece in write_message(one))
+            ways.update((name, place, how) for place, name in enumerate(node.input))
+    return Counter(way[0] for way in ways)
 
 
 def _all_nodes(bodies: Sequence[Sequence[Node]], source: str) -> Iterator[Node]:

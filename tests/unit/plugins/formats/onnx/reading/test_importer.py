@@ -216,6 +216,58 @@ def test_networks_are_trained_cloned_and_saved(tmp_path: Path) -> None:
     np.testing.assert_allclose(C.load_model(tmp_path / "model").eval(data), after, rtol=1e-6)
 
 
+TIED: dict[str, Any] = {
+    "plain and transposed": ([node("MatMul", "x W", "h"), node("Transpose", "W", "V", perm=[1, 0]), node("MatMul", "h V", "y")], []),
+    "transposed twice": ([node("Gemm", "x W", "h", transB=1), node("Gemm", "h W", "g", transB=1), node("MatMul", "g W", "y")], []),
+    "by a name of its own": ([node("Identity", "W", "V"), node("MatMul", "x W", "h"), node("Gemm", "h V", "y", transB=1)], []),
+    "transposed, and back": (
+        [node("Transpose", "W", "V", perm=[1, 0]), node("MatMul", "x V", "h"), node("Gemm", "h V", "y", transB=1)],
+        [],
+    ),
+    "whole and in part": (
+        [node("MatMul", "x W", "h"), node("Slice", "W zero two", "V"), node("MatMul", "h U", "g"), node("MatMul", "g V", "y")],
+        ["U"],
+    ),
+    "in another shape": ([node("MatMul", "x W", "h"), node("Reshape", "W flat", "V"), node("Add", "h V", "y")], []),
+    "as another type": (
+        [node("MatMul", "x W", "h"), node("Cast", "W", "V", to=11), node("Cast", "V", "U", to=1), node("MatMul", "h U", "y")],
+        [],
+    ),
+    "the same way": ([node("Add", "x b", "h"), node("Tanh", "h", "g"), node("Add", "g b", "y")], []),
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_weights_that_are_used_in_several_ways_stay_tied(name: str) -> None:
+    nodes, others = TIED[name]
+    numbers = {"W": normal(3, 1 if name == "in another shape" else 3), "b": normal(3), "U": normal(3, 2)}
+    numbers |= {"zero": np.array([0]), "two": np.array([2]), "flat": np.array([-1])}
+    used = {one for step in nodes for one in step.input}
+    numbers = {key: one for key, one in numbers.items() if key in used}
+    f = load(nodes, [value("x", "N", 3)], "y", **numbers)
+    names = [key for key in ("W", "b", *others) if key in numbers]
+    assert sorted(one.name for one in f.parameters) == sorted(names)
+    x, step = normal(4, 3), 1e-3
+    (tied,) = (one for one in f.parameters if one.name == names[0])
+    direction = normal(*tied.shape)
+    slope = (f.grad({f.arguments[0]: x}, wrt=[tied]) * direction).sum()
+    before = tied.value
+    ends = []
+    for sign in (1, -1):
+        tied.value = before + sign * step * direction
+        ends.append(f.eval(x).astype(np.float64).sum())
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-2, abs=1e-2)
+
+
+def test_loops_that_are_written_out_have_their_weights_once() -> None:
+    infos = [value("i", dtype=np.int64), value("go", dtype=np.bool_), value("state", "N", 3)]
+    body = graph([node("Gemm", "state W", "next", transB=1), node("Identity", "go", "on")], infos, "on next")
+    W, x = normal(3, 3), normal(2, 3)
+    f = load([node("Loop", "three true x", "y", body=body)], [value("x", "N", 3)], "y", three=np.int64(3), true=np.bool_(True), W=W)
+    assert [one.name for one in f.parameters] == ["W"]
+    np.testing.assert_allclose(f.eval(x), x @ W.T @ W.T @ W.T, rtol=1e-4)
+
+
 def test_whole_numbers_are_exact_or_refused() -> None:
     x = value("x", "N", 2)
     f = load([node("Cast", "big", "b", to=1), node("Add", "x b", "y")], [x], "y", big=np.array([2**24 + 1, 3]))
