@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ...core.graph.function import Function
     from .format import Format
 
+BEGINNING = 4096
+"""Bytes of a file by which its format is told before the rest is read."""
+
 Callback = Callable[[Sequence[Variable], str, Any], Any]
 _callbacks: dict[str, Callback] = {}
 
@@ -71,11 +74,14 @@ def written_whole(function: Function) -> list[Any]:
 
 def load(model: Any, device: Any, model_format: ModelFormat | str) -> Function:
     """See :meth:`Function.load`."""
-    known: Format = format_of(model_format)
+    known = format_of(model_format)
+    if isinstance(model, (str, os.PathLike)):
+        beginning, source = content_of(model, "load", BEGINNING)
+        found = format_in(beginning, known)
+        if hasattr(found, "read_file"):
+            return found.read_file(source, device)
     data, source = content_of(model, "load")
-    if not known.recognises(data):
-        known = format_in(data, known)
-    return known.read(data, device, source)
+    return format_in(data, known).read(data, device, source)
 
 
 def restore(function: Function, filename: Any) -> None:
@@ -113,12 +119,13 @@ def holders_of_both(function: Function, loaded: Function, source: str) -> list[t
     return [(mine, saved) for mine, saved in pairs.items() if isinstance(mine, (Parameter, Constant))]
 
 
-def content_of(model: Any, asked: str) -> tuple[Any, str]:
+def content_of(model: Any, asked: str, most: int = -1) -> tuple[Any, str]:
     """The bytes of a file, which may be given themselves, and their name in errors.
 
     Args:
         model: path of the file, or its content.
         asked: the called function, for errors.
+        most: how many bytes of a file at most; all of them where negative.
 
     Raises:
         ValueError: there is no such file.
@@ -133,7 +140,7 @@ def content_of(model: Any, asked: str) -> tuple[Any, str]:
         raise ValueError(f"{asked}: {path!r} is a directory; expected the path of a file in it")
     try:
         with open(path, "rb") as file:
-            return file.read(), str(path)
+            return file.read(most), str(path)
     except OSError as error:
         raise ValueError(f"{asked}: cannot read the file {path!r}: {error.strerror}") from error
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ....core.extension.device import default_device
 from ....core.graph.function import Function
+from ....core.storage.file_bytes import FileBytes
 from ....core.storage.file_magic import is_onnx, kind_of
 from ...protobuf import DamagedFile, Piece
 from ..wire import LARGEST_MESSAGE
@@ -73,17 +74,29 @@ class Onnx:
     @staticmethod
     def read(data: Any, device: Any, source: str) -> Function:
         """The function that the bytes of a file describe."""
-        from .reading.importer import read_model
+        return _read(memoryview(data).cast("B"), device, source)
 
-        view = memoryview(data).cast("B")
-        try:
-            model = read_message(Model, Piece(view, 0, len(view)))
-        except DamagedFile as error:
-            kind = "" if is_onnx(view) else kind_of(view)
-            seems = f"; it seems to be {kind}" if kind else ""
-            raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
-        with default_device(device):
-            return read_model(model, source)
+    @staticmethod
+    def read_file(path: str, device: Any) -> Function:
+        """The function that a file describes, each array of which is read for itself."""
+        with open(path, "rb", buffering=0) as file:
+            return _read(FileBytes(file), device, path)
+
+
+def _read(data: Any, device: Any, source: str) -> Function:
+    from .reading.importer import read_model
+
+    try:
+        model = read_message(Model, Piece(data, 0, len(data)))
+    except EOFError as error:
+        raise DamagedFile(f"{source}: {error}") from None
+    except DamagedFile as error:
+        whole = data[:]
+        kind = "" if is_onnx(whole) else kind_of(whole)
+        seems = f"; it seems to be {kind}" if kind else ""
+        raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
+    with default_device(device):
+        return read_model(model, source)
 
 
 def _model(function: Function, **options: Any) -> Model:
@@ -106,9 +119,9 @@ def _apart(tensors: Sequence[Tensor], location: str) -> list[Any]:
 
 def signature_of(path: str) -> tuple[list[str], list[str]]:
     """Inputs and outputs of a model file, each with its sizes, such as ``x [batch, 3]``."""
-    with open(path, "rb") as file:
-        data = memoryview(file.read())
-    graph = read_message(Model, Piece(data, 0, len(data))).graph or Graph()
+    with open(path, "rb", buffering=0) as file:
+        data = FileBytes(file)
+        graph = read_message(Model, Piece(data, 0, len(data))).graph or Graph()
     given = {tensor.name for tensor in graph.initializer}
     return [_shown(one) for one in graph.input if one.name not in given], [_shown(one) for one in graph.output]
 

@@ -9,7 +9,7 @@ Source: ONNX, "Open Neural Network Exchange Intermediate Representation Specific
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -194,6 +194,21 @@ class Model:
     opset_import: list[OperatorSet] = field(default_factory=list)
     metadata_props: list[Entry] = field(default_factory=list)
     functions: list[LocalFunction] = field(default_factory=list)
+
+
+def names_read(graph: Graph) -> Iterator[str]:
+    """The names that nodes of a graph read, and those in the graphs inside them; and its results."""
+    yield from (result.name or "" for result in graph.output)
+    for node in graph.node:
+        yield from node.input
+        yield from names_read_inside(node)
+
+
+def names_read_inside(node: Node) -> Iterator[str]:
+    """The names that are read in the graphs inside a node."""
+    for one in node.attribute:
+        for inner in (*([one.g] if one.g is not None else []), *one.graphs):
+            yield from names_read(inner)
 
 
 # ---- how values are encoded ----------------------------------------------------------------------

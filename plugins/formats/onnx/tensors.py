@@ -153,7 +153,7 @@ def _typed(tensor: Tensor, dtype: Any) -> Any:
 
 
 def _external(tensor: Tensor, dtype: Any, count: int, folder: str | None, label: str) -> Any:
-    """Values from another file, which is mapped into memory."""
+    """Values from another file."""
     where = {entry.key: entry.value or "" for entry in tensor.external_data}
     location = where.get("location", "")
     if folder is None:
@@ -164,9 +164,7 @@ def _external(tensor: Tensor, dtype: Any, count: int, folder: str | None, label:
     path = path_inside(folder, location, label)
     if offset + length > os.path.getsize(path):
         raise DamagedFile(f"{label}: expected {length} bytes from byte {offset} on in {location!r:.80}, which has {os.path.getsize(path)}")
-    if not length:
-        return np.empty(0, dtype)
-    return np.memmap(path, dtype.newbyteorder("<"), "r", offset, (count,))
+    return np.fromfile(path, dtype.newbyteorder("<"), count, offset=offset)
 
 
 def _size(where: Mapping[str | None, str], key: str, default: int, label: str) -> int:

@@ -144,7 +144,7 @@ class Array:
         if self._source is not None:
             return self._source()
         storage = np.dtype(storage).type
-        numbers = numbers.astype(storage)
+        numbers = numbers.astype(storage, copy=False)
         if self.trainable:
             return Parameter(init=numbers, dtype=storage, name=self.name)
         return Constant(numbers, dtype=storage, name=self.name)

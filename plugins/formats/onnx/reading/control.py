@@ -25,7 +25,7 @@ def body_of(node: Operator, graph: Graph, values: Sequence[Array | None]) -> lis
 def run(around: GraphReader, graph: Graph, values: Mapping[str, Array | None]) -> list[Array | None]:
     """The results of a graph within another one, for values of its inputs."""
     inner = around.inner()
-    inner.read_initializers(graph)
+    inner.values.update(around.initial(graph))
     inner.values.update({name: value for name, value in values.items() if value is not None})
     inner.read_nodes(graph.node)
     return [inner.value(info.name or "") for info in graph.output]

@@ -22,7 +22,7 @@ from .....core.graph.variable import Input, Output, Variable
 from .....core.types.spec import BATCH, Spec
 from ....ops.identity import alias
 from ....protobuf import DamagedFile
-from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, write_message
+from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, names_read_inside, write_message
 from ..tensors import NAMES, TYPES, read_tensor
 from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
 from .sizes import Dim, Size
@@ -86,6 +86,7 @@ class GraphReader:
         self.values: dict[str, Array] = {}
         self.around: GraphReader | None = None
         self.forms: Mapping[str, int] = {}
+        self.bodies: dict[int, Mapping[str, Array]] = {}
         self.depth = 0
         self.counter = [0]  # nodes that have been read, shared with the graphs within; negative while they are the file's own
 
@@ -93,7 +94,7 @@ class GraphReader:
         """A graph within this one; it sees the values of this one if *sees*."""
         made = GraphReader(versions or self.versions, self.functions, self.folder, self.source)
         made.around = self if sees else None
-        made.depth, made.counter, made.forms = self.depth + 1, self.counter, self.forms
+        made.depth, made.counter, made.forms, made.bodies = self.depth + 1, self.counter, self.forms, self.bodies
         if made.depth > DEEPEST:
             raise DamagedFile(f"{self.source}: graphs are nested more than {DEEPEST} deep")
         return made
@@ -126,6 +127,14 @@ class GraphReader:
             self.note(tensor.name or "", _initial(array, tensor.name or ""))
         for sparse in graph.sparse_initializer:
             self.values[(sparse.values.name if sparse.values else None) or ""] = known(self.dense(sparse))
+
+    def initial(self, graph: Graph) -> Mapping[str, Array]:
+        """The numbers that a graph within this one begins with, the same each time that it is read."""
+        if id(graph) not in self.bodies:
+            body = self.inner()
+            body.read_initializers(graph)
+            self.bodies[id(graph)] = body.values
+        return self.bodies[id(graph)]
 
     def dense(self, sparse: SparseTensor) -> Any:
         """The array of a sparse tensor."""
@@ -295,7 +304,12 @@ def read_model(model: Model, source: str) -> Function:
             _read_inputs(reader, graph)
         except (ValueError, DamagedFile) as error:
             raise DamagedFile(f"{source}: {str(error).removeprefix(f'{source}: ')}") from None
-        reader.read_nodes(graph.node)
+        last = _last_readers(graph)
+        graph.initializer = []
+        for number, node in enumerate(graph.node):
+            reader.read_nodes([node])
+            for name in last.get(number, ()):
+                reader.values.pop(name, None)  # with its array, which parameters have copied
         return _results(reader, graph, source)
     finally:
         SOURCES.reset(sources)
@@ -340,6 +354,20 @@ def _forms(graph: Graph, functions: Mapping[tuple[str, str, str], LocalFunction]
             how = node.op_type, *(bytes(piece) for one in node.attribute if one.g is None for piece in write_message(one))
             ways.update((name, place, how) for place, name in enumerate(node.input))
     return Counter(way[0] for way in ways)
+
+
+def _last_readers(graph: Graph) -> dict[int, list[str]]:
+    """By the number of a node the initial values that neither later ones read nor the graph gives."""
+    last: dict[str, int] = {}
+    for number, node in enumerate(graph.node):
+        last.update((name, number) for name in (*node.input, *names_read_inside(node)))
+    found: dict[int, list[str]] = {}
+    given = {info.name for info in graph.output}
+    for tensor in graph.initializer:
+        name = tensor.name or ""
+        if name in last and name not in given:
+            found.setdefault(last[name], []).append(name)
+    return found
 
 
 def _all_nodes(bodies: Sequence[Sequence[Node]], source: str) -> Iterator[Node]:

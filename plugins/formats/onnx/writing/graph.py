@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..messages import Attribute, Dimension, Graph, Node, Shape, Tensor, TensorType, Type, ValueInfo
+from ..messages import Attribute, Dimension, Graph, Node, Shape, Tensor, TensorType, Type, ValueInfo, names_read
 from ..tensors import code_of, write_tensor
 
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 5, 6, 7, 8
@@ -117,7 +117,7 @@ class Builder:
 
     def drop_unread(self) -> None:
         """Take arrays away that no node reads."""
-        read = set(_names_read(self.top))
+        read = set(names_read(self.top))
         self.top.initializer = [tensor for tensor in self.top.initializer if tensor.name in read]
 
     # ---- graphs inside nodes ----
@@ -182,16 +182,6 @@ class Builder:
     def size(self, x: str, axis: int) -> str:
         """The size of an axis, which may be counted from the end, as a vector of one integer."""
         return str(self.node("Shape", x, start=axis, end=axis + 1 if axis != -1 else None))
-
-
-def _names_read(graph: Graph) -> Iterator[str]:
-    """The names that nodes of a graph read, and those in the graphs inside them; and its results."""
-    yield from (str(result.name) for result in graph.output)
-    for node in graph.node:
-        yield from node.input
-        for one in node.attribute:
-            if one.g is not None:
-                yield from _names_read(one.g)
 
 
 def attribute(name: str, value: Any) -> Attribute:

@@ -8,74 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx_graphs import file_of, graph, node, normal, value
 
 import cntk as C
-from cntk.plugins.formats.onnx.messages import (
-    Attribute,
-    Dimension,
-    Graph,
-    LocalFunction,
-    Model,
-    Node,
-    OperatorSet,
-    Shape,
-    TensorType,
-    Type,
-    ValueInfo,
-    write_message,
-)
-from cntk.plugins.formats.onnx.tensors import code_of, write_tensor
+from cntk.plugins.formats.onnx.messages import Attribute, LocalFunction, Node, OperatorSet, ValueInfo
 from cntk.plugins.protobuf import DamagedFile
-
-RANDOM = np.random.default_rng(3)
-
-
-def attribute(name: str, value: Any) -> Attribute:
-    if isinstance(value, float):
-        return Attribute(name=name, f=value, type=1)
-    if isinstance(value, int):
-        return Attribute(name=name, i=value, type=2)
-    if isinstance(value, str):
-        return Attribute(name=name, s=value.encode(), type=3)
-    if isinstance(value, Graph):
-        return Attribute(name=name, g=value, type=5)
-    if isinstance(value, np.ndarray):
-        return Attribute(name=name, t=write_tensor(value), type=4)
-    return Attribute(name=name, ints=np.array(value, np.int64), type=7)
-
-
-def node(op_type: str, inputs: str, outputs: str, **attributes: Any) -> Node:
-    return Node(
-        input=["" if name == "-" else name for name in inputs.split()],
-        output=outputs.split(),
-        op_type=op_type,
-        domain=attributes.pop("domain", None),
-        name=attributes.pop("name", None),
-        attribute=[attribute(name, value) for name, value in attributes.items()],
-    )
-
-
-def value(name: str, *dims: Any, dtype: Any = np.float32) -> ValueInfo:
-    shape = Shape([Dimension(dim_param=dim) if isinstance(dim, str) else Dimension(dim_value=dim) for dim in dims])
-    return ValueInfo(name=name, type=Type(TensorType(elem_type=code_of(dtype), shape=shape)))
-
-
-def graph(nodes: Sequence[Node], inputs: Sequence[ValueInfo], outputs: str, **numbers: Any) -> Graph:
-    tensors = [write_tensor(np.asarray(array), name) for name, array in numbers.items()]
-    return Graph(node=[*nodes], input=[*inputs], output=[ValueInfo(name=name) for name in outputs.split()], initializer=tensors)
-
-
-def file_of(content: Graph, version: int = 18, functions: Sequence[LocalFunction] = (), **domains: int) -> bytes:
-    sets = [OperatorSet(version=version), *(OperatorSet(name, number) for name, number in domains.items())]
-    return b"".join(map(bytes, write_message(Model(ir_version=8, graph=content, opset_import=sets, functions=[*functions]))))
 
 
 def load(nodes: Sequence[Node], inputs: Sequence[ValueInfo], outputs: str, version: int = 18, **numbers: Any) -> Any:
     return C.load_model(file_of(graph(nodes, inputs, outputs, **numbers), version))
-
-
-def normal(*shape: int) -> Any:
-    return RANDOM.normal(size=shape).astype(np.float32)
 
 
 # ---- axes ----------------------------------------------------------------------------------------
