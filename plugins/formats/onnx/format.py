@@ -17,6 +17,8 @@ from .tensors import move_apart
 
 OLDEST, NEWEST, USUAL = 17, 24, 18
 """Versions of ONNX's operators: what can be asked for, and what is written unless another is."""
+WITH_BFLOAT16 = 22
+"""The version from which on operators take bfloat16."""
 SMALLEST_APART = 1024
 """Bytes from which on an array is in the other file, where arrays are."""
 PAGE = 4096
@@ -34,7 +36,7 @@ class Onnx:
     def write(
         function: Function,
         *,
-        opset: int = USUAL,
+        opset: int | None = None,
         lengths: bool = True,
         sparse: str = "dense",
         outputs: Sequence[Any] | None = None,
@@ -44,7 +46,7 @@ class Onnx:
 
         Args:
             function: the function.
-            opset: version of ONNX's operators.
+            opset: version of ONNX's operators; None for 18, or 22 where the function has values of type bfloat16.
             lengths: whether the model has an input with the lengths of sequences; without one they all are as long as the longest.
             sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
             outputs: the results to write: names, functions or variables; None for all but losses and metrics.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.common.dtypes import bfloat16, is_bfloat16, is_half
 from ...protobuf import DamagedFile
 from .messages import Entry, Tensor
 
@@ -27,6 +28,8 @@ TYPES: dict[int, Any] = {
     13: np.uint64,
 }
 """NumPy's types by ONNX's numbers."""
+BFLOAT16 = 16
+"""The number of bfloat16, which is a package's."""
 CODES = {np.dtype(kind): code for code, kind in TYPES.items()}
 
 NAMES = {
@@ -34,7 +37,7 @@ NAMES = {
     8: "string",
     14: "complex64",
     15: "complex128",
-    16: "bfloat16",
+    BFLOAT16: "bfloat16",
     17: "float8e4m3fn",
     18: "float8e4m3fnuz",
     19: "float8e5m2",
@@ -100,9 +103,26 @@ def code_of(dtype: Any) -> int:
     Raises:
         TypeError: it has none.
     """
+    if is_bfloat16(dtype):
+        return BFLOAT16
     if np.dtype(dtype) not in CODES:
-        raise TypeError(f"ONNX files hold arrays of {', '.join(kind.name for kind in CODES)}, got {np.dtype(dtype).name}")
+        raise TypeError(f"ONNX files hold arrays of {', '.join(kind.name for kind in CODES)}, bfloat16, got {np.dtype(dtype).name}")
     return CODES[np.dtype(dtype)]
+
+
+def type_of(code: Any) -> np.dtype[Any]:
+    """The element type of ONNX's number.
+
+    Raises:
+        UnsupportedTensor: values of this type are not read.
+        ValueError: it is bfloat16, and the package that has it is not installed.
+    """
+    if code == BFLOAT16:
+        return np.dtype(bfloat16())
+    if code not in TYPES:
+        read = ", ".join(sorted(NAMES[one] for one in (*TYPES, BFLOAT16)))
+        raise UnsupportedTensor(f"values of type {NAMES.get(code, code)}; those of type {read} are read")
+    return np.dtype(TYPES[code])
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -123,14 +143,12 @@ def read_tensor(tensor: Tensor, folder: str | None) -> Any:
     shape = tuple(int(dim) for dim in tensor.dims)
     if any(dim < 0 for dim in shape) or len(shape) > MOST_AXES:
         raise DamagedFile(f"{label}: expected a shape of at most {MOST_AXES} sizes from 0 on, found {shape!s:.80}")
-    code = tensor.data_type or 0
-    if code not in TYPES:
-        raise UnsupportedTensor(
-            f"{label} has values of type {NAMES.get(code, code)}; those of type {', '.join(sorted(NAMES[c] for c in TYPES))} are read"
-        )
     if tensor.segment is not None:
         raise UnsupportedTensor(f"{label} is a segment of a larger tensor, which is not read")
-    dtype, count = np.dtype(TYPES[code]), math.prod(shape)
+    try:
+        dtype, count = type_of(tensor.data_type or 0), math.prod(shape)
+    except ValueError as error:
+        raise UnsupportedTensor(f"{label} has {error}") from None
     if tensor.data_location == EXTERNAL:
         found = _external(tensor, dtype, count, folder, label)
     elif tensor.raw_data is not None:
@@ -147,8 +165,8 @@ def read_tensor(tensor: Tensor, folder: str | None) -> Any:
 def _typed(tensor: Tensor, dtype: Any) -> Any:
     """Values from the field of their type."""
     values = np.asarray(getattr(tensor, _FIELD.get(dtype.type, "int32_data")))
-    if dtype == np.float16:
-        return values.astype(np.uint16).view(np.float16)
+    if is_half(dtype):
+        return values.astype(np.uint16).view(dtype)
     return values.view(np.uint64) if dtype == np.uint64 and values.dtype == np.int64 else values.astype(dtype)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .....core.common.dtypes import is_float
+from .....core.common.dtypes import is_float, limits_of
 from .....core.common.shape import FreeDimension
 from .....core.graph.variable import Constant, Parameter, Variable
 from .....core.types.axis import Axis
@@ -28,8 +28,6 @@ LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
 COMPUTED: ContextVar[list[int]] = ContextVar("COMPUTED")
 """The bytes of the arrays that have been computed for the file that is being read."""
-EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
-"""The whole numbers up to which floats of so many bits are exact."""
 
 
 class Unsupported(ValueError):
@@ -110,7 +108,7 @@ class Array:
 
     @property
     def is_float(self) -> bool:
-        return bool(self.dtype.kind == "f")
+        return is_float(self.dtype)
 
     @property
     def storage(self) -> Any:
@@ -226,9 +224,10 @@ def exact_type(numbers: Any, storage: Any) -> Any:
         Unsupported: there is none.
     """
     largest = max((abs(int(numbers.max())), abs(int(numbers.min()))), default=0) if numbers.size else 0
-    for bits, limit in EXACT.items():
-        if bits >= np.dtype(storage).itemsize * 8 and largest <= limit:
-            return np.dtype(f"f{bits // 8}")
+    least = np.dtype(storage)
+    for kind in (least, np.dtype(np.float32), np.dtype(np.float64)):
+        if kind.itemsize >= least.itemsize and largest <= 2 / float(limits_of(kind).eps):
+            return kind
     raise Unsupported(f"the whole number {largest} is larger than what floats hold exactly, 2**53; such are not computed with")
 
 
@@ -271,7 +270,7 @@ def made(variable: Any, dims: Sequence[Any], dtype: Any, at: int | None = None) 
     """An array of a variable; sizes that the variable knows are taken from it."""
     variable = getattr(variable, "output", variable)
     dtype = np.dtype(dtype)
-    if dtype.kind == "f" and variable.dtype is not None and np.dtype(variable.dtype) != dtype:
+    if is_float(dtype) and variable.dtype is not None and np.dtype(variable.dtype) != dtype:
         variable = identity.cast(variable, dtype).output
     shape = list(variable.shape)
     if at is not None:
@@ -360,7 +359,7 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
         dtype: element type of the result; that of the last operand where None.
     """
     kind = np.dtype(dtype or operands[-1].dtype)
-    if not (all(one.is_known for one in operands) and all(one.dtype.kind != "f" for one in operands)):
+    if not (all(one.is_known for one in operands) and not any(one.is_float for one in operands)):
         operands = tuple(_counted(one) for one in operands)
     if all(one.is_known for one in operands):
         return fold(compute, *operands, dtype=kind)
@@ -792,7 +791,7 @@ def cast(x: Array, dtype: Any) -> Array:
         return x
     if x.is_known:
         if x.known.dtype == object:
-            if dtype.kind in "iuf":
+            if dtype.kind in "iu" or is_float(dtype):
                 return Array(x.dims, dtype, x.known)
             raise Unsupported("sizes of the data are wanted as truth values")
         with np.errstate(all="ignore"):

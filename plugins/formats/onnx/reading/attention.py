@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .....core.common.dtypes import limits_of
 from ....ops import activation
 from .activation import softmax_over
 from .arrays import (
@@ -75,7 +76,7 @@ def read_attention(
     if (
         mask is not None or lengths is not None or node.attribute("is_causal", 0) or windowed
     ):  # nothing is seen of what is masked as a whole
-        seen = read_greater(node, biased, known(np.array(np.finfo(q.dtype).min / 8, q.dtype)))
+        seen = read_greater(node, biased, known(np.array(limits_of(q.dtype).min / 8, q.dtype)))
         soft = soft * cast(seen, q.dtype)
     stages |= {1: capped, 2: biased, 3: soft}
     result = matmul(soft, v)
@@ -92,7 +93,7 @@ def _repeated(x: Array, count: int) -> Array:
 
 def _biased(node: Operator, scores: Array, mask: Array | None, lengths: Array | None, past: Any, rows: Any, columns: Any) -> Array:
     """The scores with what must not be seen very small."""
-    lowest = known(np.array(-np.inf if scores.is_known else np.finfo(scores.dtype).min / 4, scores.dtype))
+    lowest = known(np.array(-np.inf if scores.is_known else limits_of(scores.dtype).min / 4, scores.dtype))
     if mask is not None:
         if isinstance(columns, int) and isinstance(mask.dims[-1], int) and mask.dims[-1] < columns:
             fill: Any = False if mask.dtype.kind == "b" else float(lowest.numbers)

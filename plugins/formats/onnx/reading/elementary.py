@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .....core.common.dtypes import limits_of
 from ....ops import arithmetic, comparison, elementary, identity, maximum, trigonometry
 from .arrays import Array, elementwise, known, normal, reshape, truncated
 from .importer import Operator
@@ -213,7 +214,7 @@ def read_is_na_n(node: Operator, x: Array) -> Array:
 
 def read_is_inf(node: Operator, x: Array) -> Array:
     up, down = node.attribute("detect_positive", 1), node.attribute("detect_negative", 1)
-    largest = float(np.finfo(x.dtype).max)
+    largest = float(limits_of(x.dtype).max)
     signs = [sign for sign, wanted in ((1, up), (-1, down)) if wanted]
     if not signs:
         return elementwise(np.zeros_like, identity.zeros_like, x, dtype=np.bool_)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .....core.common.dtypes import is_float
 from .....core.common.shape import FreeDimension
 from .....core.extension.plugins import onnx_readers
 from .....core.graph.block import combine
@@ -23,7 +24,7 @@ from .....core.types.spec import BATCH, Spec
 from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, names_read_inside, write_message
-from ..tensors import NAMES, TYPES, read_tensor
+from ..tensors import read_tensor, type_of
 from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
 from .sizes import Dim, Size
 
@@ -255,7 +256,7 @@ def _kind_of(attribute: Attribute) -> int:
 
 
 def _initial(array: Any, name: str) -> Array:
-    return Array(array.shape, array.dtype, array, trainable=array.dtype.kind == "f", name=name)
+    return Array(array.shape, array.dtype, array, trainable=is_float(array.dtype), name=name)
 
 
 def _name(result: Array, name: str) -> None:
@@ -394,7 +395,7 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
         at = dims.index(symbol) if symbol is not None and symbol in dims else None
         rest = [dim for axis, dim in enumerate(dims) if axis != at]
         shape = tuple(FreeDimension if isinstance(dim, Size) else dim for dim in rest)
-        kind: Any = dtype if dtype.kind == "f" else np.dtype(np.float64 if dtype.itemsize > 2 else np.float32)
+        kind: Any = dtype if is_float(dtype) else np.dtype(np.float64 if dtype.itemsize > 2 else np.float32)
         variable = Input(Spec(shape, kind.type, () if at is None else BATCH), name)
         array = Array(dims, dtype, variable=variable, batch=at)
         reader.values[name] = array
@@ -455,9 +456,10 @@ def _shape_of(info: ValueInfo) -> list[Dim]:
 def _type_of(info: ValueInfo) -> Any:
     assert info.type is not None and info.type.tensor_type is not None
     code = info.type.tensor_type.elem_type or 0
-    if code not in TYPES:
-        raise Unsupported(f"the input {info.name!r:.80} has values of type {NAMES.get(code, code)}, which is not read")
-    return np.dtype(TYPES[code])
+    try:
+        return type_of(code)
+    except ValueError as error:
+        raise Unsupported(f"the input {info.name!r:.80} has {error}") from None
 
 
 def _results(reader: GraphReader, graph: Graph, source: str) -> Function:

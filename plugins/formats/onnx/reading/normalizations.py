@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .....core.common.dtypes import is_half
 from .....core.graph.variable import Constant
 from ....ops import arithmetic, elementary
 from ....ops.batch_normalization import batch_normalization
@@ -49,12 +50,16 @@ def read_batch_normalization(node: Operator, x: Array, scale: Array, bias: Array
     spatial = bool(node.attribute("spatial", 1))
     if spatial and mean.is_known and variance.is_known and not x.is_known and x.rank > 1:
         x = batched(x)
+        kind = statistics = x.storage
+        if is_half(kind):  # beside these the others may be of float32
+            kind = max((scale.dtype, bias.dtype), key=lambda one: one.itemsize)
+            statistics = max((mean.dtype, variance.dtype), key=lambda one: one.itemsize)
         found = batch_normalization(
             x.held(),
-            scale.held(x.storage),
-            bias.held(x.storage),
-            _statistic(mean, x),
-            _statistic(variance, x),
+            scale.held(kind),
+            bias.held(kind),
+            _statistic(mean, statistics),
+            _statistic(variance, statistics),
             spatial=True,
             epsilon=epsilon,
             running_count=Constant(1.0, dtype=np.float32),
@@ -64,9 +69,9 @@ def read_batch_normalization(node: Operator, x: Array, scale: Array, bias: Array
     return (x - line(mean)) / root(line(variance) + epsilon) * line(scale) + line(bias)
 
 
-def _statistic(numbers: Array, x: Array) -> Constant:
+def _statistic(numbers: Array, dtype: Any) -> Constant:
     """A running statistic, which training changes and learners do not."""
-    return Constant(numbers.numbers.astype(x.storage), dtype=x.storage, name=numbers.name)
+    return Constant(numbers.numbers.astype(dtype), dtype=dtype, name=numbers.name)
 
 
 def _trained(node: Operator, x: Array, scale: Array, bias: Array, mean: Array, variance: Array, epsilon: float) -> tuple[Array, ...]:

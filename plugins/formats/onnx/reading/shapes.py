@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .....core.common.dtypes import limits_of
 from ....ops import spatial
 from .arrays import (
     Array,
@@ -64,11 +65,11 @@ def read_constant_of_shape(node: Operator, shape: Array) -> Array:
 
 
 def read_eye_like(node: Operator, x: Array) -> Array:
-    from ..tensors import TYPES
+    from ..tensors import type_of
 
     if x.rank != 2 or not x.is_concrete:
         raise Unsupported(f"a unit matrix of the shape {list(x.dims)}")
-    dtype = TYPES[node.attribute("dtype")] if node.has("dtype") else x.dtype
+    dtype = type_of(node.attribute("dtype")) if node.has("dtype") else x.dtype
     check_room(x.dims)
     return known(np.eye(int(x.dims[0]), int(x.dims[1]), k=node.attribute("k", 0), dtype=dtype))
 
@@ -242,7 +243,7 @@ def padded(x: Array, head: list[int], foot: list[int], fill: Any = 0.0, mode: st
     pattern = [(h, f) for axis, (h, f) in enumerate(zip(head, foot, strict=True)) if axis != x.batch]
     dims = [dim + h + f for dim, h, f in zip(x.dims, head, foot, strict=True)]
     if np.isinf(fill):
-        fill = np.copysign(np.finfo(x.storage).max, fill)
+        fill = np.copysign(limits_of(x.storage).max, fill)
     return made(spatial.pad(x.held(), pattern, MODES[mode], float(fill)), dims, x.dtype, x.batch)
 
 
@@ -264,12 +265,9 @@ def _repeated(x: Array, head: list[int], foot: list[int], mode: str) -> Array:
 
 
 def read_cast(node: Operator, x: Array) -> Array:
-    from ..tensors import NAMES, TYPES
+    from ..tensors import type_of
 
-    code = node.required("to")
-    if code not in TYPES:
-        raise Unsupported(f"a cast to {NAMES.get(code, code)}")
-    return cast(x, TYPES[code])
+    return cast(x, type_of(node.required("to")))
 
 
 def read_cast_like(node: Operator, x: Array, like: Array) -> Array:

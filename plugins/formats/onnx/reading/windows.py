@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .....core.common import windows as geometry
+from .....core.common.dtypes import limits_of
 from ....ops import convolution, maximum, pooling
 from .arrays import (
     Array,
@@ -242,7 +243,7 @@ def _all_padded(x: Array, axes: Sequence[Axis], fill: float) -> Array:
 def read_max_pool(node: Operator, x: Array) -> Any:
     kernel = node.required("kernel_shape")
     axes = axes_of(node, x.dims[2:], kernel)
-    lowest = float(np.finfo(x.dtype).min if x.is_float else np.iinfo(x.dtype).min)
+    lowest = float(limits_of(x.dtype).min if x.is_float else np.iinfo(x.dtype).min)
     if node.outputs > 1 and node.wanted[1]:
         return _with_places(node, x, axes, lowest)
     if any(one.dilation != 1 for one in axes):

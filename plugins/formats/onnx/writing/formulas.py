@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .....core.common.dtypes import is_half
 from .....core.formulas.formula import Primitive as P
 from .....core.formulas.formula import Symbol, operands, symbols_in, value_of
 from .....core.operators.elementwise import Elementwise
@@ -148,7 +149,7 @@ class Terms:
 
     def _single(self, x: str) -> str:
         """As float32, for operators that take no float16."""
-        return self.to.cast(x, np.float32) if self.dtype == np.float16 else x
+        return self.to.cast(x, np.float32) if is_half(self.dtype) else x
 
 
 _SPECIAL: dict[P, Any] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .....core.common.dtypes import limits_of
 from .....core.types.axis import static_axis_number
 from .reductions import count, reduced, total
 from .values import Value
@@ -53,7 +54,7 @@ def binary_cross_entropy(op: Any, to: ModelWriter, p: Value, y: Value) -> str:
 def weighted_binary_cross_entropy(op: Any, to: ModelWriter, p: Value, y: Value, w: Value) -> str:
     """Write the weighted mean of cross entropies of a minibatch, times their number."""
     dtype = p.dtype
-    least, one = to.constant(max(_LEAST, float(np.finfo(dtype).tiny)), dtype), to.constant(1, dtype)
+    least, one = to.constant(max(_LEAST, float(limits_of(dtype).tiny)), dtype), to.constant(1, dtype)
     chance, answer, weight = to.lined_up(p, y, w)
     yes, no = to.node("Max", chance, least), to.node("Max", to.node("Sub", one, chance), least)
     losses = to.node("Mul", _entropy(to, yes, no, answer, one), weight)

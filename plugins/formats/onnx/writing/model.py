@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .....core.common.dtypes import is_bfloat16, is_half
 from .....core.common.shape import FreeDimension, Shape, is_concrete
 from .....core.common.user_frame import warn_user
 from .....core.extension import plugins
@@ -42,7 +43,7 @@ from ....ops.reduction_base import ALL_AXES
 from ....ops.sequence_ends import IsFirst, IsLast
 from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
-from ..format import NEWEST, OLDEST, USUAL
+from ..format import NEWEST, OLDEST, USUAL, WITH_BFLOAT16
 from ..messages import Model, OperatorSet, ValueInfo
 from .formulas import write_formula
 from .graph import Builder, value_info
@@ -83,7 +84,7 @@ class ModelWriter(Builder):
 
     Args:
         function: the function.
-        opset: version of ONNX's operators.
+        opset: version of ONNX's operators; None for 18, or that from which on they take bfloat16 where the function has it.
         lengths: whether the model has an input with the lengths of sequences; without one they all are as long as the longest.
         sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
         outputs: the results to write; None for all but criteria.
@@ -99,18 +100,18 @@ class ModelWriter(Builder):
     def __init__(
         self,
         function: Function,
-        opset: int = USUAL,
+        opset: int | None = None,
         lengths: bool = True,
         sparse: str = "dense",
         outputs: Sequence[Any] | None = None,
         match: bool = True,
     ) -> None:
         super().__init__(function.name or function.uid)
-        if not OLDEST <= opset <= NEWEST:
+        if opset is not None and not OLDEST <= opset <= NEWEST:
             raise ValueError(f"save: opset must be from {OLDEST} to {NEWEST}, got {opset}")
         if sparse not in ("dense", "indices"):
             raise ValueError(f"save: sparse must be 'dense' or 'indices', got {sparse!r}")
-        self.opset, self.with_lengths, self.sparse = opset, lengths, sparse
+        self.with_lengths, self.sparse = lengths, sparse
         self.results: tuple[Value, ...] = ()
         self._bound: dict[Variable, Variable] = {}
         self._values: dict[Variable, Value] = {}
@@ -121,6 +122,7 @@ class ModelWriter(Builder):
         self.lengths_outputs: list[str] = []
         self.roots = self._chosen(function, outputs)
         self._parts = in_order(self.roots, self._owner_of)
+        self.opset = self._version(opset)
         self._results = {self.resolved(root) for root in self.roots}
         self._readers = self._reading_nodes()
         self._dropped = self._unused_axes()
@@ -152,6 +154,16 @@ class ModelWriter(Builder):
     def _leaves(self) -> set[Variable]:
         roots = map(self.resolved, self.roots)
         return {self.resolved(v) for node in self._nodes() for v in node.inputs} | set(roots)
+
+    def _version(self, asked: int | None) -> int:
+        """The version of the operators that the file has."""
+        found = next((v for v in self._leaves() if v.spec.dtype is not None and is_bfloat16(v.spec.dtype)), None)
+        if asked is not None and asked < WITH_BFLOAT16 and found is not None:
+            raise ValueError(
+                f"save: {found!r} is of type bfloat16, which ONNX's operators take from version {WITH_BFLOAT16} on, got opset={asked}; "
+                "leave it out, or build the function in float32"
+            )
+        return asked or (USUAL if found is None else WITH_BFLOAT16)
 
     def _reading_nodes(self) -> dict[Variable, set[Primitive]]:
         """By variable the nodes that read its value."""
@@ -508,8 +520,8 @@ class ModelWriter(Builder):
         return str(self.node("Expand", self.lined_up_with(x, like.axes, len(static)), sizes))
 
     def widened(self, x: Value) -> Value:
-        """A value of float16 as float32, for sums and for operators that programs compute badly; any other as it is."""
-        return x if x.dtype != np.float16 else Value(self.cast(x.name, np.float32), x.shape, np.dtype(np.float32), x.axes)
+        """A value of 16 bits as float32, for sums and for operators that programs compute badly; any other as it is."""
+        return x if not is_half(x.dtype) else Value(self.cast(x.name, np.float32), x.shape, np.dtype(np.float32), x.axes)
 
     def narrowed(self, x: Value, dtype: Any) -> str:
         """What was made of :meth:`widened`, of the element type that was there before."""

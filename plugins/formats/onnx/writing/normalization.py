@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from .....core.common.dtypes import is_half, limits_of
 from .....core.common.shape import size_of
 from .reductions import reduced
 from .values import Value
@@ -23,7 +22,7 @@ def batch_normalization(op: Any, to: ModelWriter, x: Value, *vectors: Value) -> 
     images = to.merged(x) if has_channels else to.merged(x, [size_of(vectors[0].shape)])
     scale, bias, mean, variance = (to.with_static(vector, [-1]) if len(vector.shape) != 1 else vector.name for vector in vectors[:4])
     wide = vectors[2].dtype
-    if x.dtype == np.float16 and wide != vectors[0].dtype:  # ONNX wants scale and bias of the operand's type, or all four of one
+    if is_half(x.dtype) and wide != vectors[0].dtype:  # ONNX wants scale and bias of the operand's type, or all four of one
         scale, bias = (to.cast(one, wide) if vector.dtype != wide else one for one, vector in zip((scale, bias), vectors, strict=False))
     made = str(to.node("BatchNormalization", images, scale, bias, mean, variance, epsilon=float(op.epsilon)))
     if x.leading == 1 and has_channels:
@@ -57,6 +56,6 @@ def mean_variance(op: Any, to: ModelWriter, x: Value) -> str:
     if op.do_variance_scaling:
         squares = lowered.called(str(to.node("Mul", lowered.name, lowered.name)))
         deviation = to.node("Sqrt", reduced(to, "ReduceMean", squares, axes, True))
-        deviation = to.node("Max", deviation, to.constant(np.finfo(x.dtype).tiny, wide))
+        deviation = to.node("Max", deviation, to.constant(limits_of(x.dtype).tiny, wide))
         made = str(to.node("Div", made, to.node("Add", deviation, to.constant(op.epsilon, wide))))
     return to.narrowed(operand.called(made), x.dtype)

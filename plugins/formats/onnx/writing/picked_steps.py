@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .....core.common.dtypes import limits_of
 from ..messages import ValueInfo
 from .steps import as_column, numbers_of_sequences, steps_at, within
 from .values import Value
@@ -42,7 +43,7 @@ def _taken(to: ModelWriter, condition: Value) -> str:
     known = exact.called(to.node("Where", to.node("IsNaN", exact.name), zero, exact.name))
     counted = to.masked(known, axis, 0) if to.has_lengths(axis) else known
     total = to.node("CumSum", counted.name, to.constant(1, np.int64))
-    rounding = 1 - np.finfo(np.promote_types(condition.dtype, np.float32)).eps
+    rounding = 1 - limits_of(np.promote_types(condition.dtype, np.float32)).eps
     whole = to.node("Ceil", to.node("Mul", total, to.constant(rounding, np.float64)))
     return to.cast(_highest_so_far(to, whole), np.int64)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .....core.common.dtypes import is_bfloat16
 from .....core.types.axis import static_axis_number
 from .reductions import masked
 from .values import Value
@@ -41,8 +42,9 @@ def one_hot(op: Any, to: ModelWriter, x: Value) -> Value:
 def top(op: Any, to: ModelWriter, x: Value) -> tuple[str, str]:
     """Write the largest elements and their places."""
     axis = x.axis(static_axis_number(op.axis, len(x.shape), op.op_name))
-    values, places = to.node("TopK", x.name, to.integers(op.num_items), outputs=2, axis=axis)
-    return values, to.cast(places, x.dtype)
+    wide = to.widened(x) if is_bfloat16(x.dtype) else x
+    values, places = to.node("TopK", wide.name, to.integers(op.num_items), outputs=2, axis=axis)
+    return to.narrowed(wide.called(values), x.dtype), to.cast(places, x.dtype)
 
 
 def eye(op: Any, to: ModelWriter, x: Value) -> str:

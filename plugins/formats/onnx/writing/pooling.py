@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .....core.common.dtypes import limits_of
 from .....core.common.shape import FreeDimension, is_concrete, size_of
 from .....core.common.windows import Windows, per_axis
 from ....ops.pooling import MAX
@@ -26,7 +27,7 @@ def pooling(op: Any, to: ModelWriter, x: Value) -> str:
         images, pads = _padded(to, images, w, padding, -np.inf, x.dtype)
         made = str(to.node("MaxPool", images, pads=pads, **settings))
         if is_concrete(w.dims) and not w.meet_elements:  # of padding alone programs make the least number there is
-            nothing = to.node("Equal", made, to.constant(np.finfo(x.dtype).min, x.dtype))
+            nothing = to.node("Equal", made, to.constant(limits_of(x.dtype).min, x.dtype))
             made = str(to.node("Where", nothing, to.constant(-np.inf, x.dtype), made))
     elif op.include_pad:
         images, pads = _padded(to, images, w, padding, 0, x.dtype)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from .....core.common.shape import Shape
 from .....core.types.axis import Axes
 
@@ -51,8 +49,3 @@ class Value:
     def axis(self, number: int) -> int:
         """The number in the file of a static axis, which may be counted from the end."""
         return self.leading + (number if number >= 0 else number + len(self.shape))
-
-
-def is_float(dtype: Any) -> bool:
-    """Whether an element type is one of those that networks compute with."""
-    return np.dtype(dtype).kind == "f"
