@@ -61,18 +61,19 @@ _RECORDS = list_of(RECORD)
 _MISTAKES = (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 
 
-def read_function(found: dict[str, Any], device: Any, source: str) -> Function:
+def read_function(found: dict[str, Any], device: Any, source: str, value: Callable[[str], Any] | None = None) -> Function:
     """The function that a dictionary describes.
 
     Args:
         found: the dictionary.
         device: the device of parameters and constants; the default device if None.
         source: the file's name in errors.
+        value: the array of a name, where values are kept beside the dictionary; it is called once for each.
 
     Raises:
         RuntimeError: it does not describe one.
     """
-    return _Reader(Given(found), device, source).function()
+    return _Reader(Given(found), device, source, value).function()
 
 
 def read_structure(
@@ -103,8 +104,8 @@ def read_structure(
 class _Reader:
     """One file being read."""
 
-    def __init__(self, found: Given, device: Any, source: str) -> None:
-        self.found, self.device, self.source = found, device, source
+    def __init__(self, found: Given, device: Any, source: str, value: Callable[[str], Any] | None = None) -> None:
+        self.found, self.device, self.source, self.value = found, device, source, value
         self.variables: dict[str, Variable] = {}
         self.records: dict[str, Given] = {}
         self.made: dict[str, Primitive] = {}
@@ -181,6 +182,8 @@ class _Reader:
     def holder(self, record: Given, kind: int, name: str, need: bool) -> Variable:
         """A parameter or constant with its value."""
         value = record.get("value")
+        if isinstance(value, str) and self.value is not None:
+            value = self.value(value)
         if not isinstance(value, np.ndarray):
             raise ValueError(f"expected a value, found {value!r:.60}")
         made: Any = (

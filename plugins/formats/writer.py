@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,14 +43,18 @@ INPUT, PARAMETER, CONSTANT, PLACEHOLDER = 0, 2, 3, 4
 KINDS: dict[type[Variable], int] = {Input: INPUT, Parameter: PARAMETER, Constant: CONSTANT, Placeholder: PLACEHOLDER}
 
 
-def write_function(function: Function) -> dict[str, Any]:
+def write_function(function: Function, names: Mapping[Any, str] | None = None) -> dict[str, Any]:
     """The dictionary of a function: its graph, and the values of its parameters and constants.
+
+    Args:
+        function: the function.
+        names: what the values of parameters and constants are called that are kept beside the dictionary, which has their names then.
 
     Raises:
         ValueError: a parameter has dimensions that are not known yet.
         TypeError: something the user attached to it, or an argument of an operator's constructor, cannot be saved.
     """
-    return _Writer().function(function)
+    return _Writer(names).function(function)
 
 
 def write_structure(root: Primitive) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
@@ -85,9 +89,14 @@ def _nodes_of(root: Primitive) -> set[Any]:
 
 
 class _Writer:
-    """One file being written."""
+    """One file being written.
 
-    def __init__(self) -> None:
+    Args:
+        names: see :func:`write_function`.
+    """
+
+    def __init__(self, names: Mapping[Any, str] | None = None) -> None:
+        self.names = names or {}
         self.variables: dict[str, dict[str, Any]] = {}
         self.records: list[dict[str, Any]] = []
         self.written: set[Any] = set()
@@ -325,9 +334,8 @@ class _Writer:
                 f"{variable!r} has dimensions that are not known yet, so it has no value to save; apply the function to an input of "
                 "known shape first"
             )
-        value: Any = variable.value if holds else None  # type: ignore[attr-defined]
-        value = value.toarray().reshape(spec.shape) if hasattr(value, "indptr") else value
-        dtype = np.asarray(value).dtype.type if holds else spec.dtype
+        value: Any = self.value(variable) if holds else None
+        dtype = value.dtype.type if isinstance(value, np.ndarray) else spec.dtype
         described = {
             "version": np.uint64(VARIABLE_VERSION),
             "type": "Variable",
@@ -340,7 +348,14 @@ class _Writer:
             "shape": NDShape(variable.shape),
         }
         named = {"name": variable.name} if (variable.name and kind != PLACEHOLDER) or isinstance(variable, Placeholder) else {}
-        return {**described, **({k: v for k, v in named.items() if v}), **({"value": np.asarray(value)} if holds else {})}
+        return {**described, **({k: v for k, v in named.items() if v}), **({"value": value} if holds else {})}
+
+    def value(self, variable: Any) -> Any:
+        """The value of a parameter or constant, or the name that it has beside the dictionary."""
+        if variable in self.names:
+            return self.names[variable]
+        value = variable.value
+        return np.asarray(value.toarray().reshape(variable.spec.shape) if hasattr(value, "indptr") else value)
 
 
 class _StructureWriter(_Writer):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ....core.common.user_frame import warn_user
 from ....core.extension.device import default_device
 from ....core.graph.function import Function
 from ....core.storage.file_bytes import FileBytes
@@ -13,7 +14,8 @@ from ....core.storage.file_magic import is_onnx, kind_of
 from ...protobuf import DamagedFile, Piece
 from ..wire import LARGEST_MESSAGE
 from .messages import Graph, Model, Tensor, ValueInfo, read_message, write_message
-from .tensors import move_apart
+from .record import has_record, read_record
+from .tensors import folder_of, move_apart
 
 OLDEST, NEWEST, USUAL = 17, 24, 18
 """Versions of ONNX's operators: what can be asked for, and what is written unless another is."""
@@ -41,6 +43,7 @@ class Onnx:
         sparse: str = "dense",
         outputs: Sequence[Any] | None = None,
         match: bool = True,
+        record: bool = True,
     ) -> Iterable[Any]:
         """The bytes of the file, in pieces.
 
@@ -51,8 +54,9 @@ class Onnx:
             sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
             outputs: the results to write: names, functions or variables; None for all but losses and metrics.
             match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
+            record: whether the file remembers the function, so that it comes back as it was when the file is read here.
         """
-        made = write_message(_model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match))
+        made = write_message(_model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match, record=record))
         if made.size > LARGEST_MESSAGE:
             raise ValueError(
                 f"save: the model has {made.size} bytes, and an ONNX file may have {LARGEST_MESSAGE}; save it to a path with "
@@ -88,8 +92,22 @@ class Onnx:
 def _read(data: Any, device: Any, source: str) -> Function:
     from .reading.importer import read_model
 
+    model = _message(data, source)
+    with default_device(device):
+        if has_record(model):
+            try:
+                found = read_record(model, device, source, folder_of(source))
+            except RuntimeError as error:
+                warn_user(f"load_model: {source} is read as one of any other program, and not as it was written: {error}", UserWarning)
+                found, model = None, _message(data, source)
+            if found is not None:
+                return found
+        return read_model(model, source)
+
+
+def _message(data: Any, source: str) -> Model:
     try:
-        model = read_message(Model, Piece(data, 0, len(data)))
+        return read_message(Model, Piece(data, 0, len(data)))
     except EOFError as error:
         raise DamagedFile(f"{source}: {error}") from None
     except DamagedFile as error:
@@ -97,8 +115,6 @@ def _read(data: Any, device: Any, source: str) -> Function:
         kind = "" if is_onnx(whole) else kind_of(whole)
         seems = f"; it seems to be {kind}" if kind else ""
         raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
-    with default_device(device):
-        return read_model(model, source)
 
 
 def _model(function: Function, **options: Any) -> Model:

@@ -192,6 +192,11 @@ def _size(where: Mapping[str | None, str], key: str, default: int, label: str) -
     return int(text)
 
 
+def folder_of(source: str) -> str | None:
+    """The folder in which other files with the values of a file are; None where the model is none of a file."""
+    return os.path.dirname(os.path.abspath(source)) if os.path.isfile(source) else None
+
+
 def path_inside(folder: str, location: str, label: str) -> str:
     """The path of a file in a folder, or below it.
 

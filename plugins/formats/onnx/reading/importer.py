@@ -6,7 +6,6 @@ handed to the reader of its operator, with its operands as arrays (``arrays.py``
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from .....core.types.spec import BATCH, Spec
 from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, names_read_inside, write_message
-from ..tensors import read_tensor, type_of
+from ..tensors import folder_of, read_tensor, type_of
 from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
 from .sizes import Dim, Size
 
@@ -294,7 +293,7 @@ def read_model(model: Model, source: str) -> Function:
         raise DamagedFile(f"{source} asks for version {own} of ONNX's operators; versions {OLDEST} to {NEWEST} are read")
     functions = {(one.domain or "", one.name or "", one.overload or ""): one for one in model.functions}
     _check_operators(model, versions, functions, source)
-    folder = os.path.dirname(os.path.abspath(source)) if os.path.isfile(source) else None
+    folder = folder_of(source)
     sources, computed = SOURCES.set({}), COMPUTED.set([0])
     try:
         reader = GraphReader(versions, functions, folder, source)

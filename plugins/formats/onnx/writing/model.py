@@ -45,6 +45,7 @@ from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
 from ..format import NEWEST, OLDEST, USUAL, WITH_BFLOAT16
 from ..messages import Model, OperatorSet, ValueInfo
+from ..record import write_record
 from .formulas import write_formula
 from .graph import Builder, value_info
 from .loops import write_loop
@@ -89,6 +90,7 @@ class ModelWriter(Builder):
         sparse: ``'indices'`` if sparse inputs are to be the numbers of the elements that are 1, ``'dense'`` if they are to be vectors.
         outputs: the results to write; None for all but criteria.
         match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
+        record: whether the file remembers the function.
 
     Attributes:
         roots: the results of the function that the file has.
@@ -105,13 +107,14 @@ class ModelWriter(Builder):
         sparse: str = "dense",
         outputs: Sequence[Any] | None = None,
         match: bool = True,
+        record: bool = True,
     ) -> None:
         super().__init__(function.name or function.uid)
         if opset is not None and not OLDEST <= opset <= NEWEST:
             raise ValueError(f"save: opset must be from {OLDEST} to {NEWEST}, got {opset}")
         if sparse not in ("dense", "indices"):
             raise ValueError(f"save: sparse must be 'dense' or 'indices', got {sparse!r}")
-        self.with_lengths, self.sparse = lengths, sparse
+        self.function, self.with_lengths, self.sparse, self.record = function, lengths, sparse, record
         self.results: tuple[Value, ...] = ()
         self._bound: dict[Variable, Variable] = {}
         self._values: dict[Variable, Value] = {}
@@ -240,12 +243,17 @@ class ModelWriter(Builder):
                 self.write(part)
         self._write_outputs()
         self.drop_unread()
+        arrays = {tensor.name for tensor in self.top.initializer}
+        names = {
+            leaf: value.name for leaf, value in self._values.items() if isinstance(leaf, (Parameter, Constant)) and value.name in arrays
+        }
         return Model(
             ir_version=_IR[self.opset],
             producer_name=DISTRIBUTION,
             producer_version=version(DISTRIBUTION),
             graph=self.top,
             opset_import=[OperatorSet("", self.opset)],
+            metadata_props=write_record(self.function, self.roots, names, self.top) if self.record else [],
         )
 
     def inputs(self) -> dict[Any, Value]:
