@@ -24,6 +24,20 @@ TOLERANCES = {
 }
 """How close results are to ours, by element type."""
 
+OPEN = {"with_a_placeholder", "without_shapes"}
+"""Models of the zoo that are not closed."""
+REFUSED = {
+    "assigned",
+    "edit_distance",
+    "labels_of_graph",
+    "noise_contrastive",
+    "ranking",
+    "sampled_softmax",
+    "user_function",
+    "user_function_on_sequences",
+}
+"""Those with operators that exist for training, or with users' own."""
+
 
 class Exported:
     """A function as an ONNX model, which the checker and strict inference of shapes have passed.

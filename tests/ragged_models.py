@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from came_back import check_same
 
 import cntk as C
 from cntk.plugins.formats.onnx.format import Onnx
@@ -73,7 +74,7 @@ def run(model: Any, function: Any, feeds: dict[Any, Any], behind: int = 0) -> di
 def agree(
     function: Any, feeds: dict[Any, Any], data: dict[Any, Any] | None = None, behind: int = 0, tolerance: float = 0, **options: Any
 ) -> Any:
-    """Check that the ONNX model of a function gives what the function does, and 0 in padding.
+    """Check that the ONNX model of a function gives what the function does, and 0 in padding, and that the function comes back from it.
 
     Args:
         function: the function.
@@ -101,4 +102,5 @@ def agree(
             assert not row[len(steps) :].any(), f"{name}: padding is not 0"
         if f"{name}_lengths" in found:
             assert found[f"{name}_lengths"].tolist() == [len(steps) for steps in wanted]
+    check_same(function, C.load_model(model.SerializeToString()), data or feeds)
     return model

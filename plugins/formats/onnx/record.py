@@ -13,11 +13,11 @@ import hashlib
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ....core.graph.block import combine
 from ....core.graph.function import Function
-from ....core.graph.variable import Variable
+from ....core.graph.variable import Output, Variable
 from ...protobuf import DamagedFile
 from ..reader import read_function
 from ..wire import view_dictionary, write_dictionary
@@ -40,15 +40,25 @@ def write_record(function: Function, roots: list[Variable], names: Mapping[Any, 
         names: what the file calls the arrays of parameters and constants.
         graph: the file's graph.
     """
-    whole = function if list(function.outputs) == roots else combine(roots)
+    whole = _of_roots(function, roots)
     if whole.placeholders:  # results of nodes within blocks are none of a function of their own
         return []
     try:
         described = write_function(whole, names)
     except (ValueError, TypeError):
         return []
-    packed = zlib.compress(b"".join(write_dictionary({"digest": digest(graph), "function": described})))
+    record = {"digest": digest(graph), "function": described, "arguments": [one.uid for one in whole.arguments]}
+    packed = zlib.compress(b"".join(write_dictionary(record)))
     return [Entry(KEY, base64.b85encode(packed).decode())]
+
+
+def _of_roots(function: Function, roots: list[Variable]) -> Function:
+    """The function of results, which is *function* where it has no others."""
+    if list(function.outputs) == roots:
+        return function
+    if len(roots) == 1 and isinstance(roots[0], Output) and len(roots[0].owner.outputs) == 1:
+        return roots[0].owner
+    return combine(roots)
 
 
 def has_record(model: Model) -> bool:
@@ -84,7 +94,11 @@ def read_record(model: Model, device: Any, source: str, folder: str | None) -> F
         tensor.raw_data = None
         return array
 
-    return read_function(found["function"], device, source, value)
+    made: Any = read_function(found["function"], device, source, value)
+    arguments = {one.uid: one for one in made.arguments}
+    order = found.get("arguments")
+    made.order = tuple(arguments[uid] for uid in order if isinstance(uid, str) and uid in arguments) if isinstance(order, list) else ()
+    return cast(Function, made)
 
 
 def _unpacked(text: str, source: str) -> dict[str, Any]:

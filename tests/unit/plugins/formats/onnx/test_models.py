@@ -11,19 +11,6 @@ from crossing.zoo import MODELS
 
 from cntk.plugins.formats.onnx.writing.model import UnsupportedOperators
 
-OPEN = {"with_a_placeholder", "without_shapes"}
-"""Models that are not closed."""
-REFUSED = {
-    "assigned",
-    "edit_distance",
-    "labels_of_graph",
-    "noise_contrastive",
-    "ranking",
-    "sampled_softmax",
-    "user_function",
-    "user_function_on_sequences",
-}
-"""Models with operators that exist for training, or with users' own."""
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
 
 
@@ -32,10 +19,10 @@ TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(floa
 def test_models(name: str) -> None:
     function, data = MODELS[name]()
     outputs = list(function.outputs)
-    if name in OPEN:
+    if name in exported.OPEN:
         with pytest.raises(ValueError, match=r"(?i)placeholder"):
             exported.Exported(function, outputs=outputs)
-    elif name in REFUSED:
+    elif name in exported.REFUSED:
         with pytest.raises(UnsupportedOperators):
             exported.Exported(function, outputs=outputs)
     else:
