@@ -102,5 +102,6 @@ def agree(
             assert not row[len(steps) :].any(), f"{name}: padding is not 0"
         if f"{name}_lengths" in found:
             assert found[f"{name}_lengths"].tolist() == [len(steps) for steps in wanted]
-    check_same(function, C.load_model(model.SerializeToString()), data or feeds)
+    if model.metadata_props:  # there are operators that files of CNTK have only as parts of others
+        check_same(function, C.load_model(model.SerializeToString()), data or feeds)
     return model

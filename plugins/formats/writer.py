@@ -106,6 +106,8 @@ class _Writer:
     def function(self, function: Function) -> dict[str, Any]:
         """The dictionary of the whole."""
         root = function.root_function
+        for output in root.outputs:
+            self.refuse_part(output)
         self.graph(root)
         for leaf in root.inputs:
             if not isinstance(leaf, Output):
@@ -314,13 +316,17 @@ class _Writer:
 
     def operand(self, variable: Variable) -> str:
         """Uid of an operand; what comes later in the file is announced as a placeholder of that uid."""
-        if is_part(variable):
-            raise ValueError(f"{variable!r} lies within a convolution along sequences, and can be saved as a part of that only")
+        self.refuse_part(variable)
         uid = self.uid(variable)
         announced = isinstance(variable, Output) and variable.owner not in self.written
         if (announced or not isinstance(variable, Output)) and uid not in self.variables:
             self.variables[uid] = self.variable(variable)
         return uid
+
+    def refuse_part(self, variable: Variable) -> None:
+        """Refuse a variable that the file has no operator for."""
+        if is_part(variable):
+            raise ValueError(f"{variable!r} lies within a convolution along sequences, and can be saved as a part of that only")
 
     def variable(self, variable: Variable) -> dict[str, Any]:
         """What is known of a variable, and its value."""
@@ -382,6 +388,9 @@ class _StructureWriter(_Writer):
 
     def operand(self, variable: Variable) -> str:
         return self.uid(variable) if variable in self.own or is_part(variable) else super().operand(variable)
+
+    def refuse_part(self, variable: Variable) -> None:
+        """A graph may end anywhere."""
 
 
 APART = 2**31 - 1
