@@ -18,7 +18,7 @@ from cntk.testing.samples import Trial
 
 PAGE = Path(__file__).with_suffix(".md")
 
-HEAD = f"""# Operators in ONNX files
+HEAD = """# Operators in ONNX files
 
 What becomes of operators when [models are written as ONNX files](onnx.md), and which operators of ONNX are read. This page is made by
 `python docs/onnx_operators.py` from the registries behind the hooks `cntk_register_onnx_writers` and `cntk_register_onnx_readers`, through
@@ -36,8 +36,9 @@ make the loop a `Scan`, or one of `LSTM`, `GRU` and `RNN`.
 READ = f"""
 ## Read
 
-The operators of ONNX up to version {NEWEST}. Versions are those of the operators, of which the meaning has changed since version {OLDEST}, the oldest
-that a file may ask for. An operator that is not read is refused with its name when the file is loaded.
+The operators of ONNX up to version {NEWEST}. The versions are those that brought another definition of an operator, from the one on
+that files of version {OLDEST}, the oldest that are read, have. Those without versions were experimental until ONNX 1.4. An operator that
+is not read is refused with its name when the file is loaded.
 
 | ONNX | versions | read |
 | --- | --- | --- |
@@ -48,7 +49,8 @@ def page() -> str:
     """The page as it should be: the operators of this distribution and of ONNX, those of installed plugins left out."""
     names = [name for name in ops if ops.owner(name).startswith(f"{DISTRIBUTION}:")]
     written = "".join(f"| `{name}` | {_written(ops.get(name))} |\n" for name in names)
-    return HEAD + written + READ + "".join(_read(name, versions) for name, versions in sorted(_versions().items()))
+    readers: dict[str, list[int]] = {name: [] for name, domain in onnx_readers if not domain}
+    return HEAD + written + READ + "".join(_read(name, versions) for name, versions in sorted((readers | _versions()).items()))
 
 
 def _written(function: Any) -> str:
