@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from cntk.core.extension import plugins
+from cntk.core.graph.function import Function
 from cntk.core.storage.model_format import ModelFormat
 from cntk.logging.model_summary import summary
 from cntk.plugins.models.files import content_of, format_in, format_of
@@ -28,17 +29,12 @@ def run(arguments: Sequence[str]) -> int:
     >>> import pathlib, tempfile
     >>> from cntk.commands.show import run
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     C.layers.Dense(2, name="z")(C.input_variable(3, name="x")).save(path := str(pathlib.Path(folder, "model.onnx")), "onnx")
+    ...     C.layers.Dense(2, name="z")(C.input_variable(3, name="x")).save(path := str(pathlib.Path(folder, "model.dnn")))
     ...     run([path])
-    model.onnx: onnx, ... bytes
-    version 18 of ONNX's operators, written by opencntk ...
-    inputs: x float32 [batch, 3]
-    outputs: z float32 [batch, 2]
+    model.dnn: CNTKv2, ... bytes
     <BLANKLINE>
-    layer   kind   result      parameters  FLOP a sample
-    MatMul  Times  [batch, 2]           6             12
-    Add     Plus   [batch, 2]           2              2
-    z       NoOp   [batch, 2]           0              0
+    layer  kind   result      parameters  FLOP a sample
+    z      Dense  [batch, 2]           8             14
     <BLANKLINE>
     inputs: x [batch, 3]
     outputs: z [batch, 2]
@@ -48,15 +44,20 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="cntk show", description="Print the layers of a model, with shapes, parameters and operations.")
     parser.add_argument("model", help="the file: a model of CNTK 2, CNTK 1, or ONNX")
     options = parser.parse_args(arguments)
-    data, source = content_of(options.model, "load")
+    _print_heading(options.model)
+    print(summary(Function.load(options.model)))
+    return 0
+
+
+def _print_heading(path: str) -> None:
+    """Print the format of a file, and what the file says of itself."""
+    data, source = content_of(path, "load")
     known = format_in(data, format_of(ModelFormat.CNTKv2))
     if known.recognises(data):
         print(f"{os.path.basename(source)}: {_name_of(known)}, {len(data):,} bytes")
         for line in known.described(data, source) if hasattr(known, "described") else ():
             print(line)
         print(flush=True)  # in front of an error
-    print(summary(known.read(data, None, source)))
-    return 0
 
 
 def _name_of(known: object) -> str:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 class Format(Protocol):
     """What reads and writes model files of one kind.
 
-    Four more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
-    its operators; ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*;
+    Three more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
+    its operators; ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*; and
     ``write_files(function, path, external, **options)``, where a model may be several files, which gives their paths and pieces, the
-    model's own last; and ``described(data, source)``, lines about a file that ``cntk show`` prints before the function's layers.
+    model's own last.
+
+    ``described(data, source)`` gives lines about a file, for ``cntk show`` to print before the function's layers.
     """
 
     def recognises(self, data: Any) -> bool:

@@ -19,12 +19,15 @@ OLDEST, NEWEST, USUAL = 17, 24, 18
 SMALLEST_APART = 1024
 """Bytes from which on an array is in the other file, where arrays are."""
 PAGE = 4096
-ONNX = "ONNX"
-"""What the domain of ONNX's own operators is called, which has the empty name in files."""
 
 
 class Onnx:
     """What ``Function.save(..., format='onnx')`` and ``load_model`` use."""
+
+    @staticmethod
+    def described(data: Any, source: str) -> list[str]:
+        """Lines about a file: versions of the operators, what has written it, inputs and outputs with types and sizes."""
+        return _described(data, source)
 
     @staticmethod
     def recognises(data: Any) -> bool:
@@ -77,30 +80,15 @@ class Onnx:
         """The function that the bytes of a file describe."""
         from .reading.importer import read_model
 
-        model = _parsed(data, source)
+        view = memoryview(data).cast("B")
+        try:
+            model = read_message(Model, Piece(view, 0, len(view)))
+        except DamagedFile as error:
+            kind = "" if is_onnx(view) else kind_of(view)
+            seems = f"; it seems to be {kind}" if kind else ""
+            raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
         with default_device(device):
             return read_model(model, source)
-
-    @staticmethod
-    def described(data: Any, source: str) -> list[str]:
-        """Lines about a file: the version of the operators, what has written it, inputs and outputs with types and sizes."""
-        model = _parsed(data, source)
-        versions = [f"version {one.version or 1} of {one.domain or ONNX}'s operators" for one in model.opset_import]
-        maker = " ".join(filter(None, (model.producer_name, model.producer_version)))
-        written = [f"written by {maker}"] if maker else []
-        inputs, outputs = _signature(model.graph or Graph(), typed=True)
-        return [", ".join([*versions, *written]), f"inputs: {', '.join(inputs) or 'none'}", f"outputs: {', '.join(outputs) or 'none'}"]
-
-
-def _parsed(data: Any, source: str) -> Model:
-    """The message that the bytes of a file are."""
-    view = memoryview(data).cast("B")
-    try:
-        return read_message(Model, Piece(view, 0, len(view)))
-    except DamagedFile as error:
-        kind = "" if is_onnx(view) else kind_of(view)
-        seems = f"; it seems to be {kind}" if kind else ""
-        raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
 
 
 def _model(function: Function, **options: Any) -> Model:
@@ -124,15 +112,13 @@ def _apart(tensors: Sequence[Tensor], location: str) -> list[Any]:
 def signature_of(path: str) -> tuple[list[str], list[str]]:
     """Inputs and outputs of a model file, each with its sizes, such as ``x [batch, 3]``."""
     with open(path, "rb") as file:
-        return _signature(_parsed(file.read(), path).graph or Graph(), typed=False)
-
-
-def _signature(graph: Graph, *, typed: bool) -> tuple[list[str], list[str]]:
+        data = memoryview(file.read())
+    graph = read_message(Model, Piece(data, 0, len(data))).graph or Graph()
     given = {tensor.name for tensor in graph.initializer}
-    return [_shown(one, typed) for one in graph.input if one.name not in given], [_shown(one, typed) for one in graph.output]
+    return [_shown(one) for one in graph.input if one.name not in given], [_shown(one) for one in graph.output]
 
 
-def _shown(info: ValueInfo, typed: bool) -> str:
+def _shown(info: ValueInfo, typed: bool = False) -> str:
     of = info.type and info.type.tensor_type
     if not of:
         return f"{info.name}"
@@ -141,3 +127,21 @@ def _shown(info: ValueInfo, typed: bool) -> str:
         return label
     sizes = [str(dim.dim_value) if dim.dim_value is not None else dim.dim_param or "?" for dim in of.shape.dim]
     return f"{label} [{', '.join(sizes)}]"
+
+
+def _described(data: Any, source: str) -> list[str]:
+    view = memoryview(data).cast("B")
+    try:
+        model = read_message(Model, Piece(view, 0, len(view)))
+    except DamagedFile as error:
+        raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}") from None
+    graph = model.graph or Graph()
+    versions = [f"version {one.version or 1} of {one.domain or 'ONNX'}'s operators" for one in model.opset_import]
+    maker = " ".join(filter(None, (model.producer_name, model.producer_version)))
+    given = {tensor.name for tensor in graph.initializer}
+    inputs = [_shown(one, typed=True) for one in graph.input if one.name not in given]
+    return [
+        ", ".join([*versions, *([f"written by {maker}"] if maker else [])]),
+        f"inputs: {', '.join(inputs) or 'none'}",
+        f"outputs: {', '.join(_shown(one, typed=True) for one in graph.output) or 'none'}",
+    ]

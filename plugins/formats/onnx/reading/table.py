@@ -11,6 +11,7 @@ def function_of(op_type: str) -> str:
 
 
 _OPERATORS = {
+    "experimental": "Affine Crop DynamicSlice ImageScaler ParametricSoftplus Scale ScaledTanh",
     "elementary": (
         "Abs Acos Acosh Add And Asin Asinh Atan Atanh Ceil Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less "
         "LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sign Sin Sinh Sqrt Sub Sum Tan Where Xor Clip"
@@ -38,7 +39,6 @@ _OPERATORS = {
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",
     "lists": "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence",
-    "experimental": "Affine Crop DynamicSlice ImageScaler ParametricSoftplus Scale ScaledTanh",
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
 }
 
