@@ -129,6 +129,20 @@ build/bare.made: pyproject.toml
 	build/bare/bin/python -m pip uninstall --quiet --yes numba llvmlite
 	touch $@
 
+# ---- what the results of others are judged by ----
+
+# The cases of ONNX 1.4, of version 9 of its operators.
+build/onnx-1.4.1.made: $(VENV)/dev.installed
+	rm -rf build/onnx-1.4.1
+	$(PYTHON) -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation --dest build onnx==1.4.1
+	tar -C build -xzf build/onnx-1.4.1.tar.gz onnx-1.4.1/onnx/backend/test/data
+	touch $@
+
+# ONNX Runtime for JavaScript; its own script would fetch more, for GPUs.
+build/node.made:
+	npm install --silent --ignore-scripts --prefix build/node onnxruntime-node@1.30.0
+	touch $@
+
 # ---- checks ----
 
 lint: $(VENV)/dev.installed

@@ -34,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command's name and what follows it; those of the process when None.
 
     Returns:
-        The exit status: that of the command, 0 for success; 2 when there is no such command; 1 when it raised a ValueError or OSError,
-        which is printed in one line, or when its output is a closed pipe. With ``CNTK_STRICT_PLUGINS=1`` errors are raised.
+        The exit status: that of the command, 0 for success; 2 when there is no such command; 1 when it raised a ValueError, an OSError or,
+        as readers of damaged files do, a RuntimeError, which is printed in one line, or when its output is a closed pipe. With
+        ``CNTK_STRICT_PLUGINS=1`` errors are raised.
 
     >>> from cntk.cli import main
     >>> main(["plugin"])
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _close_output()
         return 1
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, RuntimeError) as error:
         if plugins.is_strict():
             raise
         print(f"cntk {name}: {error}", file=sys.stderr)

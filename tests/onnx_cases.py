@@ -13,6 +13,8 @@ import cntk as C
 
 KINDS = ("node", "pytorch-converted", "pytorch-operator", "simple")
 EXCLUDED = Path(__file__).parent / "data" / "onnx_excluded.txt"
+OF_1_4 = Path(__file__).resolve().parents[1] / "build" / "onnx-1.4.1" / "onnx" / "backend" / "test" / "data"
+"""Those of ONNX 1.4, whose operators have the version 9, CNTK 2.7's; ``make build/onnx-1.4.1.made`` fetches them."""
 
 
 class Case(NamedTuple):
@@ -25,7 +27,11 @@ class Case(NamedTuple):
 
 
 def cases(kind: str) -> Iterator[Case]:
-    """The cases of a kind: of single operators, or of small models that PyTorch or others have written."""
+    """The cases of a kind: of single operators, or of small models that PyTorch or others have written; with 1.4/ in front, ONNX 1.4's."""
+    if kind.startswith("1.4/"):
+        for folder in sorted((OF_1_4 / kind.removeprefix("1.4/")).glob("test_*")):
+            yield _stored(folder.name, folder, 1e-3)
+        return
     if kind == "node":
         from onnx.backend.test.case.node import collect_testcases
 
@@ -33,13 +39,18 @@ def cases(kind: str) -> Iterator[Case]:
             pairs = [([*inputs], [*outputs]) for inputs, outputs in case.data_sets]
             yield Case(case.name, case.model, pairs, case.rtol)
         return
-    import onnx
     from onnx.backend.test.loader import load_model_tests
 
     for case in load_model_tests(kind=kind):
-        folder = Path(case.model_dir)
-        sets = sorted(folder.glob("test_data_set_*"))
-        yield Case(case.name, onnx.load(folder / "model.onnx"), [(_read(one, "input"), _read(one, "output")) for one in sets], case.rtol)
+        yield _stored(case.name, Path(case.model_dir), case.rtol)
+
+
+def _stored(name: str, folder: Path, tolerance: float) -> Case:
+    """The case that a folder holds."""
+    import onnx
+
+    sets = sorted(folder.glob("test_data_set_*"))
+    return Case(name, onnx.load(folder / "model.onnx"), [(_read(one, "input"), _read(one, "output")) for one in sets], tolerance)
 
 
 def _read(folder: Path, what: str) -> list[Any]:

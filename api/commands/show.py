@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 
+from cntk.core.extension import plugins
 from cntk.core.graph.function import Function
+from cntk.core.storage.model_format import ModelFormat
 from cntk.logging.model_summary import summary
+from cntk.plugins.models.files import content_of, format_in, format_of
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -18,11 +22,17 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0.
 
+    Raises:
+        RuntimeError: the file is damaged, or has operators that are not read; what the file says of itself is printed before.
+        ValueError: there is no such file, or it has no graph.
+
     >>> import pathlib, tempfile
     >>> from cntk.commands.show import run
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     C.layers.Dense(2, name="z")(C.input_variable(3, name="x")).save(path := str(pathlib.Path(folder, "model.dnn")))
     ...     run([path])
+    model.dnn: CNTKv2, ... bytes
+    <BLANKLINE>
     layer  kind   result      parameters  FLOP a sample
     z      Dense  [batch, 2]           8             14
     <BLANKLINE>
@@ -31,9 +41,25 @@ def run(arguments: Sequence[str]) -> int:
     8 parameters (32 bytes), 0 constants
     0
     """
-    parser = argparse.ArgumentParser(prog="cntk show", description="Print the layers of a model.")
+    parser = argparse.ArgumentParser(prog="cntk show", description="Print the layers of a model, with shapes, parameters and operations.")
     parser.add_argument("model", help="the file: a model of CNTK 2, CNTK 1, or ONNX")
     options = parser.parse_args(arguments)
-    function = Function.load(options.model)
-    print(summary(function))
+    _print_heading(options.model)
+    print(summary(Function.load(options.model)))
     return 0
+
+
+def _print_heading(path: str) -> None:
+    """Print the format of a file, and what the file says of itself."""
+    data, source = content_of(path, "load")
+    known = format_in(data, format_of(ModelFormat.CNTKv2))
+    if known.recognises(data):
+        print(f"{os.path.basename(source)}: {_name_of(known)}, {len(data):,} bytes")
+        for line in known.described(data, source) if hasattr(known, "described") else ():
+            print(line)
+        print(flush=True)  # in front of an error
+
+
+def _name_of(known: object) -> str:
+    """The name that a format is registered under."""
+    return next(name for name in plugins.model_formats if plugins.model_formats.get(name) is known)

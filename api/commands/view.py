@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from collections.abc import Sequence
 
@@ -16,23 +17,32 @@ def run(arguments: Sequence[str]) -> int:
         arguments: the file; ``--port N``; ``--no-browser`` to print the address only.
 
     Returns:
-        0.
+        0, once it has been interrupted.
 
     Raises:
         ImportError: Netron is not installed.
-        ValueError: there is no such file.
+        ValueError: there is no such file, or the port is another program's.
     """
-    parser = argparse.ArgumentParser(prog="cntk view", description="Show the graph of a model in a browser, by Netron.")
+    parser = argparse.ArgumentParser(prog="cntk view", description="Show the graph of a model in a browser, by Netron, until Ctrl-C.")
     parser.add_argument("model", help="the file: a model of CNTK 2, CNTK 1, or ONNX")
-    parser.add_argument("--port", type=int, default=8080, help="port of the page on this machine, %(default)s")
+    parser.add_argument("--port", type=int, default=8080, help="port of the page on this machine, %(default)s; 0 for any that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
     options = parser.parse_args(arguments)
-    if not os.path.isfile(options.model):
+    if not 0 <= options.port < 2**16:
+        raise ValueError(f"--port must be from 0 to {2**16 - 1}, got {options.port}")
+    if os.path.isdir(options.model):
+        raise ValueError(f"{options.model!r} is a directory; expected the path of a file in it")
+    if not os.path.exists(options.model):
         raise ValueError(f"there is no file {options.model!r}")
     try:
         import netron
     except ImportError:
         raise ImportError("graphs are shown by Netron; install it with: pip install netron") from None
-    netron.start(options.model, address=("127.0.0.1", options.port), browse=not options.no_browser)
+    try:
+        netron.start(options.model, address=("127.0.0.1", options.port), browse=not options.no_browser)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise ValueError(f"port {options.port} is in use; --port N chooses another, --port 0 one that is free") from None
     netron.wait()
     return 0

@@ -58,6 +58,11 @@ class SafeTensors:
         )
 
     @staticmethod
+    def described(data: Any, source: str) -> list[str]:
+        """Lines about a file: name, element type and shape of each tensor."""
+        return [f"{key}: {tensor.dtype.name} {format_shape(tensor.shape)}" for key, tensor in _tensors_of(data, source).items()]
+
+    @staticmethod
     def restore(function: Function, data: Any, source: str) -> None:
         """Give the parameters of *function* the values of the file, all of them or none.
 
@@ -65,10 +70,7 @@ class SafeTensors:
             ValueError: names, shapes or element types differ.
             RuntimeError: the file is damaged.
         """
-        try:
-            tensors = read_tensors(data)
-        except DamagedFile as error:
-            raise DamagedFile(f"{source} is not a safetensors file, or damaged: {error}") from None
+        tensors = _tensors_of(data, source)
         holders = holders_of(function)
         wrong = list(_differences(holders, tensors))
         if wrong:
@@ -76,6 +78,13 @@ class SafeTensors:
             raise ValueError(f"restore: {source} belongs to another function than {function}: {'; '.join(wrong[:5])}{more}")
         for key, holder in holders.items():
             holder.value = tensors[key]
+
+
+def _tensors_of(data: Any, source: str) -> dict[str, Any]:
+    try:
+        return read_tensors(data)
+    except DamagedFile as error:
+        raise DamagedFile(f"{source} is not a safetensors file, or damaged: {error}") from None
 
 
 def holders_of(function: Function) -> dict[str, Holder]:

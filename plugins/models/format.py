@@ -17,6 +17,8 @@ class Format(Protocol):
     its operators; ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*;
     ``read_file(path, device)``, where a file is better read in parts than as a whole; and ``write_files(function, path, external,
     **options)``, where a model may be several files, which gives their paths and pieces, the model's own last.
+
+    ``described(data, source)`` gives lines about a file, for ``cntk show`` to print before the function's layers.
     """
 
     def recognises(self, data: Any) -> bool:

@@ -15,7 +15,7 @@ from ...protobuf import DamagedFile, Piece
 from ..wire import LARGEST_MESSAGE
 from .messages import Graph, Model, Tensor, ValueInfo, read_message, write_message
 from .record import has_record, read_record
-from .tensors import folder_of, move_apart
+from .tensors import NAMES, folder_of, move_apart
 
 OLDEST, NEWEST, USUAL = 17, 24, 18
 """Versions of ONNX's operators: what can be asked for, and what is written unless another is."""
@@ -28,6 +28,11 @@ PAGE = 4096
 
 class Onnx:
     """What ``Function.save(..., format='onnx')`` and ``load_model`` use."""
+
+    @staticmethod
+    def described(data: Any, source: str) -> list[str]:
+        """Lines about a file: versions of the operators, what has written it, inputs and outputs with types and sizes."""
+        return _described(data, source)
 
     @staticmethod
     def recognises(data: Any) -> bool:
@@ -144,9 +149,30 @@ def signature_of(path: str) -> tuple[list[str], list[str]]:
     return [_shown(one) for one in graph.input if one.name not in given], [_shown(one) for one in graph.output]
 
 
-def _shown(info: ValueInfo) -> str:
+def _shown(info: ValueInfo, typed: bool = False) -> str:
     of = info.type and info.type.tensor_type
-    if not of or of.shape is None:
+    if not of:
         return f"{info.name}"
+    label = f"{info.name} {NAMES.get(of.elem_type or 0, of.elem_type)}" if typed else f"{info.name}"
+    if of.shape is None:
+        return label
     sizes = [str(dim.dim_value) if dim.dim_value is not None else dim.dim_param or "?" for dim in of.shape.dim]
-    return f"{info.name} [{', '.join(sizes)}]"
+    return f"{label} [{', '.join(sizes)}]"
+
+
+def _described(data: Any, source: str) -> list[str]:
+    view = memoryview(data).cast("B")
+    try:
+        model = read_message(Model, Piece(view, 0, len(view)))
+    except DamagedFile as error:
+        raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}") from None
+    graph = model.graph or Graph()
+    versions = [f"version {one.version or 1} of {one.domain or 'ONNX'}'s operators" for one in model.opset_import]
+    maker = " ".join(filter(None, (model.producer_name, model.producer_version)))
+    given = {tensor.name for tensor in graph.initializer}
+    inputs = [_shown(one, typed=True) for one in graph.input if one.name not in given]
+    return [
+        ", ".join([*versions, *([f"written by {maker}"] if maker else [])]),
+        f"inputs: {', '.join(inputs) or 'none'}",
+        f"outputs: {', '.join(_shown(one, typed=True) for one in graph.output) or 'none'}",
+    ]

@@ -71,7 +71,27 @@ def _stacked(rows: Sequence[Any], axis: int) -> Array:
 
 def read_scan(node: Operator, *operands: Array | None) -> list[Array | None]:
     if node.version < 9:
-        raise Unsupported("Scan of version 8")
+        return _scans_of_samples(node, *operands)
+    return _scanned(node, operands, "scan_input_directions")
+
+
+def _scans_of_samples(node: Operator, lengths: Array | None, *operands: Array | None) -> list[Array | None]:
+    """Scan of version 8, which goes along the second axis for each sample on the first one."""
+    if lengths is not None:
+        raise Unsupported("Scan of version 8 with lengths of sequences")
+    given = [one for one in operands if one is not None]
+    count = given[0].dims[0] if given and given[0].rank else None
+    if isinstance(count, Size) or not count or len(given) < len(operands):
+        raise Unsupported("Scan of version 8 of a number of samples that is not known")
+    results = [_scanned(node, [_sample(one, at) for one in given], "directions") for at in range(count)]
+    return [_stacked(rows, 0) for rows in zip(*results, strict=True)]
+
+
+def _sample(x: Array, at: int) -> Array:
+    return reshape(slice_(x, 0, at, at + 1), x.dims[1:])
+
+
+def _scanned(node: Operator, operands: Sequence[Array | None], directions: str) -> list[Array | None]:
     body: Graph = node.required("body")
     count = node.required("num_scan_inputs")
     states, scanned = list(operands[: len(operands) - count]), [one for one in operands[len(operands) - count :] if one is not None]
@@ -79,7 +99,7 @@ def read_scan(node: Operator, *operands: Array | None) -> list[Array | None]:
         raise Unsupported("nothing to scan")
     outputs = len(body.output) - len(states)
     axes = [normal(axis, one.rank) for axis, one in zip(node.attribute("scan_input_axes", [0] * count), scanned, strict=True)]
-    backwards = node.attribute("scan_input_directions", [0] * count)
+    backwards = node.attribute(directions, [0] * count)
     out_axes, out_backwards = node.attribute("scan_output_axes", [0] * outputs), node.attribute("scan_output_directions", [0] * outputs)
     turns = scanned[0].dims[axes[0]]
     if isinstance(turns, Size):

@@ -113,8 +113,11 @@ def read_group_normalization(node: Operator, x: Array, scale: Array, bias: Array
 
 
 def read_mean_variance_normalization(node: Operator, x: Array) -> Array:
-    axes = [normal(axis, x.rank) for axis in node.attribute("axes", [0, 2, 3])]
+    usual = [0, 1, 2, 3] if node.attribute("across_channels", 0) else [0, 2, 3]
+    axes = [normal(axis, x.rank) for axis in node.attribute("axes", usual)]
     centred = x - mean_over(x, axes)
+    if not node.attribute("normalize_variance", 1):
+        return centred
     return centred / (root(mean_over(squared(centred), axes)) + 1e-9)
 
 

@@ -40,6 +40,11 @@ def read_compress(node: Operator, x: Array, condition: Array) -> Array:
     return take(x, known(chosen), node.attribute("axis"))
 
 
+def read_non_zero(node: Operator, x: Array) -> Array:
+    """The places of elements that the file gives, or that shapes do."""
+    return known(np.argwhere(x.numbers).T.astype(np.int64))
+
+
 def read_one_hot(node: Operator, indices: Array, depth: Array, values: Array) -> Array:
     size = int(depth.numbers.reshape(-1)[0])
     axis = normal(node.attribute("axis", -1), indices.rank + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,11 @@ def read_slice(
     places = integers(node, "axes", axes, 10)
     places = list(range(len(begins))) if places is None else places
     strides = [1] * len(begins) if steps is None else steps.sizes
+    return cut(x, begins, stops, places, strides)
+
+
+def cut(x: Array, begins: Sequence[Any], stops: Sequence[Any], places: Sequence[Any], strides: Sequence[Any]) -> Array:
+    """A range of elements along each of some axes."""
     for axis, begin, end, step in zip(places, begins, stops, strides, strict=True):
         axis = normal(axis, x.rank)
         if isinstance(step, Size) or step == 0:

@@ -11,6 +11,7 @@ def function_of(op_type: str) -> str:
 
 
 _OPERATORS = {
+    "experimental": "Affine Crop DynamicSlice ImageScaler ParametricSoftplus Scale ScaledTanh",
     "elementary": (
         "Abs Acos Acosh Add And Asin Asinh Atan Atanh Ceil Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less "
         "LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sign Sin Sinh Sqrt Sub Sum Tan Where Xor Clip"
@@ -33,7 +34,7 @@ _OPERATORS = {
         "BatchNormalization GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization "
         "RMSNormalization"
     ),
-    "selections": "Compress Gather GatherElements GatherND OneHot ReverseSequence ScatterElements ScatterND Scatter",
+    "selections": "Compress Gather GatherElements GatherND NonZero OneHot ReverseSequence ScatterElements ScatterND Scatter",
     "recurrences": "GRU LSTM RNN",
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",

@@ -372,16 +372,14 @@ def read_max_unpool(node: Operator, x: Array, places: Array, shape: Array | None
     strides, pads = node.attribute("strides", [1] * len(kernel)), node.attribute("pads", [0] * (2 * len(kernel)))
     rank = len(kernel)
     natural = [(dim - 1) * strides[axis] - pads[axis] - pads[axis + rank] + kernel[axis] for axis, dim in enumerate(x.dims[2:])]
-    wanted = [*x.dims[:2], *natural] if shape is None else shape.sizes
     inner = [*x.dims[:2], *natural]
+    wanted = inner if shape is None else shape.sizes
     zeros = known(np.zeros(int(product(inner)), x.dtype))
     flat = scattered(zeros, reshape(places, [-1]), reshape(x, [-1]), 0)
-    result = reshape(flat, inner)
-    if wanted != inner:
-        numbers = np.arange(int(product(inner))).reshape([int(dim) for dim in inner])
-        target = np.unravel_index(numbers.reshape(-1), [int(dim) for dim in wanted])
-        raise Unsupported(f"output_shape {wanted} where {inner} is natural ({len(target)} axes)")
-    return result
+    foot = [size - dim for size, dim in zip(wanted, inner, strict=True)]
+    if any(not isinstance(size, int) or size < 0 for size in foot):
+        raise Unsupported(f"output_shape {wanted} where {inner} is natural")
+    return padded(reshape(flat, inner), [0] * len(foot), foot)
 
 
 # ---- interpolation -------------------------------------------------------------------------------

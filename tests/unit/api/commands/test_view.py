@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,20 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "netron", None)
     assert main(["view", str(tmp_path / "nothing")]) == 1
     assert "there is no file" in capsys.readouterr().err
+    assert main(["view", str(tmp_path)]) == 1
+    assert "is a directory" in capsys.readouterr().err
+    assert main(["view", "model", "--port", "99999"]) == 1
+    assert "--port must be from 0 to 65535, got 99999" in capsys.readouterr().err
     (tmp_path / "model").write_bytes(b"\x08\x02")
     assert main(["view", str(tmp_path / "model")]) == 1
     assert "pip install netron" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def start(*given: Any, **named: Any) -> None:
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    monkeypatch.setitem(sys.modules, "netron", SimpleNamespace(start=start))
+    (tmp_path / "model").write_bytes(b"\x08\x02")
+    assert main(["view", str(tmp_path / "model"), "--port", "8123"]) == 1
+    assert "port 8123 is in use; --port N" in capsys.readouterr().err

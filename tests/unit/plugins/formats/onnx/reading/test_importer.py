@@ -301,11 +301,24 @@ def test_other_versions_are_refused(version: int) -> None:
         ([node("Transpose", "x", "y", perm=[0, 0])], {}, "does not name each"),
         ([node("Conv", "x w", "y")], {"w": np.zeros((1, 1, 1), np.float32)}, "node 'y' .Conv."),
         ([node("Gather", "v i", "y")], {"v": np.zeros(4), "i": np.array([9])}, "out of bounds"),
+        ([node("NonZero", "x", "y")], {}, "must be known"),
+        (
+            [node("MaxUnpool", "v i s", "y", kernel_shape=[2, 2])],
+            {"v": np.zeros((1, 1, 1, 1)), "i": np.zeros((1, 1, 1, 1), np.int64), "s": np.array([1, 1, 2, 1])},
+            "output_shape .1, 1, 2, 1. where .1, 1, 2, 2. is natural",
+        ),
     ],
 )
 def test_graphs_that_cannot_be_are_refused(nodes: list[Node], numbers: dict[str, Any], text: str) -> None:
     with pytest.raises(DamagedFile, match=text):
         load(nodes, [value("x", "N", 2)], "y", **numbers)
+
+
+@pytest.mark.parametrize(("operands", "text"), [("n x x", "with lengths of sequences"), ("- x x", "a number of samples that is not known")])
+def test_scan_of_version_8_wants_known_samples(operands: str, text: str) -> None:
+    body = graph([node("Add", "s e", "t")], [value("s"), value("e")], "t t")
+    with pytest.raises(DamagedFile, match=text):
+        load([node("Scan", operands, "y z", body=body, num_scan_inputs=1)], [value("x", "N", 2, 2)], "y z", 8, n=np.array([1, 2]))
 
 
 def test_arrays_that_are_computed_have_a_limit_together() -> None:
