@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -225,7 +226,16 @@ def made(variable: Any, dims: Sequence[Any], dtype: Any, at: int | None = None) 
     if len(shape) != len(dims):
         raise Unsupported(f"the shape {list(dims)} was expected, and {list(variable.shape)} found")
     found = [int(size) if isinstance(dim, Size) and size >= 0 else dim for dim, size in zip(dims, shape, strict=True)]
-    return Array(found, dtype, variable=variable, batch=at)
+    result = Array(found, dtype, variable=variable, batch=at)
+    note_sizes(result)
+    return result
+
+
+def note_sizes(x: Array) -> None:
+    """Note where sizes that depend on the data can be taken from."""
+    for axis, dim in enumerate(x.dims):
+        if isinstance(dim, Size):
+            SOURCES.get().setdefault(dim, (x, axis))
 
 
 def fresh(what: str = "size") -> Size:
@@ -435,7 +445,7 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
         x = materialised(x)
     merged = _merged(x, dims)
     if x.batch is None:
-        result = made(_reshaped(x.held(), x.dims, dims), dims, x.dtype)
+        result = _regrouped(x, dims)
         result.apart = merged
         return result
     at = _kept(x, dims)
@@ -443,6 +453,8 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
         result = reshape(static(x), dims)
         result.apart = merged
         return rebatched(result, x) if merged is None else result
+    if not _is_regular([*x.dims[: x.batch], *x.dims[x.batch + 1 :]], [*dims[:at], *dims[at + 1 :]]):
+        return rebatched(reshape(static(x), dims), x)
     old, new = [*x.dims[: x.batch], *x.dims[x.batch + 1 :]], [*dims[:at], *dims[at + 1 :]]
     return made(_reshaped(x.held(), old, new), dims, x.dtype, at)
 
@@ -497,21 +509,62 @@ def _kept(x: Array, dims: Sequence[Any]) -> int | None:
     return None
 
 
+def _runs(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[slice, slice]]:
+    """The parts of two shapes that have as many elements as one another, each as short as can be told."""
+    if any(not isinstance(dim, Size) and dim == 0 for dim in [*old, *new]):
+        return [(slice(0, len(old)), slice(0, len(new)))]
+    ends = {product(old[:end]): end for end in range(len(old) + 1)}
+    cuts = [(0, 0)]
+    for end in range(1, len(new)):
+        there = ends.get(product(new[:end]), 0)
+        if there > cuts[-1][0] and new[end] != 1:
+            cuts.append((there, end))
+    if cuts[-1][0] == len(old) and len(cuts) > 1:
+        cuts.pop()
+    cuts.append((len(old), len(new)))
+    return [(slice(a, c), slice(b, d)) for (a, b), (c, d) in pairwise(cuts)]
+
+
+def _is_regular(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    """Whether each part of a new shape has at most one size that depends on the data, other than those that stay."""
+    return all(old[a] == new[b] or sum(isinstance(dim, Size) for dim in new[b]) < 2 for a, b in _runs(list(old), list(new)))
+
+
+def _regrouped(x: Array, dims: Sequence[Any]) -> Array:
+    """An array without a batch axis in another shape, which may divide an axis into several whose sizes depend on the data."""
+    from .dividing import divided
+
+    if _is_regular(x.dims, dims):
+        return made(_reshaped(x.held(), x.dims, dims), dims, x.dtype)
+    whole: list[Any] = []
+    divisions = []
+    for a, b in _runs(x.dims, dims):
+        free = [axis for axis in range(b.start, b.stop) if isinstance(dims[axis], Size)]
+        if x.dims[a] == tuple(dims[b]) or len(free) < 2:
+            whole += dims[b]
+            continue
+        parts = slice(free[0], free[-1] + 1)
+        whole += dims[b.start : parts.start]
+        divisions.append((len(whole), dims[parts]))
+        whole += [product(dims[parts]), *dims[parts.stop : b.stop]]
+    found = made(_reshaped(x.held(), x.dims, whole), whole, x.dtype)
+    for axis, parts_of in reversed(divisions):
+        found = divided(found, axis, parts_of)
+    return found
+
+
 def _reshaped(variable: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
-    """A variable of static shape *old* in the shape *new*; the axes that both begin and end with are left alone."""
-    old, new = list(old), list(new)
-    if old == new:
-        return variable
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    parts = [-1 if isinstance(dim, Size) else dim for dim in new[head : len(new) - tail]]
-    if parts.count(-1) > 1:
-        raise Unsupported(f"the shape {new} has several sizes that depend on the data in other ways than {old}")
-    return shaping.reshape(variable, tuple(parts), begin_axis=head, end_axis=_end(len(old) - tail, len(old)))
+    """A variable of static shape *old* in the shape *new*; the axes that both have are left alone."""
+    old, new, rank = list(old), list(new), len(old)
+    for a, b in reversed(_runs(old, new)):
+        if old[a] == new[b]:
+            continue
+        parts = [-1 if isinstance(dim, Size) else dim for dim in new[b]]
+        if parts.count(-1) > 1:
+            raise Unsupported(f"the shape {new} has several sizes that depend on the data in other ways than {old}")
+        variable = shaping.reshape(variable, tuple(parts), begin_axis=a.start, end_axis=_end(a.stop, rank))
+        rank += len(parts) - (a.stop - a.start)
+    return variable
 
 
 def _end(axis: int, rank: int) -> Any:
@@ -578,8 +631,8 @@ def expand(x: Array, dims: Sequence[Any]) -> Array:
 # ---- sizes as data -------------------------------------------------------------------------------
 
 
-SOURCES: ContextVar[dict[str, tuple[Array, int]]] = ContextVar("SOURCES")
-"""By symbol the array, and its axis, that a size of the graph that is being read comes from."""
+SOURCES: ContextVar[dict[Size, tuple[Array, int]]] = ContextVar("SOURCES")
+"""An array, and its axis, that has a size, by the sizes that depend on the data in the graph that is being read."""
 
 
 def materialised(x: Array) -> Array:
@@ -615,12 +668,11 @@ def zeros_along(size: Size) -> Array:
     """Zeros as many as a size, for each sample where the size is that of an input with a batch axis.
 
     Raises:
-        Unsupported: no input has just this size.
+        Unsupported: no array has just this size.
     """
-    names = size.symbols
-    if size.terms != {tuple(names): 1} or not names <= set(SOURCES.get()):
-        raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that inputs have can be such")
-    x, place = SOURCES.get()[next(iter(names))]
+    if size not in SOURCES.get():
+        raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that other arrays have can be such")
+    x, place = SOURCES.get()[size]
     for other in range(x.rank):
         if other not in (place, x.batch):
             x = slice_(x, other, 0, 1)
@@ -777,10 +829,17 @@ def take(x: Array, indices: Array, axis: int) -> Array:
     """Elements by their numbers along an axis, whose place the axes of the numbers take."""
     axis = normal(axis, x.rank)
     dims = [*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :]]
+    if indices.is_known and indices.known.dtype != object and indices.known.shape != indices.dims:
+        return expand(take(x, known(indices.known), axis), dims)
+    if x.is_known and x.known.shape != x.dims:
+        if x.known.shape[axis] == 1 and isinstance(x.dims[axis], Size):  # all are equal
+            ones = [1] * indices.rank
+            return Array(dims, x.dtype, x.known.reshape([*x.known.shape[:axis], *ones, *x.known.shape[axis + 1 :]]))
+        x = materialised(x)
     if indices.is_known and indices.known.dtype != object:
         chosen = indices.known
         dim = x.dims[axis]
-        if x.is_known and x.known.shape == x.dims:
+        if x.is_known:
             check_room(dims, x.dtype.itemsize)
             try:
                 found = np.take(x.known, chosen, axis)

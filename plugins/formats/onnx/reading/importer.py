@@ -23,7 +23,7 @@ from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo
 from ..tensors import NAMES, TYPES, read_tensor
-from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
+from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, note_sizes, static
 from .sizes import Dim, Size
 
 OLDEST, NEWEST = 6, 28
@@ -346,10 +346,7 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
         variable = Input(Spec(shape, kind.type, () if at is None else BATCH), name)
         array = Array(dims, dtype, variable=variable, batch=at)
         reader.values[name] = array
-        for axis, dim in enumerate(dims):
-            if isinstance(dim, Size):
-                (text,) = dim.symbols
-                SOURCES.get().setdefault(text, (array, axis))
+        note_sizes(array)
 
 
 def batch_symbol(shapes: Sequence[Sequence[Dim]], time_major: Sequence[bool]) -> Size | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import arithmetic, elementary, extremum, norm, reduction, sorting
-from .arrays import Array, Unsupported, check_room, elementwise, fold, known, made, matmul, normal, slice_, squeeze, static, transpose
+from .arrays import Array, Unsupported, check_room, elementwise, fold, known, made, materialised, matmul, normal, slice_, squeeze, static, transpose
 from .importer import Operator
 from .shapes import integers
 from .sizes import Size
@@ -24,9 +24,9 @@ def over(compute: Callable[..., Any], operator: Callable[..., Any]) -> Over:
         dims = [1 if axis in axes else dim for axis, dim in enumerate(x.dims)]
         if not axes:
             return x
+        if x.is_known and x.known.shape != x.dims:
+            x = materialised(x)
         if x.is_known:
-            if x.known.shape != x.dims:
-                raise Unsupported("a reduction of equal numbers whose count depends on the data")
             return fold(lambda one: compute(one, axis=tuple(axes), keepdims=True), x, dtype=x.dtype)
         if x.batch in axes:
             x = static(x)
