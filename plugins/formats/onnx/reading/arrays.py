@@ -22,7 +22,7 @@ from ....ops.comparison import element_select, less, not_equal
 from ....ops.elementary import ceil, floor
 from ....ops.product import times
 from ....ops.reduction import reduce_sum
-from .sizes import Dim, Size, Undecided, product, quotient, same
+from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, same, without_rest
 
 LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
@@ -317,7 +317,7 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
     """
     kind = np.dtype(dtype or operands[-1].dtype)
     if not (all(one.is_known for one in operands) and all(one.dtype.kind != "f" for one in operands)):
-        operands = tuple(_counted(one) for one in operands)
+        operands = tuple(counted(one) for one in operands)
     if all(one.is_known for one in operands):
         return fold(compute, *operands, dtype=kind)
     dims = broadcast_dims([one.dims for one in operands])
@@ -334,7 +334,7 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
     return made(operator(*(one.held(storage) for one in lined)), dims, kind, None if at is None else at + len(dims))
 
 
-def _counted(x: Array) -> Array:
+def counted(x: Array) -> Array:
     """A number that depends on the sizes of the data as a variable; other arrays as they are."""
     if x.known is None or x.known.dtype != object or x.known.size != 1:
         return x
@@ -467,6 +467,8 @@ def _complete(x: Array, dims: list[Any]) -> list[Any]:
     if open_axes:
         total, others = product(x.dims), product(dim for axis, dim in enumerate(dims) if axis != open_axes[0])
         found = quotient(total, others) if not (isinstance(others, int) and others == 0) else None
+        if found is None:
+            found = divided_exactly(without_rest(total), without_rest(others))
         if found is None and not isinstance(total, Size) and not isinstance(others, Size):
             raise Unsupported(f"the shape {list(x.dims)} has another number of elements than {dims}")
         dims[open_axes[0]] = fresh() if found is None else found
@@ -513,10 +515,10 @@ def _runs(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[slice, slice]]:
     """The parts of two shapes that have as many elements as one another, each as short as can be told."""
     if any(not isinstance(dim, Size) and dim == 0 for dim in [*old, *new]):
         return [(slice(0, len(old)), slice(0, len(new)))]
-    ends = {product(old[:end]): end for end in range(len(old) + 1)}
+    ends = {without_rest(product(old[:end])): end for end in range(len(old) + 1)}
     cuts = [(0, 0)]
     for end in range(1, len(new)):
-        there = ends.get(product(new[:end]), 0)
+        there = ends.get(without_rest(product(new[:end])), 0)
         if there > cuts[-1][0] and new[end] != 1:
             cuts.append((there, end))
     if cuts[-1][0] == len(old) and len(cuts) > 1:
@@ -631,6 +633,8 @@ def expand(x: Array, dims: Sequence[Any]) -> Array:
 # ---- sizes as data -------------------------------------------------------------------------------
 
 
+MOST_REPEATED = 1024
+"""How many times a size may be in another that arrays are made of."""
 SOURCES: ContextVar[dict[Size, tuple[Array, int]]] = ContextVar("SOURCES")
 """An array, and its axis, that has a size, by the sizes that depend on the data in the graph that is being read."""
 
@@ -668,10 +672,10 @@ def zeros_along(size: Size) -> Array:
     """Zeros as many as a size, for each sample where the size is that of an input with a batch axis.
 
     Raises:
-        Unsupported: no array has just this size.
+        Unsupported: no array has this size, or one that it can be computed from.
     """
     if size not in SOURCES.get():
-        raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that other arrays have can be such")
+        return _zeros_of_terms(size)
     x, place = SOURCES.get()[size]
     for other in range(x.rank):
         if other not in (place, x.batch):
@@ -682,6 +686,33 @@ def zeros_along(size: Size) -> Array:
         others = [axis for axis in range(x.rank) if axis not in (x.batch, place)]
         flat = reshape(transpose(x, [x.batch, place, *others]), [x.dims[x.batch], size])
     return made(identity.zeros_like(flat.held()), flat.dims, x.dtype if x.is_float else flat.held().dtype, flat.batch)
+
+
+def _zeros_of_terms(size: Size) -> Array:
+    """Zeros as many as a sum of sizes, of which some may be quotients."""
+    parts, less = [], -min(size.terms.get((), 0), 0)
+    for names, count in size.terms.items():
+        one = Size({names: 1}) if names else None
+        (name,) = names if len(names) == 1 else ("",)
+        if one is None:
+            parts += [known(np.zeros(count, np.float32))] if count > 0 else []
+        elif (
+            count < 0
+            or count > MOST_REPEATED
+            or (one not in SOURCES.get() and not (isinstance(name, Quotient) and isinstance(name.divisor, int)))
+        ):
+            raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that other arrays have can be such")
+        elif one in SOURCES.get():
+            parts += [_in_a_row(zeros_along(one))] * count
+        else:
+            parts += [slice_(_in_a_row(zeros_along(name.value)), 0, name.divisor - 1, None, name.divisor)] * count
+    whole = concat(parts, 0)
+    return slice_(whole, 0, less, None) if less else whole
+
+
+def _in_a_row(zeros: Array) -> Array:
+    """Zeros along a size without those of other samples."""
+    return reshape(slice_(static(zeros), 0, 0, 1), zeros.dims[1:]) if zeros.rank == 2 else static(zeros)
 
 
 # ---- parts ---------------------------------------------------------------------------------------

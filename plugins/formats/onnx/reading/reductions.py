@@ -8,7 +8,22 @@ from typing import Any
 import numpy as np
 
 from ....ops import arithmetic, elementary, extremum, norm, reduction, sorting
-from .arrays import Array, Unsupported, check_room, elementwise, fold, known, made, materialised, matmul, normal, slice_, squeeze, static, transpose
+from .arrays import (
+    Array,
+    Unsupported,
+    check_room,
+    elementwise,
+    fold,
+    known,
+    made,
+    materialised,
+    matmul,
+    normal,
+    slice_,
+    squeeze,
+    static,
+    transpose,
+)
 from .importer import Operator
 from .shapes import integers
 from .sizes import Size

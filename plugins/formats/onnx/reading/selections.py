@@ -18,12 +18,15 @@ from .arrays import (
     known,
     matmul,
     normal,
+    rebatched,
     reshape,
+    slice_,
     static,
     take,
     transpose,
     unsqueeze,
 )
+from .dividing import flat_numbers, numbers_along
 from .elementary import select
 from .importer import Operator
 from .sizes import Size, product
@@ -93,7 +96,7 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
         return take(reshape(x, [-1]), known(_flat_numbers(dims, places)), 0)
     size = x.dims[axis]
     if isinstance(size, Size):
-        raise Unsupported(f"elements along an axis of {size}, at places that are computed")
+        return rebatched(_by_places(x, indices, axis), x)
     order = [at for at in range(x.rank) if at != axis] + [axis]
     wide = unsqueeze(transpose(x, order), [x.rank - 1])  # ..., 1, size
     hot = one_hot(transpose(indices, order), size, x.rank, x.dtype)  # ..., chosen, size
@@ -102,6 +105,15 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
     found = sum_over(hot * wide, [x.rank])
     chosen = reshape(found, [hot.dims[at] for at in range(x.rank)])
     return transpose(chosen, [order.index(at) for at in range(x.rank)])
+
+
+def _by_places(x: Array, indices: Array, axis: int) -> Array:
+    """Elements of all of the array by their numbers, of which those along an axis are computed."""
+    size = x.dims[axis]
+    below = elementwise(np.less, comparison.less, indices, known(np.zeros((), indices.dtype)), dtype=np.bool_)
+    places = [numbers_along(dim, indices.rank - at - 1) for at, dim in enumerate(indices.dims)]
+    places[axis] = indices + flat_numbers([cast(below, np.int64), known(0)], [2, size])
+    return take(reshape(static(x), [-1]), static(flat_numbers(places, x.dims)), 0)
 
 
 def read_gather_nd(node: Operator, x: Array, indices: Array) -> Array:
@@ -122,6 +134,8 @@ def read_gather_nd(node: Operator, x: Array, indices: Array) -> Array:
 # ---- elements put into places --------------------------------------------------------------------
 
 REDUCTIONS = {"none", "add", "mul", "max", "min"}
+MOST_UPDATES = 256
+"""Along an axis, at places that are computed."""
 
 
 def scattered(x: Array, indices: Array, updates: Array, axis: int, how: str = "none") -> Array:
@@ -200,11 +214,32 @@ def read_scatter_elements(node: Operator, x: Array, indices: Array, updates: Arr
     axis, how = normal(node.attribute("axis", 0), x.rank), node.attribute("reduction", "none")
     if how not in REDUCTIONS:
         raise Unsupported(f"the reduction {how!r}")
+    if not (indices.is_known and x.is_concrete):
+        return _put(x, indices, updates, axis, how)
     dims, numbers = _concrete(x), indices.numbers
     places = list(np.indices(numbers.shape))
     places[axis] = numbers
     flat = known(np.asarray(_flat_numbers(dims, places)).reshape(-1))
     return reshape(scattered(reshape(static(x), [-1]), flat, reshape(static(updates), [-1]), 0, how), x.dims)
+
+
+def _put(x: Array, indices: Array, updates: Array, axis: int, how: str) -> Array:
+    """Updates put in one after the other, at places along an axis that are computed."""
+    size, count = x.dims[axis], indices.dims[axis]
+    others = [dim for at, dim in enumerate(x.dims) if at != axis]
+    if isinstance(size, Size) or isinstance(count, Size) or others != [dim for at, dim in enumerate(indices.dims) if at != axis]:
+        raise Unsupported(
+            f"updates of the shape {list(indices.dims)}, at places that are computed, of an array of the shape {list(x.dims)}"
+        )
+    if how not in ("none", "add") or count > MOST_UPDATES:
+        raise Unsupported(
+            f"{count} updates at places that are computed, with the reduction {how!r}; {MOST_UPDATES} of 'none' or 'add' are read"
+        )
+    for at in range(count):
+        there = one_hot(slice_(indices, axis, at, at + 1), size, axis, x.dtype)
+        update = slice_(updates, axis, at, at + 1)
+        x = x + there * update if how == "add" else select(cast(there, np.bool_), update, x)
+    return x
 
 
 read_scatter = read_scatter_elements

@@ -253,8 +253,12 @@ def _repeated(x: Array, head: list[int], foot: list[int], mode: str) -> Array:
         h, f, dim = head[axis], foot[axis], x.dims[axis]
         if not h and not f:
             continue
+        if isinstance(dim, Size) and mode == "edge":
+            x = concat([*[slice_(x, axis, 0, 1)] * h, x, *[slice_(x, axis, -1, None)] * f], axis)
+            continue
         if isinstance(dim, Size):
-            raise Unsupported(f"the padding {mode!r} of an axis of {dim} elements")
+            x = concat([*([slice_(x, axis, -h, None)] if h else []), x, *([slice_(x, axis, 0, f)] if f else [])], axis)
+            continue
         check_room([h + dim + f])
         numbers = np.pad(np.arange(dim), (h, f), mode)  # type: ignore[call-overload]
         x = take(x, known(numbers), axis)

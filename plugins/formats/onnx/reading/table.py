@@ -38,6 +38,7 @@ _OPERATORS = {
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",
     "lists": "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence",
+    "quantization": ("ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear"),
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
 }
 
