@@ -31,8 +31,8 @@ from .arrays import (
 )
 from .elementary import select
 from .importer import Operator
-from .shapes import padded
 from .interpolation import interpolated, scaled
+from .shapes import padded
 from .sizes import Dim, Size, product, quotient
 
 
