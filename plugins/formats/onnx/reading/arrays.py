@@ -82,6 +82,18 @@ class Array:
         """The numbers.
 
         Raises:
+            Unsupported: they, or how many they are, depend on the data.
+        """
+        kept = self.kept
+        if not self.is_concrete:
+            raise Unsupported(f"an operand of the shape {list(self.dims)} depends on the data and must be known when the model is read")
+        return np.broadcast_to(kept, self.dims)
+
+    @property
+    def kept(self) -> Any:
+        """The numbers, of equal ones along an axis whose size depends on the data only one.
+
+        Raises:
             Unsupported: they depend on the data.
         """
         if self.known is None:
@@ -133,7 +145,7 @@ class Array:
         return identity.cast(self.variable, storage).output
 
     def _leaf(self, storage: Any) -> Variable:
-        numbers = self.numbers
+        numbers = self.kept
         if not self.is_float:
             storage = exact_type(numbers, storage)
         storage = np.dtype(storage).type
@@ -329,7 +341,7 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
     storage = max(types, key=lambda one: one.itemsize)
     for one in operands:
         if one.is_known and not one.is_float:
-            storage = exact_type(one.numbers, storage)
+            storage = exact_type(one.kept, storage)
     lined, at = lined_up(operands)
     return made(operator(*(one.held(storage) for one in lined)), dims, kind, None if at is None else at + len(dims))
 
@@ -639,6 +651,11 @@ SOURCES: ContextVar[dict[Size, tuple[Array, int]]] = ContextVar("SOURCES")
 """An array, and its axis, that has a size, by the sizes that depend on the data in the graph that is being read."""
 
 
+def whole(x: Array) -> Array:
+    """The array, as a variable where it is equal numbers whose count depends on the data."""
+    return materialised(x) if x.is_known and x.known.shape != x.dims else x
+
+
 def materialised(x: Array) -> Array:
     """Known numbers of which sizes depend on the data, as a variable that has these sizes."""
     shape = [1 if isinstance(dim, Size) else dim for dim in x.dims]
@@ -812,7 +829,9 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
     storage = max(types, key=lambda one: one.itemsize)
     if at is not None:
         parts = [_without_batch(one, at) for one in parts]
-    parts = [materialised(one) if one.is_known and one.known.shape != one.dims else one for one in parts]
+    parts = [whole(one) for one in parts]
+    if at is None:
+        parts = [static(one) for one in parts]
     place = axis - (at is not None and axis > at)
     rank = len(dims) - (at is not None)
     return made(slicing.splice(*(one.held(storage) for one in parts), axis=place - rank), dims, parts[0].dtype, at)
@@ -822,9 +841,10 @@ def _without_batch(one: Array, at: int) -> Array:
     """An operand for a variable whose batch axis is *at*: the same for all samples, or batched."""
     if one.batch is not None:
         return one
-    if one.dims[at] == 1 or (one.is_known and one.known.shape[at] == 1):
-        plain = _plain(one)
-        return reshape(plain, [*plain.dims[:at], *plain.dims[at + 1 :]])
+    if one.is_known and one.known.shape[at] == 1:
+        return _moved(one, one.known.reshape([*one.known.shape[:at], *one.known.shape[at + 1 :]]), [*one.dims[:at], *one.dims[at + 1 :]])
+    if one.dims[at] == 1:
+        return reshape(one, [*one.dims[:at], *one.dims[at + 1 :]])
     return batched(one, at)
 
 
@@ -908,7 +928,7 @@ def matmul(a: Array, b: Array) -> Array:
         return squeeze(matmul(unsqueeze(a, [0]), b), [-2 if b.rank > 1 else 0])
     if b.rank == 1:
         return squeeze(matmul(a, unsqueeze(b, [1])), [-1])
-    a, b = (materialised(one) if one.is_known and one.known.shape != one.dims else one for one in (a, b))
+    a, b = whole(a), whole(b)
     storage = max((one.storage for one in (a, b) if one.storage is not None), key=lambda one: one.itemsize, default=np.dtype(np.float32))
     dims = [*broadcast_dims([a.dims[:-2], b.dims[:-2]]), a.dims[-2], b.dims[-1]]
     if b.batch is None and product(b.dims[:-2]) == 1:

@@ -32,6 +32,8 @@ DEEPEST = 24
 """How many graphs, bodies of local functions and of control flow, may be in one another."""
 MOST_REPEATED = 20_000
 """How many more nodes loops and local functions may make of those in a file."""
+ROOM_FOR_EACH = 32
+"""How many bytes of arrays may be computed for each byte of numbers that a file begins with, beyond those that any file may."""
 OWN = ("", "ai.onnx")
 
 
@@ -281,6 +283,7 @@ def read_model(model: Model, source: str) -> Function:
     try:
         reader = GraphReader(versions, functions, folder, source)
         reader.counter[0] = -len(graph.node)
+        COMPUTED.get()[0] = -ROOM_FOR_EACH * sum(len(tensor.raw_data or b"") for tensor in graph.initializer)
         try:
             reader.read_initializers(graph)
             _read_inputs(reader, graph)

@@ -25,6 +25,7 @@ from .arrays import (
     take,
     transpose,
     unsqueeze,
+    whole,
 )
 from .dividing import flat_numbers, numbers_along
 from .elementary import select
@@ -44,7 +45,7 @@ def read_compress(node: Operator, x: Array, condition: Array) -> Array:
 
 
 def read_one_hot(node: Operator, indices: Array, depth: Array, values: Array) -> Array:
-    size = int(depth.numbers.reshape(-1)[0])
+    indices, size = whole(indices), int(depth.numbers.reshape(-1)[0])
     axis = normal(node.attribute("axis", -1), indices.rank + 1)
     off, on = values.numbers.reshape(-1)
     if indices.is_known:
@@ -88,7 +89,7 @@ def _concrete(x: Array) -> list[int]:
 
 
 def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
-    axis = normal(node.attribute("axis", 0), x.rank)
+    axis, x, indices = normal(node.attribute("axis", 0), x.rank), whole(x), whole(indices)
     if indices.is_known:
         dims = _concrete(x)
         places = list(np.indices(indices.numbers.shape))
@@ -107,28 +108,49 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
     return transpose(chosen, [order.index(at) for at in range(x.rank)])
 
 
+def _by_rows(x: Array, indices: Array, shared: int) -> Array:
+    """Parts of an array by rows of computed numbers, one for each axis behind those that are shared."""
+    depth = indices.dims[-1]
+    if isinstance(depth, Size):
+        raise Unsupported(f"rows of {depth} numbers of elements")
+    *lead, _ = indices.dims
+    columns = [reshape(slice_(static(indices), indices.rank - 1, at, at + 1), lead) for at in range(depth)]
+    places = [numbers_along(dim, len(lead) - at - 1) for at, dim in enumerate(lead[:shared])]
+    places += [_from_the_front(one, x.dims[shared + at]) for at, one in enumerate(columns)]
+    taken = shared + depth
+    rows = reshape(static(x), [product(x.dims[:taken]), *x.dims[taken:]])
+    return take(rows, flat_numbers(places, x.dims[:taken]), 0)
+
+
+def _from_the_front(numbers: Array, size: Any) -> Array:
+    """The numbers of elements, of which negative ones count from the end of an axis."""
+    below = elementwise(np.less, comparison.less, numbers, known(np.zeros((), numbers.dtype)), dtype=np.bool_)
+    return numbers + flat_numbers([cast(below, np.int64), known(0)], [2, size])
+
+
 def _by_places(x: Array, indices: Array, axis: int) -> Array:
     """Elements of all of the array by their numbers, of which those along an axis are computed."""
     size = x.dims[axis]
-    below = elementwise(np.less, comparison.less, indices, known(np.zeros((), indices.dtype)), dtype=np.bool_)
     places = [numbers_along(dim, indices.rank - at - 1) for at, dim in enumerate(indices.dims)]
-    places[axis] = indices + flat_numbers([cast(below, np.int64), known(0)], [2, size])
+    places[axis] = _from_the_front(indices, size)
     return take(reshape(static(x), [-1]), static(flat_numbers(places, x.dims)), 0)
 
 
 def read_gather_nd(node: Operator, x: Array, indices: Array) -> Array:
-    shared = node.attribute("batch_dims", 0)
+    shared, x, indices = node.attribute("batch_dims", 0), whole(x), whole(indices)
+    if not indices.is_known:
+        return rebatched(_by_rows(x, indices, shared), indices)
     numbers = indices.numbers
     depth = numbers.shape[-1]
     dims = list(x.dims)
     if shared == 0 and all(isinstance(dim, int) for dim in dims[:depth]):
         flat = reshape(x, [product(dims[:depth]), *dims[depth:]])
         return take(flat, known(_flat_numbers([int(dim) for dim in dims[:depth]], [numbers[..., at] for at in range(depth)])), 0)
-    whole = _concrete(x)
+    sizes = _concrete(x)
     lead = np.indices(numbers.shape[:-1])[:shared]
     places = [*lead, *(numbers[..., at] for at in range(depth))]
-    flat = reshape(x, [math.prod(whole[: shared + depth]), *whole[shared + depth :]])
-    return take(flat, known(_flat_numbers(whole[: shared + depth], places)), 0)
+    flat = reshape(x, [math.prod(sizes[: shared + depth]), *sizes[shared + depth :]])
+    return take(flat, known(_flat_numbers(sizes[: shared + depth], places)), 0)
 
 
 # ---- elements put into places --------------------------------------------------------------------
@@ -214,6 +236,7 @@ def read_scatter_elements(node: Operator, x: Array, indices: Array, updates: Arr
     axis, how = normal(node.attribute("axis", 0), x.rank), node.attribute("reduction", "none")
     if how not in REDUCTIONS:
         raise Unsupported(f"the reduction {how!r}")
+    x, indices, updates = whole(x), whole(indices), whole(updates)
     if not (indices.is_known and x.is_concrete):
         return _put(x, indices, updates, axis, how)
     dims, numbers = _concrete(x), indices.numbers
