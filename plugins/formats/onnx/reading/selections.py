@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -12,6 +13,7 @@ from ....ops import comparison, maximum
 from .arrays import (
     Array,
     Unsupported,
+    batched,
     cast,
     concat,
     elementwise,
@@ -97,7 +99,7 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
         return take(reshape(x, [-1]), known(_flat_numbers(dims, places)), 0)
     size = x.dims[axis]
     if isinstance(size, Size):
-        return rebatched(_by_places(x, indices, axis), x)
+        return rebatched(_by_places(x, indices, axis, indices.dims), x)
     order = [at for at in range(x.rank) if at != axis] + [axis]
     wide = unsqueeze(transpose(x, order), [x.rank - 1])  # ..., 1, size
     hot = one_hot(transpose(indices, order), size, x.rank, x.dtype)  # ..., chosen, size
@@ -128,10 +130,10 @@ def _from_the_front(numbers: Array, size: Any) -> Array:
     return numbers + flat_numbers([cast(below, np.int64), known(0)], [2, size])
 
 
-def _by_places(x: Array, indices: Array, axis: int) -> Array:
+def _by_places(x: Array, indices: Array, axis: int, dims: Sequence[Any]) -> Array:
     """Elements of all of the array by their numbers, of which those along an axis are computed."""
     size = x.dims[axis]
-    places = [numbers_along(dim, indices.rank - at - 1) for at, dim in enumerate(indices.dims)]
+    places = [numbers_along(dim, len(dims) - at - 1) for at, dim in enumerate(dims)]
     places[axis] = _from_the_front(indices, size)
     return take(reshape(static(x), [-1]), static(flat_numbers(places, x.dims)), 0)
 
@@ -287,14 +289,9 @@ def read_scatter_nd(node: Operator, x: Array, indices: Array, updates: Array) ->
 
 def read_reverse_sequence(node: Operator, x: Array, lengths: Array) -> Array:
     """The first elements of each sample, as many as its length says, in the other order."""
-    time, samples = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
-    counts = lengths.numbers.astype(np.int64)
-    steps = int(x.dims[time])
-    numbers = np.tile(np.arange(steps), (counts.size, 1))
-    for row, count in enumerate(counts):
-        numbers[row, :count] = np.arange(count)[::-1]
-    order = [samples, time, *(axis for axis in range(x.rank) if axis not in (samples, time))]
-    front = transpose(static(x), order)
-    flat = reshape(front, [counts.size * steps, *front.dims[2:]])
-    found = take(flat, known((numbers + np.arange(counts.size)[:, None] * steps).reshape(-1)), 0)
-    return transpose(reshape(found, front.dims), [order.index(axis) for axis in range(x.rank)])
+    time, samples = normal(node.attribute("time_axis", 0), x.rank), normal(node.attribute("batch_axis", 1), x.rank)
+    counts = unsqueeze(static(whole(lengths)), [axis for axis in range(x.rank) if axis != samples])
+    steps = numbers_along(x.dims[time], x.rank - time - 1)
+    ahead = elementwise(np.less, comparison.less, steps, counts, dtype=np.bool_)
+    found = _by_places(x, select(ahead, counts - 1 - steps, steps), time, x.dims)
+    return found if x.batch is None else batched(found, x.batch)
