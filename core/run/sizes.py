@@ -163,7 +163,9 @@ class Sizes:
             return None
         known = zip(instruction.inputs, layouts, strict=True)
         alike = [layout for i, layout in known if layout is not None and self.specs[i].axes == axes]
-        found = alike[0] if alike else self._of_axes.get(axes) or self._batch_of(layouts, instruction)
+        found = alike[0] if alike else self._of_axes.get(axes)
+        if found is None or (not alike and len(axes) == 1 and any(one is not None and one.samples != found.samples for one in layouts)):
+            found = self._batch_of(layouts, instruction)  # to_batch has made a batch that is not that of the inputs
         for like in alike:
             if like is not found and like != found:
                 why = f"operands on the same dynamic axes have different samples or sequence lengths: {found} and {like}"

@@ -20,8 +20,8 @@ def cntk_register_onnx_writers(register: RegisterOnnxWriter) -> None:
 
 @hookimpl
 def cntk_register_onnx_readers(register: RegisterOnnxReader) -> None:
-    from .onnx.reading.table import READERS
+    from .onnx.reading.table import DOMAINS, READERS
 
     for module, names in READERS.items():
         for op_type, function in names.items():
-            register(op_type, "", f"cntk.plugins.formats.onnx.reading.{module}:{function}")
+            register(op_type, DOMAINS.get(module, ""), f"cntk.plugins.formats.onnx.reading.{module}:{function}")

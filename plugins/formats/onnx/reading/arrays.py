@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from ....ops.comparison import element_select, less, not_equal
 from ....ops.elementary import ceil, floor
 from ....ops.product import times
 from ....ops.reduction import reduce_sum
-from .sizes import Dim, Size, Undecided, product, quotient, same
+from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, same, without_rest
 
 LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
@@ -84,6 +85,18 @@ class Array:
         """The numbers.
 
         Raises:
+            Unsupported: they, or how many they are, depend on the data.
+        """
+        kept = self.kept
+        if not self.is_concrete:
+            raise Unsupported(f"an operand of the shape {list(self.dims)} depends on the data and must be known when the model is read")
+        return np.broadcast_to(kept, self.dims)
+
+    @property
+    def kept(self) -> Any:
+        """The numbers, of equal ones along an axis whose size depends on the data only one.
+
+        Raises:
             Unsupported: they depend on the data.
         """
         if self.known is None:
@@ -136,7 +149,7 @@ class Array:
         return identity.cast(self.variable, storage).output
 
     def _leaf(self, storage: Any) -> Variable:
-        numbers = self.numbers
+        numbers = self.kept
         if not self.is_float:
             storage = exact_type(numbers, storage)
         if self._source is not None:
@@ -278,7 +291,16 @@ def made(variable: Any, dims: Sequence[Any], dtype: Any, at: int | None = None) 
     if len(shape) != len(dims):
         raise Unsupported(f"the shape {list(dims)} was expected, and {list(variable.shape)} found")
     found = [int(size) if isinstance(dim, Size) and size >= 0 else dim for dim, size in zip(dims, shape, strict=True)]
-    return Array(found, dtype, variable=variable, batch=at)
+    result = Array(found, dtype, variable=variable, batch=at)
+    note_sizes(result)
+    return result
+
+
+def note_sizes(x: Array) -> None:
+    """Note where sizes that depend on the data can be taken from."""
+    for axis, dim in enumerate(x.dims):
+        if isinstance(dim, Size):
+            SOURCES.get().setdefault(dim, (x, axis))
 
 
 def fresh(what: str = "size") -> Size:
@@ -360,7 +382,7 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
     """
     kind = np.dtype(dtype or operands[-1].dtype)
     if not (all(one.is_known for one in operands) and not any(one.is_float for one in operands)):
-        operands = tuple(_counted(one) for one in operands)
+        operands = tuple(counted(one) for one in operands)
     if all(one.is_known for one in operands):
         return fold(compute, *operands, dtype=kind)
     dims = broadcast_dims([one.dims for one in operands])
@@ -372,12 +394,12 @@ def elementwise(compute: Callable[..., Any], operator: Callable[..., Any], *oper
     storage = max(types, key=lambda one: one.itemsize)
     for one in operands:
         if one.is_known and not one.is_float:
-            storage = exact_type(one.numbers, storage)
+            storage = exact_type(one.kept, storage)
     lined, at = lined_up(operands)
     return made(operator(*(one.held(storage) for one in lined)), dims, kind, None if at is None else at + len(dims))
 
 
-def _counted(x: Array) -> Array:
+def counted(x: Array) -> Array:
     """A number that depends on the sizes of the data as a variable; other arrays as they are."""
     if x.known is None or x.known.dtype != object or x.known.size != 1:
         return x
@@ -481,7 +503,7 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
         x = materialised(x)
     merged = _merged(x, dims)
     if x.batch is None:
-        result = made(_reshaped(x.held(), x.dims, dims), dims, x.dtype)
+        result = _regrouped(x, dims)
         result.apart = merged
         return result
     at = _kept(x, dims)
@@ -489,6 +511,8 @@ def reshape(x: Array, dims: Sequence[Any]) -> Array:
         result = reshape(static(x), dims)
         result.apart = merged
         return rebatched(result, x) if merged is None else result
+    if not _is_regular([*x.dims[: x.batch], *x.dims[x.batch + 1 :]], [*dims[:at], *dims[at + 1 :]]):
+        return rebatched(reshape(static(x), dims), x)
     old, new = [*x.dims[: x.batch], *x.dims[x.batch + 1 :]], [*dims[:at], *dims[at + 1 :]]
     return made(_reshaped(x.held(), old, new), dims, x.dtype, at)
 
@@ -501,6 +525,8 @@ def _complete(x: Array, dims: list[Any]) -> list[Any]:
     if open_axes:
         total, others = product(x.dims), product(dim for axis, dim in enumerate(dims) if axis != open_axes[0])
         found = quotient(total, others) if not (isinstance(others, int) and others == 0) else None
+        if found is None:
+            found = divided_exactly(without_rest(total), without_rest(others))
         if found is None and not isinstance(total, Size) and not isinstance(others, Size):
             raise Unsupported(f"the shape {list(x.dims)} has another number of elements than {dims}")
         dims[open_axes[0]] = fresh() if found is None else found
@@ -543,21 +569,62 @@ def _kept(x: Array, dims: Sequence[Any]) -> int | None:
     return None
 
 
+def _runs(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[slice, slice]]:
+    """The parts of two shapes that have as many elements as one another, each as short as can be told."""
+    if any(not isinstance(dim, Size) and dim == 0 for dim in [*old, *new]):
+        return [(slice(0, len(old)), slice(0, len(new)))]
+    ends = {without_rest(product(old[:end])): end for end in range(len(old) + 1)}
+    cuts = [(0, 0)]
+    for end in range(1, len(new)):
+        there = ends.get(without_rest(product(new[:end])), 0)
+        if there > cuts[-1][0] and new[end] != 1:
+            cuts.append((there, end))
+    if cuts[-1][0] == len(old) and len(cuts) > 1:
+        cuts.pop()
+    cuts.append((len(old), len(new)))
+    return [(slice(a, c), slice(b, d)) for (a, b), (c, d) in pairwise(cuts)]
+
+
+def _is_regular(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    """Whether each part of a new shape has at most one size that depends on the data, other than those that stay."""
+    return all(old[a] == new[b] or sum(isinstance(dim, Size) for dim in new[b]) < 2 for a, b in _runs(list(old), list(new)))
+
+
+def _regrouped(x: Array, dims: Sequence[Any]) -> Array:
+    """An array without a batch axis in another shape, which may divide an axis into several whose sizes depend on the data."""
+    from .dividing import divided
+
+    if _is_regular(x.dims, dims):
+        return made(_reshaped(x.held(), x.dims, dims), dims, x.dtype)
+    whole: list[Any] = []
+    divisions = []
+    for a, b in _runs(x.dims, dims):
+        free = [axis for axis in range(b.start, b.stop) if isinstance(dims[axis], Size)]
+        if x.dims[a] == tuple(dims[b]) or len(free) < 2:
+            whole += dims[b]
+            continue
+        parts = slice(free[0], free[-1] + 1)
+        whole += dims[b.start : parts.start]
+        divisions.append((len(whole), dims[parts]))
+        whole += [product(dims[parts]), *dims[parts.stop : b.stop]]
+    found = made(_reshaped(x.held(), x.dims, whole), whole, x.dtype)
+    for axis, parts_of in reversed(divisions):
+        found = divided(found, axis, parts_of)
+    return found
+
+
 def _reshaped(variable: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
-    """A variable of static shape *old* in the shape *new*; the axes that both begin and end with are left alone."""
-    old, new = list(old), list(new)
-    if old == new:
-        return variable
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    parts = [-1 if isinstance(dim, Size) else dim for dim in new[head : len(new) - tail]]
-    if parts.count(-1) > 1:
-        raise Unsupported(f"the shape {new} has several sizes that depend on the data in other ways than {old}")
-    return shaping.reshape(variable, tuple(parts), begin_axis=head, end_axis=_end(len(old) - tail, len(old)))
+    """A variable of static shape *old* in the shape *new*; the axes that both have are left alone."""
+    old, new, rank = list(old), list(new), len(old)
+    for a, b in reversed(_runs(old, new)):
+        if old[a] == new[b]:
+            continue
+        parts = [-1 if isinstance(dim, Size) else dim for dim in new[b]]
+        if parts.count(-1) > 1:
+            raise Unsupported(f"the shape {new} has several sizes that depend on the data in other ways than {old}")
+        variable = shaping.reshape(variable, tuple(parts), begin_axis=a.start, end_axis=_end(a.stop, rank))
+        rank += len(parts) - (a.stop - a.start)
+    return variable
 
 
 def _end(axis: int, rank: int) -> Any:
@@ -624,8 +691,15 @@ def expand(x: Array, dims: Sequence[Any]) -> Array:
 # ---- sizes as data -------------------------------------------------------------------------------
 
 
-SOURCES: ContextVar[dict[str, tuple[Array, int]]] = ContextVar("SOURCES")
-"""By symbol the array, and its axis, that a size of the graph that is being read comes from."""
+MOST_REPEATED = 1024
+"""How many times a size may be in another that arrays are made of."""
+SOURCES: ContextVar[dict[Size, tuple[Array, int]]] = ContextVar("SOURCES")
+"""An array, and its axis, that has a size, by the sizes that depend on the data in the graph that is being read."""
+
+
+def whole(x: Array) -> Array:
+    """The array, as a variable where it is equal numbers whose count depends on the data."""
+    return materialised(x) if x.is_known and x.known.shape != x.dims else x
 
 
 def materialised(x: Array) -> Array:
@@ -661,12 +735,11 @@ def zeros_along(size: Size) -> Array:
     """Zeros as many as a size, for each sample where the size is that of an input with a batch axis.
 
     Raises:
-        Unsupported: no input has just this size.
+        Unsupported: no array has this size, or one that it can be computed from.
     """
-    names = size.symbols
-    if size.terms != {tuple(names): 1} or not names <= set(SOURCES.get()):
-        raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that inputs have can be such")
-    x, place = SOURCES.get()[next(iter(names))]
+    if size not in SOURCES.get():
+        return _zeros_of_terms(size)
+    x, place = SOURCES.get()[size]
     for other in range(x.rank):
         if other not in (place, x.batch):
             x = slice_(x, other, 0, 1)
@@ -676,6 +749,33 @@ def zeros_along(size: Size) -> Array:
         others = [axis for axis in range(x.rank) if axis not in (x.batch, place)]
         flat = reshape(transpose(x, [x.batch, place, *others]), [x.dims[x.batch], size])
     return made(identity.zeros_like(flat.held()), flat.dims, x.dtype if x.is_float else flat.held().dtype, flat.batch)
+
+
+def _zeros_of_terms(size: Size) -> Array:
+    """Zeros as many as a sum of sizes, of which some may be quotients."""
+    parts, less = [], -min(size.terms.get((), 0), 0)
+    for names, count in size.terms.items():
+        one = Size({names: 1}) if names else None
+        (name,) = names if len(names) == 1 else ("",)
+        if one is None:
+            parts += [known(np.zeros(count, np.float32))] if count > 0 else []
+        elif (
+            count < 0
+            or count > MOST_REPEATED
+            or (one not in SOURCES.get() and not (isinstance(name, Quotient) and isinstance(name.divisor, int)))
+        ):
+            raise Unsupported(f"an array of the size {size} is made of nothing; only sizes that other arrays have can be such")
+        elif one in SOURCES.get():
+            parts += [_in_a_row(zeros_along(one))] * count
+        else:
+            parts += [slice_(_in_a_row(zeros_along(name.value)), 0, name.divisor - 1, None, name.divisor)] * count
+    whole = concat(parts, 0)
+    return slice_(whole, 0, less, None) if less else whole
+
+
+def _in_a_row(zeros: Array) -> Array:
+    """Zeros along a size without those of other samples."""
+    return reshape(slice_(static(zeros), 0, 0, 1), zeros.dims[1:]) if zeros.rank == 2 else static(zeros)
 
 
 # ---- parts ---------------------------------------------------------------------------------------
@@ -768,7 +868,9 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
     storage = max(types, key=lambda one: one.itemsize)
     if at is not None:
         parts = [_without_batch(one, at) for one in parts]
-    parts = [materialised(one) if one.is_known and one.known.shape != one.dims else one for one in parts]
+    parts = [whole(one) for one in parts]
+    if at is None:
+        parts = [static(one) for one in parts]
     place = axis - (at is not None and axis > at)
     rank = len(dims) - (at is not None)
     return made(slicing.splice(*(one.held(storage) for one in parts), axis=place - rank), dims, parts[0].dtype, at)
@@ -778,9 +880,11 @@ def _without_batch(one: Array, at: int) -> Array:
     """An operand for a variable whose batch axis is *at*: the same for all samples, or batched."""
     if one.batch is not None:
         return one
-    if one.dims[at] == 1 or (one.is_known and one.known.shape[at] == 1):
-        plain = _plain(one)
-        return reshape(plain, [*plain.dims[:at], *plain.dims[at + 1 :]])
+    if one.is_known and one.known.shape[at] == 1:
+        numbers, dims = one.known.shape, one.dims
+        return one.moved(RESHAPED, (*numbers[:at], *numbers[at + 1 :]), dims=[*dims[:at], *dims[at + 1 :]])
+    if one.dims[at] == 1:
+        return reshape(one, [*one.dims[:at], *one.dims[at + 1 :]])
     return batched(one, at)
 
 
@@ -815,10 +919,17 @@ def take(x: Array, indices: Array, axis: int) -> Array:
     """Elements by their numbers along an axis, whose place the axes of the numbers take."""
     axis = normal(axis, x.rank)
     dims = [*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :]]
+    if indices.is_known and indices.known.dtype != object and indices.known.shape != indices.dims:
+        return expand(take(x, known(indices.known), axis), dims)
+    if x.is_known and x.known.shape != x.dims:
+        if x.known.shape[axis] == 1 and isinstance(x.dims[axis], Size):  # all are equal
+            ones = [1] * indices.rank
+            return Array(dims, x.dtype, x.known.reshape([*x.known.shape[:axis], *ones, *x.known.shape[axis + 1 :]]))
+        x = materialised(x)
     if indices.is_known and indices.known.dtype != object:
         chosen = indices.known
         dim = x.dims[axis]
-        if x.is_known and x.known.shape == x.dims:
+        if x.is_known:
             check_room(dims, x.dtype.itemsize)
             try:
                 found = np.take(x.known, chosen, axis)
@@ -856,7 +967,7 @@ def matmul(a: Array, b: Array) -> Array:
         return squeeze(matmul(unsqueeze(a, [0]), b), [-2 if b.rank > 1 else 0])
     if b.rank == 1:
         return squeeze(matmul(a, unsqueeze(b, [1])), [-1])
-    a, b = (materialised(one) if one.is_known and one.known.shape != one.dims else one for one in (a, b))
+    a, b = whole(a), whole(b)
     storage = max((one.storage for one in (a, b) if one.storage is not None), key=lambda one: one.itemsize, default=np.dtype(np.float32))
     dims = [*broadcast_dims([a.dims[:-2], b.dims[:-2]]), a.dims[-2], b.dims[-1]]
     if b.batch is None and product(b.dims[:-2]) == 1:

@@ -24,7 +24,7 @@ from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, names_read_inside, write_message
 from ..tensors import folder_of, read_tensor, type_of
-from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, static
+from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, note_sizes, static
 from .sizes import Dim, Size
 
 OLDEST, NEWEST = 6, 28
@@ -33,6 +33,8 @@ DEEPEST = 24
 """How many graphs, bodies of local functions and of control flow, may be in one another."""
 MOST_REPEATED = 20_000
 """How many more nodes loops and local functions may make of those in a file."""
+ROOM_FOR_EACH = 32
+"""How many bytes of arrays may be computed for each byte of numbers that a file begins with, beyond those that any file may."""
 OWN = ("", "ai.onnx")
 
 
@@ -299,6 +301,7 @@ def read_model(model: Model, source: str) -> Function:
         reader = GraphReader(versions, functions, folder, source)
         reader.counter[0] = -len(graph.node)
         reader.forms = _forms(graph, functions, source)
+        COMPUTED.get()[0] = -ROOM_FOR_EACH * sum(len(tensor.raw_data or b"") for tensor in graph.initializer)
         try:
             reader.read_initializers(graph)
             _read_inputs(reader, graph)
@@ -398,10 +401,7 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
         variable = Input(Spec(shape, kind.type, () if at is None else BATCH), name)
         array = Array(dims, dtype, variable=variable, batch=at)
         reader.values[name] = array
-        for axis, dim in enumerate(dims):
-            if isinstance(dim, Size):
-                (text,) = dim.symbols
-                SOURCES.get().setdefault(text, (array, axis))
+        note_sizes(array)
 
 
 def batch_symbol(shapes: Sequence[Sequence[Dim]], time_major: Sequence[bool]) -> Size | None:

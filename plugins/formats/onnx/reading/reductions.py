@@ -8,7 +8,23 @@ from typing import Any
 import numpy as np
 
 from ....ops import arithmetic, elementary, extremum, norm, reduction, sorting
-from .arrays import Array, Unsupported, check_room, elementwise, fold, known, made, matmul, normal, slice_, squeeze, static, transpose
+from .arrays import (
+    Array,
+    Unsupported,
+    check_room,
+    elementwise,
+    fold,
+    known,
+    made,
+    matmul,
+    normal,
+    slice_,
+    squeeze,
+    static,
+    transpose,
+    unsqueeze,
+    whole,
+)
 from .importer import Operator
 from .shapes import integers
 from .sizes import Size
@@ -24,9 +40,8 @@ def over(compute: Callable[..., Any], operator: Callable[..., Any]) -> Over:
         dims = [1 if axis in axes else dim for axis, dim in enumerate(x.dims)]
         if not axes:
             return x
+        x = whole(x)
         if x.is_known:
-            if x.known.shape != x.dims:
-                raise Unsupported("a reduction of equal numbers whose count depends on the data")
             return fold(lambda one: compute(one, axis=tuple(axes), keepdims=True), x, dtype=x.dtype)
         if x.batch in axes:
             x = static(x)
@@ -109,7 +124,7 @@ read_reduce_sum_square = reducing(square_over, empty=0)
 
 def arg_extremum(x: Array, axis: int, *, largest: bool, last: bool = False) -> Array:
     """The number of the largest, or least, element along an axis, which stays; the first of equal ones, or the last."""
-    axis = normal(axis, x.rank)
+    x, axis = whole(x), normal(axis, x.rank)
     dims = [1 if other == axis else dim for other, dim in enumerate(x.dims)]
     if x.is_known:
         numbers = np.flip(x.numbers, axis) if last else x.numbers
@@ -143,7 +158,7 @@ read_arg_min = _reader_of_extremum(False)
 
 
 def read_top_k(node: Operator, x: Array, k: Array | None = None) -> tuple[Array, Array]:
-    axis = normal(node.attribute("axis", -1), x.rank)
+    x, axis = whole(x), normal(node.attribute("axis", -1), x.rank)
     count = node.required("k") if k is None else int(k.numbers.reshape(-1)[0])
     largest = bool(node.attribute("largest", 1))
     dims = [count if other == axis else dim for other, dim in enumerate(x.dims)]
@@ -167,7 +182,7 @@ def read_top_k(node: Operator, x: Array, k: Array | None = None) -> tuple[Array,
 
 def running_sum(x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array:
     """The sum of the elements up to each, or from each on: the product with a triangle of ones."""
-    axis = normal(axis, x.rank)
+    x, axis = whole(x), normal(axis, x.rank)
     dim = x.dims[axis]
     if x.is_known:
         numbers = np.flip(x.numbers, axis) if reverse else x.numbers
@@ -187,9 +202,9 @@ def _scan(x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array:
     """A running sum along an axis whose size depends on the data: a recurrence."""
     from .sequences import from_steps, steps_of
 
-    steps = steps_of(x, axis)
+    steps = steps_of(unsqueeze(x, [x.rank]), axis)  # CNTK makes no sequences of numbers, but of vectors
     sums = steps.running_sum(reverse=reverse)
-    found = from_steps(sums, x.dims, axis, x.dtype, steps)
+    found = squeeze(from_steps(sums, [*x.dims, 1], axis, x.dtype, steps), [x.rank])
     return found - x if exclusive else found
 
 

@@ -8,7 +8,7 @@ from .....core.common.shape import FreeDimension
 from ....ops import delay
 from ....ops.identity import alias
 from ..messages import Graph
-from .arrays import Array, Unsupported, batched, made, materialised, reshape, static
+from .arrays import Array, Unsupported, batched, made, reshape, static, whole
 from .importer import Operator
 from .sequences import Steps, end_of, from_steps
 from .sizes import Size
@@ -32,7 +32,7 @@ def scan_of_free_length(
     if len({*backwards, *out_backwards}) > 1:
         raise Unsupported("a Scan whose inputs or outputs run in different directions, along an axis whose size depends on the data")
     reverse = bool(backwards[0])
-    inputs = [materialised(one) if one.is_known and one.known.shape != one.dims else one for one in scanned]
+    inputs = [whole(one) for one in scanned]
     first = Steps(inputs[0], axes[0])
     sequences = [first, *(Steps(_on_batch(one, first), axis, first) for one, axis in zip(inputs[1:], axes[1:], strict=True))]
     parts = [_step(one, x, axis) for one, x, axis in zip(sequences, inputs, axes, strict=True)]
@@ -74,8 +74,7 @@ def scan_of_free_length(
 
 def _on_batch(x: Array, first: Steps) -> Array:
     """The array with the batch axis that the first sequence has."""
-    if x.is_known and x.known.shape != x.dims:
-        x = materialised(x)
+    x = whole(x)
     if first.of_one or x.batch is not None:
         return x
     at = next((axis for axis, dim in enumerate(x.dims) if dim == first.samples), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -12,18 +13,23 @@ from ....ops import comparison, maximum
 from .arrays import (
     Array,
     Unsupported,
+    batched,
     cast,
     concat,
     elementwise,
     known,
     matmul,
     normal,
+    rebatched,
     reshape,
+    slice_,
     static,
     take,
     transpose,
     unsqueeze,
+    whole,
 )
+from .dividing import flat_numbers, numbers_along
 from .elementary import select
 from .importer import Operator
 from .sizes import Size, product
@@ -46,7 +52,7 @@ def read_non_zero(node: Operator, x: Array) -> Array:
 
 
 def read_one_hot(node: Operator, indices: Array, depth: Array, values: Array) -> Array:
-    size = int(depth.numbers.reshape(-1)[0])
+    indices, size = whole(indices), int(depth.numbers.reshape(-1)[0])
     axis = normal(node.attribute("axis", -1), indices.rank + 1)
     off, on = values.numbers.reshape(-1)
     if indices.is_known:
@@ -90,7 +96,7 @@ def _concrete(x: Array) -> list[int]:
 
 
 def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
-    axis = normal(node.attribute("axis", 0), x.rank)
+    axis, x, indices = normal(node.attribute("axis", 0), x.rank), whole(x), whole(indices)
     if indices.is_known:
         dims = _concrete(x)
         places = list(np.indices(indices.numbers.shape))
@@ -98,7 +104,7 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
         return take(reshape(x, [-1]), known(_flat_numbers(dims, places)), 0)
     size = x.dims[axis]
     if isinstance(size, Size):
-        raise Unsupported(f"elements along an axis of {size}, at places that are computed")
+        return rebatched(_by_places(x, indices, axis, indices.dims), x)
     order = [at for at in range(x.rank) if at != axis] + [axis]
     wide = unsqueeze(transpose(x, order), [x.rank - 1])  # ..., 1, size
     hot = one_hot(transpose(indices, order), size, x.rank, x.dtype)  # ..., chosen, size
@@ -109,24 +115,56 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
     return transpose(chosen, [order.index(at) for at in range(x.rank)])
 
 
+def _by_rows(x: Array, indices: Array, shared: int) -> Array:
+    """Parts of an array by rows of computed numbers, one for each axis behind those that are shared."""
+    depth = indices.dims[-1]
+    if isinstance(depth, Size):
+        raise Unsupported(f"rows of {depth} numbers of elements")
+    *lead, _ = indices.dims
+    columns = [reshape(slice_(static(indices), indices.rank - 1, at, at + 1), lead) for at in range(depth)]
+    places = [numbers_along(dim, len(lead) - at - 1) for at, dim in enumerate(lead[:shared])]
+    places += [_from_the_front(one, x.dims[shared + at]) for at, one in enumerate(columns)]
+    taken = shared + depth
+    rows = reshape(static(x), [product(x.dims[:taken]), *x.dims[taken:]])
+    return take(rows, flat_numbers(places, x.dims[:taken]), 0)
+
+
+def _from_the_front(numbers: Array, size: Any) -> Array:
+    """The numbers of elements, of which negative ones count from the end of an axis."""
+    below = elementwise(np.less, comparison.less, numbers, known(np.zeros((), numbers.dtype)), dtype=np.bool_)
+    return numbers + flat_numbers([cast(below, np.int64), known(0)], [2, size])
+
+
+def _by_places(x: Array, indices: Array, axis: int, dims: Sequence[Any]) -> Array:
+    """Elements of all of the array by their numbers, of which those along an axis are computed."""
+    size = x.dims[axis]
+    places = [numbers_along(dim, len(dims) - at - 1) for at, dim in enumerate(dims)]
+    places[axis] = _from_the_front(indices, size)
+    return take(reshape(static(x), [-1]), static(flat_numbers(places, x.dims)), 0)
+
+
 def read_gather_nd(node: Operator, x: Array, indices: Array) -> Array:
-    shared = node.attribute("batch_dims", 0)
+    shared, x, indices = node.attribute("batch_dims", 0), whole(x), whole(indices)
+    if not indices.is_known:
+        return rebatched(_by_rows(x, indices, shared), indices)
     numbers = indices.numbers
     depth = numbers.shape[-1]
     dims = list(x.dims)
     if shared == 0 and all(isinstance(dim, int) for dim in dims[:depth]):
         flat = reshape(x, [product(dims[:depth]), *dims[depth:]])
         return take(flat, known(_flat_numbers([int(dim) for dim in dims[:depth]], [numbers[..., at] for at in range(depth)])), 0)
-    whole = _concrete(x)
+    sizes = _concrete(x)
     lead = np.indices(numbers.shape[:-1])[:shared]
     places = [*lead, *(numbers[..., at] for at in range(depth))]
-    flat = reshape(x, [math.prod(whole[: shared + depth]), *whole[shared + depth :]])
-    return take(flat, known(_flat_numbers(whole[: shared + depth], places)), 0)
+    flat = reshape(x, [math.prod(sizes[: shared + depth]), *sizes[shared + depth :]])
+    return take(flat, known(_flat_numbers(sizes[: shared + depth], places)), 0)
 
 
 # ---- elements put into places --------------------------------------------------------------------
 
 REDUCTIONS = {"none", "add", "mul", "max", "min"}
+MOST_UPDATES = 256
+"""Along an axis, at places that are computed."""
 
 
 def scattered(x: Array, indices: Array, updates: Array, axis: int, how: str = "none") -> Array:
@@ -205,11 +243,33 @@ def read_scatter_elements(node: Operator, x: Array, indices: Array, updates: Arr
     axis, how = normal(node.attribute("axis", 0), x.rank), node.attribute("reduction", "none")
     if how not in REDUCTIONS:
         raise Unsupported(f"the reduction {how!r}")
+    x, indices, updates = whole(x), whole(indices), whole(updates)
+    if not (indices.is_known and x.is_concrete):
+        return _put(x, indices, updates, axis, how)
     dims, numbers = _concrete(x), indices.numbers
     places = list(np.indices(numbers.shape))
     places[axis] = numbers
     flat = known(np.asarray(_flat_numbers(dims, places)).reshape(-1))
     return reshape(scattered(reshape(static(x), [-1]), flat, reshape(static(updates), [-1]), 0, how), x.dims)
+
+
+def _put(x: Array, indices: Array, updates: Array, axis: int, how: str) -> Array:
+    """Updates put in one after the other, at places along an axis that are computed."""
+    size, count = x.dims[axis], indices.dims[axis]
+    others = [dim for at, dim in enumerate(x.dims) if at != axis]
+    if isinstance(size, Size) or isinstance(count, Size) or others != [dim for at, dim in enumerate(indices.dims) if at != axis]:
+        raise Unsupported(
+            f"updates of the shape {list(indices.dims)}, at places that are computed, of an array of the shape {list(x.dims)}"
+        )
+    if how not in ("none", "add") or count > MOST_UPDATES:
+        raise Unsupported(
+            f"{count} updates at places that are computed, with the reduction {how!r}; {MOST_UPDATES} of 'none' or 'add' are read"
+        )
+    for at in range(count):
+        there = one_hot(slice_(indices, axis, at, at + 1), size, axis, x.dtype)
+        update = slice_(updates, axis, at, at + 1)
+        x = x + there * update if how == "add" else select(cast(there, np.bool_), update, x)
+    return x
 
 
 read_scatter = read_scatter_elements
@@ -234,14 +294,9 @@ def read_scatter_nd(node: Operator, x: Array, indices: Array, updates: Array) ->
 
 def read_reverse_sequence(node: Operator, x: Array, lengths: Array) -> Array:
     """The first elements of each sample, as many as its length says, in the other order."""
-    time, samples = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
-    counts = lengths.numbers.astype(np.int64)
-    steps = int(x.dims[time])
-    numbers = np.tile(np.arange(steps), (counts.size, 1))
-    for row, count in enumerate(counts):
-        numbers[row, :count] = np.arange(count)[::-1]
-    order = [samples, time, *(axis for axis in range(x.rank) if axis not in (samples, time))]
-    front = transpose(static(x), order)
-    flat = reshape(front, [counts.size * steps, *front.dims[2:]])
-    found = take(flat, known((numbers + np.arange(counts.size)[:, None] * steps).reshape(-1)), 0)
-    return transpose(reshape(found, front.dims), [order.index(axis) for axis in range(x.rank)])
+    time, samples = normal(node.attribute("time_axis", 0), x.rank), normal(node.attribute("batch_axis", 1), x.rank)
+    counts = unsqueeze(static(whole(lengths)), [axis for axis in range(x.rank) if axis != samples])
+    steps = numbers_along(x.dims[time], x.rank - time - 1)
+    ahead = elementwise(np.less, comparison.less, steps, counts, dtype=np.bool_)
+    found = _by_places(x, select(ahead, counts - 1 - steps, steps), time, x.dims)
+    return found if x.batch is None else batched(found, x.batch)

@@ -141,9 +141,10 @@ def read_expand(node: Operator, x: Array, shape: Array) -> Array:
 def read_tile(node: Operator, x: Array, repeats: Array) -> Array:
     for axis, count in enumerate(repeats.sizes):
         if isinstance(count, Size):
-            if x.dims[axis] != 1:
-                raise Unsupported(f"an axis repeated {count} times")
+            size = x.dims[axis]
+            x = unsqueeze(x, [axis])
             x = expand(x, [count if other == axis else dim for other, dim in enumerate(x.dims)])
+            x = reshape(x, [*x.dims[:axis], count * size, *x.dims[axis + 2 :]])
         elif x.is_known and x.known.shape == x.dims:
             check_room([*x.dims, count], x.dtype.itemsize)
             x = known(np.tile(x.known, [count if other == axis else 1 for other in range(x.rank)]))
@@ -259,8 +260,12 @@ def _repeated(x: Array, head: list[int], foot: list[int], mode: str) -> Array:
         h, f, dim = head[axis], foot[axis], x.dims[axis]
         if not h and not f:
             continue
+        if isinstance(dim, Size) and mode == "edge":
+            x = concat([*[slice_(x, axis, 0, 1)] * h, x, *[slice_(x, axis, -1, None)] * f], axis)
+            continue
         if isinstance(dim, Size):
-            raise Unsupported(f"the padding {mode!r} of an axis of {dim} elements")
+            x = concat([*([slice_(x, axis, -h, None)] if h else []), x, *([slice_(x, axis, 0, f)] if f else [])], axis)
+            continue
         check_room([h + dim + f])
         numbers = np.pad(np.arange(dim), (h, f), mode)  # type: ignore[call-overload]
         x = take(x, known(numbers), axis)
@@ -303,16 +308,15 @@ def read_space_to_depth(node: Operator, x: Array) -> Array:
 def read_trilu(node: Operator, x: Array, diagonal: Array | None = None) -> Array:
     k = 0 if diagonal is None else int(diagonal.numbers.reshape(-1)[0])
     upper = bool(node.attribute("upper", 1))
+    from .elementary import read_greater_or_equal, read_less_or_equal, select
+
     rows, columns = x.dims[-2:]
     if x.is_known and x.known.shape == x.dims:
         return known((np.triu if upper else np.tril)(x.known, k))
     if isinstance(rows, Size) or isinstance(columns, Size):
         row = unsqueeze(numbers_to(rows) if isinstance(rows, Size) else known(np.arange(rows)), [1])
         column = numbers_to(columns) if isinstance(columns, Size) else known(np.arange(columns))
-        from .elementary import read_greater_or_equal, read_less_or_equal
-
         kept = (read_greater_or_equal if upper else read_less_or_equal)(node, column - row, known(np.array(k)))
-        return x * cast(kept, x.dtype)
+        return select(kept, x, known(np.zeros((), x.dtype)))
     check_room([rows, columns])
-    mask = (np.triu if upper else np.tril)(np.ones((rows, columns), x.dtype), k)
-    return x * known(mask, x.dtype)
+    return select(known((np.triu if upper else np.tril)(np.ones((rows, columns), np.bool_), k)), x, known(np.zeros((), x.dtype)))

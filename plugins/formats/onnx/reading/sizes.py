@@ -63,10 +63,13 @@ class Size:
 
     def __floordiv__(self, other: Any) -> Any:
         exact = quotient(self, other)
-        return Size.symbol(f"({self})//({other})") if exact is None else exact
+        return Size.symbol(Quotient.of(self, other)) if exact is None else exact
 
     def __rfloordiv__(self, other: Any) -> Any:
         return 0 if other == 0 else Size.symbol(f"({other})//({self})")
+
+    def __rmod__(self, other: Any) -> Any:
+        return 0 if other == 0 else self - 1 if other == -1 else Size.symbol(f"({other})%({self})")
 
     def __mod__(self, other: Any) -> Any:
         return 0 if quotient(self, other) is not None else Size.symbol(f"({self})%({other})")
@@ -90,6 +93,26 @@ class Size:
         raise Undecided(f"a number is wanted that depends on the size {self} of the data")
 
     __index__ = __float__ = __int__
+
+
+class Quotient(str):
+    """The name of the size that a division without a fraction gives.
+
+    Attributes:
+        value: what is divided.
+        divisor: what it is divided by.
+    """
+
+    __slots__ = ("divisor", "value")
+    value: Any
+    divisor: Any
+
+    @classmethod
+    def of(cls, value: Any, divisor: Any) -> Quotient:
+        """The name of a quotient."""
+        made = cls(f"({value})//({divisor})")
+        made.value, made.divisor = value, divisor
+        return made
 
 
 Dim = int | Size
@@ -152,6 +175,30 @@ def quotient(value: Any, divisor: Any) -> Any:
             return None
         made.append((tuple(left), number // factor))
     return _simple(made)
+
+
+def without_rest(value: Any) -> Any:
+    """A size if the quotients in it are exact, where they are multiplied by what they were divided by."""
+    total: Any = 0
+    for names, factor in _terms(value).items():
+        left, found = list(names), factor
+        for name in names:
+            if isinstance(name, Quotient) and isinstance(name.divisor, int) and found % name.divisor == 0:
+                left.remove(name)
+                rest = Size({tuple(left): 1}) if left else 1
+                return without_rest(value - Size({names: factor}) + (rest * name.value) * (found // name.divisor))
+        total = total + (Size({names: found}) if names else found)
+    return total
+
+
+def divided_exactly(value: Any, divisor: Any) -> Any:
+    """The quotient of sizes of which it is known that there is no rest; None where it cannot be told."""
+    terms = _terms(divisor)
+    if len(terms) != 1:
+        return None
+    ((names, factor),) = terms.items()
+    found = quotient(value, Size({names: 1})) if names else value
+    return found // factor if isinstance(found, Size) and factor else None
 
 
 def _is(value: Any, number: int) -> bool:

@@ -39,7 +39,11 @@ _OPERATORS = {
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",
     "lists": "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence",
+    "quantization": ("ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear"),
+    "features": "ArrayFeatureExtractor Binarizer LinearClassifier LinearRegressor Normalizer Scaler",
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
 }
 
+DOMAINS = {"features": "ai.onnx.ml"}
+"""The domains of operators that are not ONNX's own, by module."""
 READERS = {module: {op_type: function_of(op_type) for op_type in names.split()} for module, names in _OPERATORS.items()}

@@ -32,8 +32,9 @@ from .arrays import (
 )
 from .elementary import select
 from .importer import Operator
+from .interpolation import interpolated, scaled
 from .shapes import padded
-from .sizes import Dim, Size, product
+from .sizes import Dim, Size, product, quotient
 
 
 class Axis(NamedTuple):
@@ -443,10 +444,10 @@ def _kept_ratio(x: Array, factors: list[float], wanted: list[Any], axes: list[in
     """Scales and sizes that follow from the sizes that are wanted."""
     for axis in axes:
         if isinstance(x.dims[axis], Size) or isinstance(wanted[axis], Size):
-            ratio = wanted[axis] // x.dims[axis] if not isinstance(wanted[axis], int) else None
-            if not isinstance(ratio, int):
-                raise Unsupported(f"an axis of {x.dims[axis]} elements resized to {wanted[axis]}")
-            factors[axis] = float(ratio)
+            if policy != "stretch":
+                raise Unsupported(f"an axis of {x.dims[axis]} elements resized to {wanted[axis]} with the policy {policy!r}")
+            ratio = quotient(wanted[axis], x.dims[axis])
+            factors[axis] = float(ratio) if isinstance(ratio, int) else math.nan
         else:
             factors[axis] = wanted[axis] / x.dims[axis]
     if policy != "stretch":
@@ -477,8 +478,14 @@ def resized(
         dim = x.dims[axis]
         if factor == 1 and (wanted is None or wanted[axis] == dim) and not (regions and axis in regions):
             continue
-        if isinstance(dim, Size):
-            x = _repeated(x, axis, factor, mode)
+        if isinstance(dim, Size) or (wanted is not None and isinstance(wanted[axis], Size)):
+            if exclude or antialias or regions:
+                raise Unsupported(f"an axis of {dim} elements resized with exclude_outside, antialias or regions")
+            if mode == "nearest" and factor == int(0 if math.isnan(factor) else factor) and REPEATS.get(place) == rounding:
+                x = _repeated(x, axis, int(factor))
+                continue
+            size = scaled(dim, factor) if wanted is None else wanted[axis]
+            x = interpolated(x, axis, size, None if math.isnan(factor) else factor, mode, place, rounding, cubic)
             continue
         out = math.floor(dim * factor) if wanted is None else int(wanted[axis])
         where = _coordinates(place, dim, out, factor, (regions or {}).get(axis))
@@ -505,13 +512,15 @@ ROUNDINGS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _repeated(x: Array, axis: int, factor: float, mode: str) -> Array:
+REPEATS = {"asymmetric": "floor", "tf_half_pixel_for_nn": "floor", "half_pixel": "round_prefer_floor"}
+"""Roundings with which each element comes as often as a whole factor says, by the places of elements."""
+
+
+def _repeated(x: Array, axis: int, factor: int) -> Array:
     """Each element as often as a whole factor says, of an axis whose size depends on the data."""
-    if mode != "nearest" or factor != int(factor) or factor < 1:
-        raise Unsupported(f"an axis of {x.dims[axis]} elements resized by {factor} with {mode!r} interpolation")
     split = reshape(x, [*x.dims[: axis + 1], 1, *x.dims[axis + 1 :]])
-    wide = concat([split] * int(factor), axis + 1)
-    return reshape(wide, [*x.dims[:axis], x.dims[axis] * int(factor), *x.dims[axis + 1 :]])
+    wide = concat([split] * factor, axis + 1)
+    return reshape(wide, [*x.dims[:axis], x.dims[axis] * factor, *x.dims[axis + 1 :]])
 
 
 def _coordinates(place: str, dim: int, out: int, factor: float, region: tuple[float, float] | None) -> Any:
