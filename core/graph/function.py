@@ -372,8 +372,15 @@ class Function(TensorOps, metaclass=_FunctionType):
         return super().__iter__() if len(self.outputs) == 1 else iter(self.outputs)
 
     def __bool__(self) -> bool:
+        """True, as in CNTK: a model is there; refused for comparisons, by which Python cannot choose.
+
+        Raises:
+            TypeError: it is a truth value in a graph.
+        """
         from .python_function import under_construction
 
+        if not self.root_function.op.traits.is_condition:
+            return True
         arguments = self.arguments
         if not arguments or any(not isinstance(v, Placeholder) or v in under_construction() for v in arguments):
             return super().__bool__()

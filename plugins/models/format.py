@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class Format(Protocol):
     """What reads and writes model files of one kind.
 
-    Three more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
+    Four more members are for some: ``only_by_name = True`` where files are those of another format too, which reads them unless this one is
+    asked for; ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
     its operators; ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*; and
     ``write_files(function, path, external, **options)``, where a model may be several files, which gives their paths and pieces, the
     model's own last.

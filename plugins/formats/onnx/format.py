@@ -29,8 +29,9 @@ class Onnx:
         """Whether bytes begin as a file of this format."""
         return is_onnx(data)
 
-    @staticmethod
+    @classmethod
     def write(
+        cls,
         function: Function,
         *,
         opset: int = USUAL,
@@ -49,18 +50,12 @@ class Onnx:
             outputs: the results to write: names, functions or variables; None for all but losses and metrics.
             match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
         """
-        made = write_message(_model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match))
-        if made.size > LARGEST_MESSAGE:
-            raise ValueError(
-                f"save: the model has {made.size} bytes, and an ONNX file may have {LARGEST_MESSAGE}; save it to a path with "
-                "use_external_files_to_store_parameters=True"
-            )
-        return made
+        return cls._pieces(cls._model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match))
 
-    @staticmethod
-    def write_files(function: Function, path: str, external: bool, **options: Any) -> Iterator[tuple[str, Iterable[Any]]]:
+    @classmethod
+    def write_files(cls, function: Function, path: str, external: bool, **options: Any) -> Iterator[tuple[str, Iterable[Any]]]:
         """The files of a model by their paths: that of its arrays first, if they are apart, as they are beyond 2 GiB."""
-        model = _model(function, **options)
+        model = cls._model(function, **options)
         assert model.graph is not None
         large = [one for one in model.graph.initializer if len(one.raw_data) >= SMALLEST_APART]
         if not external and sum(len(one.raw_data) for one in model.graph.initializer) < LARGEST_MESSAGE - 2**26:
@@ -70,11 +65,9 @@ class Onnx:
             yield data, _apart(large, os.path.basename(data))
         yield path, write_message(model)
 
-    @staticmethod
-    def read(data: Any, device: Any, source: str) -> Function:
+    @classmethod
+    def read(cls, data: Any, device: Any, source: str) -> Function:
         """The function that the bytes of a file describe."""
-        from .reading.importer import read_model
-
         view = memoryview(data).cast("B")
         try:
             model = read_message(Model, Piece(view, 0, len(view)))
@@ -83,13 +76,29 @@ class Onnx:
             seems = f"; it seems to be {kind}" if kind else ""
             raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
         with default_device(device):
-            return read_model(model, source)
+            return cls._function(model, source)
 
+    @staticmethod
+    def _model(function: Function, **options: Any) -> Model:
+        from .writing.model import write_model
 
-def _model(function: Function, **options: Any) -> Model:
-    from .writing.model import write_model
+        return write_model(function, **options)
 
-    return write_model(function, **options)
+    @staticmethod
+    def _function(model: Model, source: str) -> Function:
+        from .reading.importer import read_model
+
+        return read_model(model, source)
+
+    @staticmethod
+    def _pieces(model: Model) -> Iterable[Any]:
+        made = write_message(model)
+        if made.size > LARGEST_MESSAGE:
+            raise ValueError(
+                f"save: the model has {made.size} bytes, and an ONNX file may have {LARGEST_MESSAGE}; save it to a path with "
+                "use_external_files_to_store_parameters=True"
+            )
+        return made
 
 
 def _apart(tensors: Sequence[Tensor], location: str) -> list[Any]:
