@@ -14,23 +14,41 @@ import numpy as np
 from ....core.graph.block import Block
 from ....core.graph.function import Function
 from ....core.graph.graph import primitives_of
-from ....core.graph.nodes import Primitive
+from ....core.graph.nodes import Composite, Primitive
 from ....core.graph.variable import Constant, Input, Output, Parameter, Variable
 from ....core.program.ordering import Cycle
 from ....core.types.axis import Axes, Axis
-from ...ops import batch, shaping, slicing
+from ...ops import shaping, slicing
+from ...ops.batch import unpack_batch
+from ...ops.eye import eye_like
 from ...ops.identity import alias
 from ...ops.product import times
 from .format import USUAL, Onnx
-from .messages import Graph, Model, Node
-from .reading import recurrences
-from .reading.arrays import Array, static
+from .messages import Graph, Model, Node, ValueInfo
+from .reading import recurrences, shapes
+from .reading.arrays import Array, batched, static
 from .reading.importer import GraphReader, Operator, read_model
 from .reading.recurrences import Cell
 from .reading.sizes import Size
 from .writing.graph import value_info
-from .writing.model import ModelWriter
+from .writing.model import BATCH, ModelWriter
 from .writing.values import Value
+
+ON_BATCHES = frozenset(
+    [
+        "BatchNormalization",
+        "Convolution",
+        "Crop",
+        "DepthToSpace",
+        "ImageScaler",
+        "LayerNormalization",
+        "LocalResponseNormalization",
+        "MeanVarianceNormalization",
+        "Pooling",
+        "SpaceToDepth",
+    ]
+)
+"""Functions whose results have a free first axis when CNTK 2.7 reads them again, since their operators in ONNX are defined on batches."""
 
 
 class LegacyOnnx(Onnx):
@@ -55,7 +73,10 @@ class LegacyOnnx(Onnx):
 
     @staticmethod
     def _function(model: Model, source: str) -> Function:
-        return read_model(model, source, LegacyReader)
+        function = read_model(model, source, LegacyReader)
+        inputs = [one.name for one in model.graph.input] if model.graph else []
+        order = sorted(function.arguments, key=lambda argument: inputs.index(argument.name))
+        return Composite(function.root_function, order=order)
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -147,6 +168,8 @@ class LegacyWriter(ModelWriter):
             taken[last] = name
             self._names[root.uid] = self._names[self.resolved(root).uid] = name
             sizes = [*self.dims(_steps_first(value.axes)), *self._static(name, value.shape)]
+            if isinstance(root, Output) and root.owner.op_name in ON_BATCHES and value.leading == 1:
+                sizes[0] = BATCH
             self.top.output.append(value_info(name, value.dtype, sizes, root.uid))
         _rename(self.top, taken)
 
@@ -209,18 +232,33 @@ class LegacyReader(GraphReader):
             made = self.values.get(name)
             if is_weight and learned and made is not None and made.is_known:
                 made.trainable, made.name = made.is_float, made.name or next(iter(learned.values())).name
-            elif node.op_type == "Identity" and made is not None and node.name:
-                self.values[name] = Array(made.dims, made.dtype, variable=alias(made.held(), name=node.name).output, batch=made.batch)
+            elif node.name and made is not None and any(made.variable is one.variable for one in operands.values()):
+                self.values[name] = _renamed(made, node.name)
 
     def reader_of(self, operator: Operator) -> Any:
         """The function that reads an operator."""
-        return LAYERS.get((operator.op_type, operator.domain)) or super().reader_of(operator)
+        return READERS.get((operator.op_type, operator.domain)) or super().reader_of(operator)
 
-    def result(self, array: Array, batch_size: Any) -> Variable:
-        """The variable of an output: its first axis is free where an operator has made it the batch axis."""
-        if array.batch == 0 and array.is_concrete:
-            return batch.unpack_batch(array.held()).output
-        return settled(array).held() if array.batch is not None else super().result(array, None)
+    def result(self, array: Array, info: ValueInfo, batch: Any) -> Variable:
+        """The variable of an output: its first axis is free where an operator has made it the batch axis, or the file says so."""
+        if array.is_concrete and (array.batch == 0 or (_is_free(info) and array.rank)):
+            return unpack_batch(batched(array).held()).output
+        return settled(array).held() if array.batch is not None else super().result(array, info, None)
+
+
+def _renamed(array: Array, name: str) -> Array:
+    """The array under another name; known numbers as they are."""
+    if array.variable is None:
+        return array
+    found = Array(array.dims, array.dtype, variable=alias(array.variable, name=name).output, batch=array.batch)
+    found.apart = array.apart
+    return found
+
+
+def _is_free(info: ValueInfo) -> bool:
+    """Whether the first axis of an output has no size in the file."""
+    kind = info.type and info.type.tensor_type
+    return bool(kind and kind.shape and kind.shape.dim and kind.shape.dim[0].dim_value is None)
 
 
 class Held(Array):
@@ -312,8 +350,14 @@ def _read_rnn(node: Operator, x: Array, w: Array, r: Array, b: Array | None = No
     return _layer(node, _rnn_step, (0,), x, w, r, b, lengths, [initial])
 
 
-LAYERS = {("LSTM", ""): _read_lstm, ("GRU", ""): _read_gru, ("RNN", ""): _read_rnn}
-"""By operator and domain what reads recurrences."""
+def _read_eye_like(node: Operator, x: Array) -> Array:
+    if x.is_known or x.batch is not None or node.attribute("k", 0) or node.has("dtype"):
+        return shapes.read_eye_like(node, x)
+    return Array(x.dims, x.dtype, variable=eye_like(x.held(), sparse_output=False).output)
+
+
+READERS = {("LSTM", ""): _read_lstm, ("GRU", ""): _read_gru, ("RNN", ""): _read_rnn, ("EyeLike", ""): _read_eye_like}
+"""By operator and domain what is read otherwise than elsewhere."""
 
 
 def _is_layer(node: Operator, *weights: Array | None) -> bool:

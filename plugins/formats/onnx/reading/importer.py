@@ -199,11 +199,12 @@ class GraphReader:
         body.read_nodes(function.node, given)
         return [body.value(name) for name in function.output]
 
-    def result(self, array: Array, batch: Any) -> Variable:
+    def result(self, array: Array, info: ValueInfo, batch: Any) -> Variable:
         """The variable of an output: on the batch axis where it has that, else without dynamic axes.
 
         Args:
             array: the output.
+            info: what the file says of it.
             batch: the size of the batch axis; None where nothing has one.
         """
         if array.is_known and array.known.shape != array.dims:
@@ -444,7 +445,7 @@ def _results(reader: GraphReader, graph: Graph, source: str) -> Function:
         if not isinstance(array, Array):
             raise DamagedFile(f"{source}: the output {info.name!r:.80} is no array")
         try:
-            variable = reader.result(array, batch)
+            variable = reader.result(array, info, batch)
         except (ValueError, RuntimeError) as error:
             raise DamagedFile(f"{source}: the output {info.name!r:.80}: {error}") from None
         outputs.append(alias(variable, name=info.name or ""))
