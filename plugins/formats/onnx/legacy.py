@@ -26,16 +26,17 @@ from ...ops.product import times
 from .format import USUAL, Onnx
 from .messages import Graph, Model, Node, ValueInfo
 from .reading import recurrences, shapes
-from .reading.arrays import Array, batched, static
+from .reading.arrays import Array, batched, made, static
 from .reading.importer import GraphReader, Operator, read_model
 from .reading.recurrences import Cell
 from .reading.sizes import Size
+from .tensors import TYPES
 from .writing.graph import value_info
 from .writing.model import BATCH, ModelWriter
 from .writing.values import Value
 
 ON_BATCHES = frozenset(
-    [
+    (
         "BatchNormalization",
         "Convolution",
         "Crop",
@@ -46,9 +47,9 @@ ON_BATCHES = frozenset(
         "MeanVarianceNormalization",
         "Pooling",
         "SpaceToDepth",
-    ]
+    )
 )
-"""Functions whose results have a free first axis when CNTK 2.7 reads them again, since their operators in ONNX are defined on batches."""
+"""Functions, by CNTK's names, that are defined on batches in ONNX: the first axis of their results is one, and is free in the file."""
 
 
 class LegacyOnnx(Onnx):
@@ -163,13 +164,14 @@ class LegacyWriter(ModelWriter):
             self.label = root.uid
             name = self.unique(f"{root.name}_Output" if root.name else root.uid)
             last = self.transpose(value.name, [*_steps_first(range(value.leading)), *_static_axes(value)])
+            sizes = [*self.dims(_steps_first(value.axes)), *self._static(name, value.shape)]
+            if isinstance(root, Output) and root.owner.op_name in ON_BATCHES and value.leading < 2:
+                last = last if value.leading else self.unsqueeze(last, [0])
+                sizes = [BATCH, *sizes[value.leading :]]
             if last in taken or not any(last in node.output for node in self.top.node):
                 last = str(self.node("Identity", last))
             taken[last] = name
             self._names[root.uid] = self._names[self.resolved(root).uid] = name
-            sizes = [*self.dims(_steps_first(value.axes)), *self._static(name, value.shape)]
-            if isinstance(root, Output) and root.owner.op_name in ON_BATCHES and value.leading == 1:
-                sizes[0] = BATCH
             self.top.output.append(value_info(name, value.dtype, sizes, root.uid))
         _rename(self.top, taken)
 
@@ -351,9 +353,9 @@ def _read_rnn(node: Operator, x: Array, w: Array, r: Array, b: Array | None = No
 
 
 def _read_eye_like(node: Operator, x: Array) -> Array:
-    if x.is_known or x.batch is not None or node.attribute("k", 0) or node.has("dtype"):
+    if x.is_known or x.batch is not None or node.attribute("k", 0):
         return shapes.read_eye_like(node, x)
-    return Array(x.dims, x.dtype, variable=eye_like(x.held(), sparse_output=False).output)
+    return made(eye_like(x.held(), sparse_output=False), x.dims, TYPES[node.attribute("dtype")] if node.has("dtype") else x.dtype)
 
 
 READERS = {("LSTM", ""): _read_lstm, ("GRU", ""): _read_gru, ("RNN", ""): _read_rnn, ("EyeLike", ""): _read_eye_like}
