@@ -6,7 +6,8 @@ text in the graph says what functions, variables and parameters are called in th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ...ops.identity import alias
 from ...ops.product import times
 from .format import USUAL, Onnx
 from .messages import Graph, Model, Node, ValueInfo
-from .reading import recurrences, shapes
+from .reading import recurrences, shapes, table
 from .reading.arrays import Array, batched, made, static
 from .reading.importer import GraphReader, Operator, read_model
 from .reading.recurrences import Cell
@@ -49,7 +50,13 @@ ON_BATCHES = frozenset(
         "SpaceToDepth",
     )
 )
-"""Functions, by CNTK's names, that are defined on batches in ONNX: the first axis of their results is one, and is free in the file."""
+"""Functions, by CNTK's names, that are operators on batches in CNTK's files, also where they are several others here."""
+PAIR = re.compile(r"<<<(\w+), (.*?)>>>")
+"""The uid of a function, variable or parameter, and its name in the file, in the text of a graph."""
+BATCH_OPERATORS = frozenset((*table.READERS["windows"], *table.READERS["normalizations"], "DepthToSpace", "SpaceToDepth"))
+"""ONNX's operators on batches: the first axis of their results is one, which is free where these are outputs."""
+SAMPLE_OPERATORS = frozenset((*table.READERS["elementary"], *table.READERS["activation"]))
+"""ONNX's operators that leave a batch what it is; the results of others have the sizes that are known."""
 
 
 class LegacyOnnx(Onnx):
@@ -210,32 +217,44 @@ def _rename(graph: Graph, names: Mapping[str, str]) -> None:
 class LegacyReader(GraphReader):
     """The values of a graph, without dynamic axes.
 
-    What is computed from the numbers of a file alone is not computed once, but from parameters, under the names that the file has; the
-    weights of recurrences are put together as those of CNTK's layers are.
+    What is computed from the numbers of a file alone is not computed once, but from parameters and constants under the names that they
+    have in the file; the weights of recurrences are put together as those of CNTK's layers are.
     """
 
     has_batch_axis = False
 
+    def read_initializers(self, graph: Graph) -> None:
+        """Take the numbers that a graph begins with.  Parameters are those that were ones, as far as the file says so."""
+        super().read_initializers(graph)
+        kinds = {name: uid for uid, name in PAIR.findall(graph.doc_string or "")}
+        weights = _weights_of(graph.node)
+        for name, array in self.values.items():
+            learned = array.trainable and (not kinds or kinds.get(name, "Parameter" * (name in weights)).startswith("Parameter"))
+            self.values[name] = Initial(array.dims, array.dtype, array.known, trainable=learned, name=name)
+
     def read_nodes(self, nodes: Sequence[Node], given: Mapping[str, Any] | None = None) -> None:
         """Make what the nodes compute."""
-        self._weights = _weights_of(nodes)
+        self._folded = _weights_of(nodes) | _states_of(nodes)
         super().read_nodes(nodes, given)
 
     def read_node(self, node: Node, given: Mapping[str, Any]) -> None:
         """Make what a node computes."""
-        operands = {name: self.value(name) for name in node.input if name}
-        learned = {name: one for name, one in operands.items() if isinstance(one, Array) and one.is_known and one.trainable}
-        only_numbers = all(isinstance(one, Array) and one.is_known for one in operands.values())
-        is_weight = not self._weights.isdisjoint(node.output)
-        if only_numbers and not is_weight:
-            self.values.update({name: Held(one) for name, one in learned.items()})
+        operands = {name: one for name in node.input if isinstance(one := self.value(name), Array)}
+        initial = {name: one for name, one in operands.items() if isinstance(one, Initial) and one.is_float}
+        learned = [one for one in operands.values() if one.is_known and one.trainable]
+        is_folded = not self._folded.isdisjoint(node.output)
+        if initial and not is_folded and all(one.is_known for one in operands.values()):
+            self.values.update({name: Held(one) for name, one in initial.items()})
         super().read_node(node, given)
-        for name in filter(None, node.output):
-            made = self.values.get(name)
-            if is_weight and learned and made is not None and made.is_known:
-                made.trainable, made.name = made.is_float, made.name or next(iter(learned.values())).name
-            elif node.name and made is not None and any(made.variable is one.variable for one in operands.values()):
-                self.values[name] = _renamed(made, node.name)
+        for name in node.output:
+            found = self.values.get(name)
+            if not isinstance(found, Array):
+                continue
+            if found.is_known and is_folded and learned:
+                found.trainable, found.name = found.is_float, learned[0].name
+            elif not found.is_known:
+                is_operand = any(found.variable is one.variable for one in operands.values())
+                self.values[name] = _finished(_renamed(found, node.name or name) if is_operand else found, node.op_type or "")
 
     def reader_of(self, operator: Operator) -> Any:
         """The function that reads an operator."""
@@ -249,12 +268,19 @@ class LegacyReader(GraphReader):
 
 
 def _renamed(array: Array, name: str) -> Array:
-    """The array under another name; known numbers as they are."""
-    if array.variable is None:
-        return array
-    found = Array(array.dims, array.dtype, variable=alias(array.variable, name=name).output, batch=array.batch)
+    """The array under another name."""
+    found = Array(array.dims, array.dtype, variable=alias(array.held(), name=name).output, batch=array.batch)
     found.apart = array.apart
     return found
+
+
+def _finished(array: Array, op_type: str) -> Array:
+    """The result of an operator, with its first axis as the batch axis if the operator is one on batches."""
+    if not array.is_concrete or op_type in SAMPLE_OPERATORS:
+        return array
+    if op_type in BATCH_OPERATORS and array.rank:
+        return batched(array)
+    return settled(array)
 
 
 def _is_free(info: ValueInfo) -> bool:
@@ -263,10 +289,14 @@ def _is_free(info: ValueInfo) -> bool:
     return bool(kind and kind.shape and kind.shape.dim and kind.shape.dim[0].dim_value is None)
 
 
-class Held(Array):
-    """Numbers of the file that are computed with as a parameter.  Readers that must know them still do."""
+class Initial(Array):
+    """Numbers that a file begins with."""
 
-    def __init__(self, array: Array) -> None:
+
+class Held(Array):
+    """Numbers that a file begins with, computed with as a parameter or constant.  Readers that must know them still do."""
+
+    def __init__(self, array: Initial) -> None:
         super().__init__(array.dims, array.dtype, variable=array.held(), name=array.name)
         self._numbers = array.known
 
@@ -286,11 +316,20 @@ def settled(array: Array) -> Array:
 
 
 def _weights_of(nodes: Sequence[Node]) -> set[str]:
-    """The names of the values that recurrences have as weights and first states, and of what these are computed from."""
+    """The names of the weights of recurrences, and of what these are computed from."""
+    return _behind(nodes, lambda node: [*node.input[1:4], *node.input[7:]])
+
+
+def _states_of(nodes: Sequence[Node]) -> set[str]:
+    """The names of the first states of recurrences, and of what these are computed from."""
+    return _behind(nodes, lambda node: node.input[5:7])
+
+
+def _behind(nodes: Sequence[Node], wanted: Callable[[Node], Sequence[str]]) -> set[str]:
     found: set[str] = set()
     for node in reversed(nodes):
         if node.op_type in ("LSTM", "GRU", "RNN"):
-            found.update(node.input[1:4], node.input[5:])
+            found.update(wanted(node))
         elif not found.isdisjoint(node.output):
             found.update(node.input)
     return found - {""}
