@@ -124,8 +124,9 @@ class LegacyWriter(ModelWriter):
         return "Sequence" if axis == Axis.default_dynamic_axis() else f"Sequence_{axis.name}"
 
     def dims(self, axes: Axes) -> list[int | str]:
-        """The sizes of dynamic axes in the file."""
-        return [1 if axis.is_batch_axis else self.axis_name(axis) for axis in axes]
+        """The sizes of dynamic axes in the file: one sample, unless the function makes the batch axis itself."""
+        samples = 1 if any(argument.spec.axes for argument in self._arguments) else BATCH
+        return [samples if axis.is_batch_axis else self.axis_name(axis) for axis in axes]
 
     def _input(self, variable: Input) -> Value:
         like = self.value_like(variable)
