@@ -114,7 +114,7 @@ class Block(Primitive):
         stale = assuming != Assuming.NOTHING or self._is_assumed
         for inner, outer in zip(self.inner, self.outer, strict=True):
             stale = stale or inner.spec != outer.spec or inner.needs_gradient != outer.needs_gradient
-            inner.name, inner.spec, inner.needs_gradient = outer.name, outer.spec, outer.needs_gradient
+            inner._name, inner.spec, inner.needs_gradient = outer.name, outer.spec, outer.needs_gradient
         if stale:
             infer_again(graph.primitives_of([self.composite.root_function]), assuming)
         self._is_assumed = assuming != Assuming.NOTHING

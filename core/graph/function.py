@@ -372,8 +372,15 @@ class Function(TensorOps, metaclass=_FunctionType):
         return super().__iter__() if len(self.outputs) == 1 else iter(self.outputs)
 
     def __bool__(self) -> bool:
+        """True, as in CNTK: there is a model, or a node.  What comparisons give is refused: it is not known while the graph is built.
+
+        Raises:
+            TypeError: it is the result of a comparison.
+        """
         from .python_function import under_construction
 
+        if not self.is_composite or not self.root_function.op.traits.is_condition:
+            return True
         arguments = self.arguments
         if not arguments or any(not isinstance(v, Placeholder) or v in under_construction() for v in arguments):
             return super().__bool__()

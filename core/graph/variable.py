@@ -41,7 +41,6 @@ class Variable(TensorOps):
 
     Attributes:
         spec: what is known of it: shape, element type, dynamic axes, sparseness.
-        name: the user's name for it, or ``''``.
         uid: a unique name.
         needs_gradient: whether gradients are wanted here (inputs, parameters) or pass through here (outputs).
         line: file and line where the user made it, for those that errors may have to speak of.
@@ -54,9 +53,18 @@ class Variable(TensorOps):
 
     def __init__(self, spec: Spec, name: str = "", *, needs_gradient: bool = False, uid: str | None = None) -> None:
         self.spec = spec
-        self.name = name
+        self._name = name
         self.uid = uid or new_uid(self.kind)
         self.needs_gradient = needs_gradient
+
+    @property
+    def name(self) -> str:
+        """The user's name for it, or ``''``."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        raise AttributeError(f"{self!r} cannot be named {name!r}: a variable is named when it is made, by name={name!r}")
 
     @property
     def shape(self) -> Shape:

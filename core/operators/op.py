@@ -71,6 +71,7 @@ class Traits:
             float32.
         compares: whether it compares results with targets, so that a target which is repeated along a sequence is worth a warning.
         varies_in_training: whether, in training, a row of the result depends on the other rows of the minibatch, or on chance.
+        is_condition: whether results are truth values, so that ``if`` of one is a mistake: a graph does not branch by them.
         reversed_operands: whether CNTK's engine holds the operands last first, which shows in the order of a function's parameters.
         recordable: whether forward and backward make the same calls of ``ctx.xp`` for arrays of the same shapes, whatever these hold and
             however rows lie, and read nothing from them; a device may repeat them without Python then.  What index arrays hold may
@@ -83,6 +84,7 @@ class Traits:
     array_types: tuple[int, ...] = (2,)
     compares: bool = False
     varies_in_training: bool = False
+    is_condition: bool = False
     reversed_operands: bool = False
     recordable: bool = False
 

@@ -9,6 +9,7 @@ def cntk_register_model_formats(register: Register) -> None:
     register("safetensors", "cntk.plugins.formats.safetensors:SafeTensors")
     register("CNTKv1", "cntk.plugins.formats.v1:CNTKv1")
     register("onnx", "cntk.plugins.formats.onnx.format:Onnx")
+    register("ONNX", "cntk.plugins.formats.onnx.legacy:LegacyOnnx")
 
 
 @hookimpl

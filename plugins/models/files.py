@@ -148,7 +148,8 @@ def content_of(model: Any, asked: str, most: int = -1) -> tuple[Any, str]:
 def format_in(data: Any, default: Format) -> Any:
     """The format that recognises the bytes of a file as its own; *default* where none does."""
     formats = (plugins.model_formats.get(name) for name in plugins.model_formats)
-    return next((known for known in chain((default,), formats) if hasattr(known, "recognises") and known.recognises(data)), default)
+    others = (known for known in formats if hasattr(known, "recognises") and not getattr(known, "only_by_name", False))
+    return next((known for known in chain((default,), others) if known.recognises(data)), default)
 
 
 def format_of(model_format: ModelFormat | str) -> Any:

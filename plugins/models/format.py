@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 class Format(Protocol):
     """What reads and writes model files of one kind.
 
-    Four more members are for some: ``holds_functions = True`` where a file has all of a function, its values as they are and the states of
-    its operators; ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*;
-    ``read_file(path, device)``, where a file is better read in parts than as a whole; and ``write_files(function, path, external,
-    **options)``, where a model may be several files, which gives their paths and pieces, the model's own last.
-
-    ``described(data, source)`` gives lines about a file, for ``cntk show`` to print before the function's layers.
+    More members are for some: ``only_by_name = True`` where files are those of another format too, which reads them unless this one is
+    asked for; ``holds_functions = True`` where a file has all of a function, its values as they are and the states of its operators;
+    ``restore(function, data, source)``, where the file is not a whole function, which gives the values to *function*; ``read_file(path,
+    device)``, where a file is better read in parts than as a whole; ``write_files(function, path, external, **options)``, where a model
+    may be several files, which gives their paths and pieces, the model's own last; and ``described(data, source)``, which gives lines
+    about a file, for ``cntk show`` to print before the function's layers.
     """
 
     def recognises(self, data: Any) -> bool:

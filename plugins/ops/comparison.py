@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.formulas.formula import maximum, where
 from ...core.operators.elementwise import Elementwise
+from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class Less(Elementwise):
     """Whether the left operand is smaller."""
 
     op_name = "Less"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -32,6 +34,7 @@ class LessEqual(Elementwise):
     """Whether the left operand is not larger."""
 
     op_name = "LessEqual"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -45,6 +48,7 @@ class Equal(Elementwise):
     """Whether the operands are equal."""
 
     op_name = "Equal"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -58,6 +62,7 @@ class NotEqual(Elementwise):
     """Whether the operands differ."""
 
     op_name = "NotEqual"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -71,6 +76,7 @@ class Greater(Elementwise):
     """Whether the left operand is larger."""
 
     op_name = "Greater"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -84,6 +90,7 @@ class GreaterEqual(Elementwise):
     """Whether the left operand is not smaller."""
 
     op_name = "GreaterEqual"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -97,6 +104,7 @@ class And(Elementwise):
     """Whether both operands are positive."""
 
     op_name = "And"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -111,6 +119,7 @@ class Or(Elementwise):
     """Whether an operand is positive."""
 
     op_name = "Or"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -125,6 +134,7 @@ class Xor(Elementwise):
     """Whether exactly one operand is positive."""
 
     op_name = "Xor"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any, y: Any) -> Any:
@@ -142,6 +152,7 @@ class Not(Elementwise):
     """Whether the operand is not positive."""
 
     op_name = "Not"
+    traits = Traits(recordable=True, is_condition=True)
     gradient_inputs = ()
 
     def formula(self, x: Any) -> Any:

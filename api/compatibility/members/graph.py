@@ -58,7 +58,7 @@ class _DeviceMembers:
 
 
 class _VariableMembers:
-    name = uid = ""
+    uid = ""
     needs_gradient = False
     as_string = as_string
 

@@ -39,8 +39,9 @@ class Onnx:
         """Whether bytes begin as a file of this format."""
         return is_onnx(data)
 
-    @staticmethod
+    @classmethod
     def write(
+        cls,
         function: Function,
         *,
         opset: int | None = None,
@@ -61,18 +62,12 @@ class Onnx:
             match: whether recurrences that are ONNX's LSTM, GRU or RNN are written as these, rather than step by step.
             record: whether the file remembers the function, so that it comes back as it was when the file is read here.
         """
-        made = write_message(_model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match, record=record))
-        if made.size > LARGEST_MESSAGE:
-            raise ValueError(
-                f"save: the model has {made.size} bytes, and an ONNX file may have {LARGEST_MESSAGE}; save it to a path with "
-                "use_external_files_to_store_parameters=True"
-            )
-        return made
+        return cls._pieces(cls._model(function, opset=opset, lengths=lengths, sparse=sparse, outputs=outputs, match=match, record=record))
 
-    @staticmethod
-    def write_files(function: Function, path: str, external: bool, **options: Any) -> Iterator[tuple[str, Iterable[Any]]]:
+    @classmethod
+    def write_files(cls, function: Function, path: str, external: bool, **options: Any) -> Iterator[tuple[str, Iterable[Any]]]:
         """The files of a model by their paths: that of its arrays first, if they are apart, as they are beyond 2 GiB."""
-        model = _model(function, **options)
+        model = cls._model(function, **options)
         assert model.graph is not None
         large = [one for one in model.graph.initializer if len(one.raw_data) >= SMALLEST_APART]
         if not external and sum(len(one.raw_data) for one in model.graph.initializer) < LARGEST_MESSAGE - 2**26:
@@ -82,35 +77,57 @@ class Onnx:
             yield data, _apart(large, os.path.basename(data))
         yield path, write_message(model)
 
-    @staticmethod
-    def read(data: Any, device: Any, source: str) -> Function:
+    @classmethod
+    def read(cls, data: Any, device: Any, source: str) -> Function:
         """The function that the bytes of a file describe."""
-        return _read(memoryview(data).cast("B"), device, source)
+        return cls._read(memoryview(data).cast("B"), device, source)
 
-    @staticmethod
-    def read_file(path: str, device: Any) -> Function:
+    @classmethod
+    def read_file(cls, path: str, device: Any) -> Function:
         """The function that a file describes, each array of which is read for itself."""
         with open(path, "rb", buffering=0) as file:
-            return _read(FileBytes(file), device, path)
+            return cls._read(FileBytes(file), device, path)
+
+    @staticmethod
+    def _model(function: Function, **options: Any) -> Model:
+        from .writing.model import write_model
+
+        return write_model(function, **options)
+
+    @classmethod
+    def _read(cls, data: Any, device: Any, source: str) -> Function:
+        """The function that a file was written from, where it remembers that, else that of its graph."""
+        from .reading.importer import read_model
+
+        model = message_of(data, source)
+        with default_device(device):
+            if has_record(model):
+                try:
+                    found = read_record(model, device, source, folder_of(source))
+                except RuntimeError as error:
+                    warn_user(f"load_model: {source} is read as one of any other program, and not as it was written: {error}", UserWarning)
+                    found, model = None, message_of(data, source)
+                if found is not None:
+                    return found
+            return read_model(model, source)
+
+    @staticmethod
+    def _pieces(model: Model) -> Iterable[Any]:
+        made = write_message(model)
+        if made.size > LARGEST_MESSAGE:
+            raise ValueError(
+                f"save: the model has {made.size} bytes, and an ONNX file may have {LARGEST_MESSAGE}; save it to a path with "
+                "use_external_files_to_store_parameters=True"
+            )
+        return made
 
 
-def _read(data: Any, device: Any, source: str) -> Function:
-    from .reading.importer import read_model
+def message_of(data: Any, source: str) -> Model:
+    """The message that a file is.
 
-    model = _message(data, source)
-    with default_device(device):
-        if has_record(model):
-            try:
-                found = read_record(model, device, source, folder_of(source))
-            except RuntimeError as error:
-                warn_user(f"load_model: {source} is read as one of any other program, and not as it was written: {error}", UserWarning)
-                found, model = None, _message(data, source)
-            if found is not None:
-                return found
-        return read_model(model, source)
-
-
-def _message(data: Any, source: str) -> Model:
+    Raises:
+        DamagedFile: it is none of ONNX's, or damaged.
+    """
     try:
         return read_message(Model, Piece(data, 0, len(data)))
     except EOFError as error:
@@ -120,12 +137,6 @@ def _message(data: Any, source: str) -> Model:
         kind = "" if is_onnx(whole) else kind_of(whole)
         seems = f"; it seems to be {kind}" if kind else ""
         raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}{seems}") from None
-
-
-def _model(function: Function, **options: Any) -> Model:
-    from .writing.model import write_model
-
-    return write_model(function, **options)
 
 
 def _apart(tensors: Sequence[Tensor], location: str) -> list[Any]:
@@ -161,11 +172,7 @@ def _shown(info: ValueInfo, typed: bool = False) -> str:
 
 
 def _described(data: Any, source: str) -> list[str]:
-    view = memoryview(data).cast("B")
-    try:
-        model = read_message(Model, Piece(view, 0, len(view)))
-    except DamagedFile as error:
-        raise DamagedFile(f"{source} is not an ONNX model, or damaged: {error}") from None
+    model = message_of(memoryview(data).cast("B"), source)
     graph = model.graph or Graph()
     versions = [f"version {one.version or 1} of {one.domain or 'ONNX'}'s operators" for one in model.opset_import]
     maker = " ".join(filter(None, (model.producer_name, model.producer_version)))

@@ -79,7 +79,13 @@ class Operator:
 
 
 class GraphReader:
-    """The values of a graph, by name, and those of the graphs around it."""
+    """The values of a graph, by name, and those of the graphs around it.
+
+    Attributes:
+        has_batch_axis: whether a free size of inputs becomes the batch axis.
+    """
+
+    has_batch_axis = True
 
     def __init__(
         self, versions: Mapping[str, int], functions: Mapping[tuple[str, str, str], LocalFunction], folder: str | None, source: str
@@ -94,7 +100,7 @@ class GraphReader:
 
     def inner(self, versions: Mapping[str, int] | None = None, *, sees: bool = True) -> GraphReader:
         """A graph within this one; it sees the values of this one if *sees*."""
-        made = GraphReader(versions or self.versions, self.functions, self.folder, self.source)
+        made = type(self)(versions or self.versions, self.functions, self.folder, self.source)
         made.around = self if sees else None
         made.depth, made.counter, made.forms, made.bodies = self.depth + 1, self.counter, self.forms, self.bodies
         if made.depth > DEEPEST:
@@ -154,27 +160,37 @@ class GraphReader:
             raise DamagedFile(f"{self.source}: a sparse tensor's indices do not fit its shape: {error}") from None
         return found
 
-    def read_nodes(self, nodes: Sequence[Node], given: Mapping[str, Any] | None = None) -> None:
+    def read_nodes(
+        self, nodes: Sequence[Node], given: Mapping[str, Any] | None = None, unread: Mapping[int, Sequence[str]] | None = None
+    ) -> None:
         """Make what the nodes compute.
 
         Args:
             nodes: the nodes, in an order in which they can be computed.
             given: attributes of the local function that the nodes are in, by name.
+            unread: by the number of a node the values that nothing reads after it; their arrays, which parameters have copied, are let go.
         """
-        for node in nodes:
+        for number, node in enumerate(nodes):
             self.counter[0] += 1
             if self.counter[0] > MOST_REPEATED:
                 raise DamagedFile(f"{self.source}: loops and functions repeat more than {MOST_REPEATED} nodes")
             try:
-                self._read_node(node, given or {})
+                self.read_node(node, given or {})
             except (DamagedFile, Unsupported) as error:
                 if str(error).startswith(self.source):
                     raise  # a node within this one
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from None
             except (ValueError, RuntimeError, TypeError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError) as error:
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from error
+            for name in (unread or {}).get(number, ()):
+                self.values.pop(name, None)
 
-    def _read_node(self, node: Node, given: Mapping[str, Any]) -> None:
+    def reader_of(self, operator: Operator) -> Any:
+        """The function that reads an operator."""
+        return onnx_readers.get((operator.op_type, operator.domain))
+
+    def read_node(self, node: Node, given: Mapping[str, Any]) -> None:
+        """Make what a node computes; arguments as of :meth:`read_nodes`."""
         attributes = {
             one.name or "": self.attribute(one, given) for one in node.attribute if not one.ref_attr_name or one.ref_attr_name in given
         }
@@ -184,8 +200,7 @@ class GraphReader:
         if function is not None:
             results = self._call(function, operands, attributes)
         else:
-            reader = onnx_readers.get((operator.op_type, operator.domain))
-            found = reader(operator, *operands)
+            found = self.reader_of(operator)(operator, *operands)
             results = list(found) if type(found) in (tuple, list) else [found]
         if len(results) < len(node.output.copy()) and any(node.output[len(results) :]):
             raise Unsupported(f"{len(node.output)} results are wanted, and there are {len(results)}")
@@ -207,6 +222,22 @@ class GraphReader:
         given = {one.name or "": self.attribute(one, {}) for one in function.attribute_proto} | dict(attributes)
         body.read_nodes(function.node, given)
         return [body.value(name) for name in function.output]
+
+    def result(self, array: Array, info: ValueInfo, batch: Any) -> Variable:
+        """The variable of an output: on the batch axis where it has that, else without dynamic axes.
+
+        Args:
+            array: the output.
+            info: what the file says of it.
+            batch: the size of the batch axis; None where nothing has one.
+        """
+        if array.is_known and array.known.shape != array.dims:
+            array = materialised(array)
+        if array.batch is not None and not isinstance(array.dims[array.batch], Size):
+            array = static(array)
+        if array.batch is None and not array.is_known and isinstance(batch, Size) and batch in array.dims:
+            array = batched(array, array.dims.index(batch))
+        return array.held()
 
     def attribute(self, attribute: Attribute, given: Mapping[str, Any]) -> Any:
         """The value of an attribute: a number, bytes, an array, a graph, or a list of such."""
@@ -276,12 +307,13 @@ def described(node: Node) -> str:
 # ---- a file --------------------------------------------------------------------------------------
 
 
-def read_model(model: Model, source: str) -> Function:
+def read_model(model: Model, source: str, kind: type[GraphReader] = GraphReader) -> Function:
     """The function that a file describes.
 
     Args:
         model: the file's message.
         source: its path, or what errors call it.
+        kind: what reads the graph.
 
     Raises:
         DamagedFile: the file is not what it should be, or has operators that are not read; the message names them, all of them.
@@ -298,7 +330,7 @@ def read_model(model: Model, source: str) -> Function:
     folder = folder_of(source)
     sources, computed = SOURCES.set({}), COMPUTED.set([0])
     try:
-        reader = GraphReader(versions, functions, folder, source)
+        reader = kind(versions, functions, folder, source)
         reader.counter[0] = -len(graph.node)
         reader.forms = _forms(graph, functions, source)
         COMPUTED.get()[0] = -ROOM_FOR_EACH * sum(len(tensor.raw_data or b"") for tensor in graph.initializer)
@@ -307,12 +339,9 @@ def read_model(model: Model, source: str) -> Function:
             _read_inputs(reader, graph)
         except (ValueError, DamagedFile) as error:
             raise DamagedFile(f"{source}: {str(error).removeprefix(f'{source}: ')}") from None
-        last = _last_readers(graph)
+        unread = _last_readers(graph)
         graph.initializer = []
-        for number, node in enumerate(graph.node):
-            reader.read_nodes([node])
-            for name in last.get(number, ()):
-                reader.values.pop(name, None)  # with its array, which parameters have copied
+        reader.read_nodes(graph.node, unread=unread)
         return _results(reader, graph, source)
     finally:
         SOURCES.reset(sources)
@@ -390,7 +419,7 @@ def _read_inputs(reader: GraphReader, graph: Graph) -> None:
     """Make an input of each that has no numbers to begin with."""
     infos = [info for info in graph.input if info.name not in reader.values]
     shapes = [_shape_of(info) for info in infos]
-    symbol = batch_symbol(shapes, [info.name in _time_major(graph) for info in infos])
+    symbol = batch_symbol(shapes, [info.name in _time_major(graph) for info in infos]) if reader.has_batch_axis else None
     for info, dims in zip(infos, shapes, strict=True):
         dtype = _type_of(info)
         name = info.name or ""
@@ -471,21 +500,10 @@ def _results(reader: GraphReader, graph: Graph, source: str) -> Function:
         if not isinstance(array, Array):
             raise DamagedFile(f"{source}: the output {info.name!r:.80} is no array")
         try:
-            variable = _result(array, batch)
+            variable = reader.result(array, info, batch)
         except (ValueError, RuntimeError) as error:
             raise DamagedFile(f"{source}: the output {info.name!r:.80}: {error}") from None
         outputs.append(alias(variable, name=info.name or ""))
     if not outputs:
         raise DamagedFile(f"{source}: the graph has no outputs")
     return outputs[0] if len(outputs) == 1 else combine(*outputs)
-
-
-def _result(array: Array, batch: Any) -> Variable:
-    """The variable of an output: on the batch axis where it has that, else without dynamic axes."""
-    if array.is_known and array.known.shape != array.dims:
-        array = materialised(array)
-    if array.batch is not None and not isinstance(array.dims[array.batch], Size):
-        array = static(array)
-    if array.batch is None and not array.is_known and isinstance(batch, Size) and batch in array.dims:
-        array = batched(array, array.dims.index(batch))
-    return array.held()

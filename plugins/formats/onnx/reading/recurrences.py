@@ -56,6 +56,10 @@ class Cell(NamedTuple):
     hidden: int
     node: Operator
 
+    def operand(self, x: Any) -> Any:
+        """The operand's share of what is computed for all gates at once."""
+        return _plus(times(x, self.w), self.wb)
+
     def clipped(self, x: Any) -> Any:
         """What goes into an activation, within the bounds that the node has."""
         bound = self.node.attribute("clip")
@@ -71,13 +75,13 @@ Step = Callable[[Cell, Any, Sequence[Any]], list[Any]]
 
 def _rnn_step(cell: Cell, x: Any, states: Sequence[Any]) -> list[Any]:
     (h,) = states
-    return [cell.functions[0](cell.clipped(_plus(_plus(x, times(h, cell.r)), cell.rb)))]
+    return [cell.functions[0](cell.clipped(_plus(_plus(cell.operand(x), times(h, cell.r)), cell.rb)))]
 
 
 def _gru_step(cell: Cell, x: Any, states: Sequence[Any]) -> list[Any]:
     (h,) = states
     f, g = cell.functions
-    size = cell.hidden
+    size, x = cell.hidden, cell.operand(x)
     gates, new = slicing.slice(cell.r, -1, 0, 2 * size), slicing.slice(cell.r, -1, 2 * size, 3 * size)
     bias = [None] * 3 if cell.rb is None else [cell.part(cell.rb, number) for number in range(3)]
     both = times(h, gates)
@@ -94,7 +98,7 @@ def _gru_step(cell: Cell, x: Any, states: Sequence[Any]) -> list[Any]:
 def _lstm_step(cell: Cell, x: Any, states: Sequence[Any]) -> list[Any]:
     h, c = states
     f, g, last = cell.functions
-    total = _plus(_plus(x, times(h, cell.r)), cell.rb)
+    total = _plus(_plus(cell.operand(x), times(h, cell.r)), cell.rb)
     i_in, o_in, f_in, c_in = (cell.part(total, number) for number in range(4))
     p = [None] * 3 if cell.p is None else [cell.part(cell.p, number) for number in range(3)]
     i = f(cell.clipped(_peeped(i_in, p[0], c)))
@@ -137,7 +141,7 @@ WITH_ALPHA = {"affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresh
 WITH_BETA = {"affine", "hardsigmoid", "scaledtanh"}
 
 
-def _recurrence(
+def read_recurrence(
     node: Operator,
     step: Step,
     gates: int,
@@ -228,7 +232,7 @@ def _run(cell: Cell, step: Step, steps: Steps, mask: Any, begin: Sequence[Any], 
     before = [steps.placeholder((cell.hidden,), steps.variable.dtype) for _ in begin]
     shift = delay.future_value if reverse else delay.past_value
     old = [shift(place, initial) for place, initial in zip(before, begin, strict=True)]
-    new = step(cell, _plus(times(steps.variable, cell.w), cell.wb), old)
+    new = step(cell, steps.variable, old)
     if mask is not None:
         new = [comparison.element_select(mask, one, was) for one, was in zip(new, old, strict=True)]
     pairs = {place: one.output for place, one in zip(before, new, strict=True)}
@@ -240,13 +244,13 @@ def _run(cell: Cell, step: Step, steps: Steps, mask: Any, begin: Sequence[Any], 
 def read_rnn(
     node: Operator, x: Array, w: Array, r: Array, b: Array | None = None, lengths: Array | None = None, initial: Array | None = None
 ) -> tuple[Array, ...]:
-    return _recurrence(node, _rnn_step, 1, x, w, r, b, lengths, [initial])
+    return read_recurrence(node, _rnn_step, 1, x, w, r, b, lengths, [initial])
 
 
 def read_gru(
     node: Operator, x: Array, w: Array, r: Array, b: Array | None = None, lengths: Array | None = None, initial: Array | None = None
 ) -> tuple[Array, ...]:
-    return _recurrence(node, _gru_step, 3, x, w, r, b, lengths, [initial])
+    return read_recurrence(node, _gru_step, 3, x, w, r, b, lengths, [initial])
 
 
 def read_lstm(
@@ -260,4 +264,4 @@ def read_lstm(
     initial_c: Array | None = None,
     peepholes: Array | None = None,
 ) -> tuple[Array, ...]:
-    return _recurrence(node, _lstm_step, 4, x, w, r, b, lengths, [initial_h, initial_c], peepholes)
+    return read_recurrence(node, _lstm_step, 4, x, w, r, b, lengths, [initial_h, initial_c], peepholes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .ends import END
 from .steps import as_column, steps_at, where, within
 from .values import Value
 
@@ -29,6 +30,11 @@ def _earlier(to: ModelWriter, x: Value, initial: Value, count: int) -> str:
 
 def _later(to: ModelWriter, x: Value, initial: Value, count: int) -> str:
     axis, result = x.axes[1], to.result
+    if not to.has_lengths(axis):
+        if len(initial.axes) == 2:
+            initial = replace(first_steps(to, initial, count), axes=x.axes)
+        joined = to.node("Concat", x.name, _of_steps(to, initial, count, x), axis=1)
+        return str(to.node("Slice", joined, to.integers(count), to.integers(END), to.integers(1)))
     there = to.node("Add", to.positions(axis), to.constant(count, np.int64))
     if len(initial.axes) == 2:
         beyond = to.node("Sub", there, as_column(to, to.lengths(axis)))

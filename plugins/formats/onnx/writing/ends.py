@@ -13,6 +13,9 @@ from .values import Value
 if TYPE_CHECKING:
     from .model import ModelWriter
 
+END = 2**31 - 1
+"""What stands for the end of an axis."""
+
 
 def is_first(op: Any, to: ModelWriter, x: Value) -> str:
     """Write 1 at the first step, 0 at the others."""
@@ -33,7 +36,12 @@ def _marked(to: ModelWriter, number: str) -> str:
 def cut_steps(op: Any, to: ModelWriter, x: Value) -> Value:
     """Write the steps from one number up to another."""
     begin, end = op.begin_index, op.end_index
-    made = step(to, x, begin) if op.is_one_step else _several_steps(to, x, begin, end)
+    if op.is_one_step:
+        made = step(to, x, begin)
+    elif to.has_lengths(x.axes[1]):
+        made = _several_steps(to, x, begin, end)
+    else:
+        made = to.node("Slice", x.name, to.integers(begin), to.integers(end or END), to.integers(1))
     return replace(to.result.called(made), indices=x.indices)
 
 

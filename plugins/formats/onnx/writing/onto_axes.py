@@ -48,7 +48,8 @@ def _without_excess(to: ModelWriter, name: str, x: Value) -> str:
 def to_sequence(op: Any, to: ModelWriter, x: Value) -> Value:
     """Write a static axis as steps."""
     result = replace(to.result, indices=x.indices)
-    to.new_axis(result.axes[1], to.node("Expand", to.size(x.name, 1), to.size(x.name, 0)))
+    if to.with_lengths:
+        to.new_axis(result.axes[1], to.node("Expand", to.size(x.name, 1), to.size(x.name, 0)))
     return result.called(x.name)
 
 

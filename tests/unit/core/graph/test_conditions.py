@@ -15,7 +15,7 @@ f, W, two = C.relu(x), C.parameter(3, init=[1, 2, 3], name="W"), C.constant(2)
 ALL = pytest.mark.parametrize("value", [x, C.placeholder(), f, f.output, f.root_function, W, two, C.combine(x, y)])
 
 
-@pytest.mark.parametrize("value", [x, C.placeholder(), f, f.output, f.root_function, W * 2, C.combine(x, y)])
+@pytest.mark.parametrize("value", [x, C.placeholder(), f.output, C.greater(x, 0), C.not_equal(W, 2), C.element_not(f)])
 @pytest.mark.parametrize(
     "use", [lambda v: 1 if v else 2, lambda v: not v, lambda v: v or 1, lambda v: v and 1, lambda v: any([v]), lambda v: assert_(v), bool]
 )
@@ -25,6 +25,13 @@ def test_a_condition_is_refused(use: Callable[[Any], Any], value: Any) -> None:
 
 
 def assert_(value: Any) -> None:
+    assert value
+
+
+@pytest.mark.parametrize("value", [f, f.root_function, W * 2, C.combine(x, y), f.output.owner, C.less(x, 0).output.owner, C.less(x, 0) * 2])
+def test_functions_are_there(value: Any) -> None:
+    """As in CNTK, where programs ask whether there is a model, or something that makes a variable."""
+    assert value
     assert value
 
 
