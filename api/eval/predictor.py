@@ -79,7 +79,7 @@ class Predictor:
         keep: Sequence[str] = (),
         device: Any = None,
     ) -> None:
-        if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
+        if batch_rows < 1:
             raise ValueError(f"Predictor: batch_rows must be a whole number of 1 at least, got {batch_rows!r}")
         if not isinstance(model, (str, os.PathLike, bytes, bytearray, Function)):
             raise TypeError(f"Predictor: expected a path, the bytes of a model or a function, got {type(model).__name__} {model!r:.80}")
@@ -87,7 +87,7 @@ class Predictor:
         self._outputs = outputs
         self._dtype = None if dtype is None else as_dtype(dtype)
         self._columns = {name: [given] if isinstance(given, str) else list(given) for name, given in (columns or {}).items()}
-        self._keep = [keep] if isinstance(keep, str) else list(keep)
+        self._keep = list(keep)
         self._device = device
         self.batch_rows = int(batch_rows)
         self._lock = ForkSafeLock()
@@ -133,7 +133,7 @@ class Predictor:
         It returns an array, or a dictionary of arrays where there are several outputs; sequences that end earlier are padded with zeros.
 
         >>> x = C.input_variable(2)
-        >>> predictor = C.eval.Predictor(C.reduce_sum(x))
+        >>> predictor = C.eval.Predictor(C.layers.Dense(1, init=1)(x))
         >>> predictor.make_predict_fn()(np.array([[1., 2.]]))
         array([[3.]], dtype=float32)
         """
