@@ -31,15 +31,7 @@ from .....core.operators.sequence_op import SequenceOp
 from .....core.program.ordering import Cycle, in_order
 from .....core.types.axis import Axes, Axis
 from .....core.types.spec import Spec
-from ....ops.ctc import ForwardBackward
-from ....ops.edit_distance import EditDistanceError
-from ....ops.logistic import Logistic
-from ....ops.loss import BinaryCrossEntropy, CrossEntropyWithSoftmax, SquaredError
-from ....ops.metric import ClassificationError, MeanClassificationError, TopNClassificationError
-from ....ops.noise_contrastive import NoiseContrastiveEstimation
-from ....ops.ranking import LambdaRank, Ndcg
-from ....ops.reduction import ReduceMean, ReduceSum
-from ....ops.reduction_base import ALL_AXES
+from ....criteria import is_criterion
 from ....ops.sequence_ends import IsFirst, IsLast
 from ....ops.sequence_product import TimesOverSteps
 from ....ops.sequence_reduction import SequenceReduction
@@ -57,20 +49,6 @@ _IR = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 
 _WATCHES_STEPS = (SequenceOp, Delay, SequenceReduction, IsFirst, IsLast, TimesOverSteps)
 """Operators of which a result depends on other steps, or on where a sequence ends."""
-_CRITERIA = (
-    CrossEntropyWithSoftmax,
-    SquaredError,
-    BinaryCrossEntropy,
-    ClassificationError,
-    MeanClassificationError,
-    TopNClassificationError,
-    Logistic,
-    NoiseContrastiveEstimation,
-    ForwardBackward,
-    EditDistanceError,
-    LambdaRank,
-    Ndcg,
-)
 
 BATCH = "batch"
 """What the size of the batch axis is called in files."""
@@ -195,18 +173,12 @@ class ModelWriter(Builder):
         if outputs is not None:
             return [self._output(function, wanted) for wanted in ([outputs] if isinstance(outputs, (str, Function)) else outputs)]
         found = list(function.outputs)
-        criteria = [v for v in found if self._is_criterion(v)]
+        criteria = [v for v in found if is_criterion(v, self._owner_of)]
         if not criteria or len(criteria) == len(found):
             return found
         left = ", ".join(repr(v.name or v.uid) for v in criteria)
         warn_user(f"save: losses and metrics are left out of the ONNX file: {left}; outputs=[...] names what to write", UserWarning)
         return [v for v in found if v not in criteria]
-
-    def _is_criterion(self, variable: Variable) -> bool:
-        owner = self._owner_of(variable)
-        while owner is not None and isinstance(owner.op, (ReduceSum, ReduceMean)) and owner.op.axis_vec == ALL_AXES:
-            owner = self._owner_of(owner.inputs[0])
-        return owner is not None and isinstance(owner.op, _CRITERIA)
 
     @staticmethod
     def _output(function: Function, wanted: Any) -> Variable:
