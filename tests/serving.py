@@ -42,11 +42,18 @@ class InProcess:
         self.application = self.run(_made(settings))
 
     def __enter__(self) -> InProcess:
-        self.run(self.application.start())
+        try:
+            self.run(self.application.start())
+        except ValueError:
+            self._close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.run(self.application.stop())
+        self._close()
+
+    def _close(self) -> None:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
