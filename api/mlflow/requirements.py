@@ -32,8 +32,8 @@ def modules_to_import(function: Function) -> list[str]:
     own = sorted(module for module in _modules(function) if plugins.record_of(module) is None)
     if "__main__" in own:
         raise ValueError(
-            "the model has a user function or operator whose class is in the main module of the program, where nobody finds it who loads the "
-            "model; put the class into a module, and the module's file into code_paths"
+            "the model has a user function or operator whose class is in the main module of the program, where loading does not find it; "
+            "put the class into a module, and the module's file into code_paths"
         )
     return own
 
