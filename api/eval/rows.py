@@ -77,6 +77,13 @@ def result_of(info: TensorInfo, value: Any) -> Any:
     return _dense(info, value) if info.sequence_axis is None else [_dense(info, part) for part in value]
 
 
+def joined_result(info: TensorInfo, value: Any) -> StreamData:
+    """A result as rows."""
+    if info.sequence_axis is None:
+        return StreamData.of_steps(value)
+    return StreamData.of_lengths(np.concatenate(value), [len(part) for part in value])
+
+
 def unfit(info: TensorInfo, found: str, place: int | None = None) -> ValueError:
     """An error about data that does not fit an input."""
     return ValueError(f"the input {info} was given {found}{_at(place)}; expected {_expected(info)}, for example {info.example_text()}")
@@ -155,6 +162,8 @@ def _steps(info: TensorInfo, given: Any, place: int | None = None) -> Any:
     """Samples or steps ``(rows, *shape)``; of sparse inputs CSR rows of all elements."""
     if is_csr(given):
         return _steps_of_csr(info, given, place)
+    if not len(given):
+        return no_rows(info)
     if info.is_sparse and given.dtype.kind in "iu" and given.ndim == len(info.shape):
         return _one_hot(info, given, place)
     if not _fits(given.shape[1:], info.shape):
