@@ -11,7 +11,7 @@ from typing import Any
 
 from cntk.core.extension import plugins
 from cntk.core.graph.function import Function
-from cntk.eval.signature import Signature
+from cntk.eval.predictor import Predictor
 from cntk.mlflow.package import mlflow_module
 from cntk.mlflow.requirements import get_default_pip_requirements, modules_to_import
 from cntk.mlflow.schemas import example_of, model_signature, schema_of_frame
@@ -58,13 +58,14 @@ def save_model(
     Raises:
         ImportError: MLflow is not installed.
         TypeError: *cntk_model* is not a function.
-        ValueError: an output is unknown, shapes are not known yet, or the class of a user function is in the main module.
+        ValueError: an output is unknown or has no batch axis, shapes are not known yet, or a user function is of the main module.
         mlflow.MlflowException: the folder is not empty, or the example does not fit the signature.
     """
     if not isinstance(cntk_model, Function):
         raise TypeError(f"cntk_model must be a function, got {type(cntk_model).__name__} {cntk_model!r:.80}")
     pyfunc = mlflow_module("mlflow.pyfunc")
-    function = cntk_model if outputs is None else Signature(cntk_model, outputs).function
+    described = Predictor(cntk_model, outputs).signature
+    function = cntk_model if outputs is None else described.function
     if signature is None:
         signature = model_signature(function, lengths, sparse)
         if input_example is None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cntk.core.graph.function import Function
-from cntk.eval.signature import Signature
-from cntk.mlflow.package import mlflow_module
+from cntk.eval.predictor import Predictor
+from cntk.eval.signature import TensorInfo
 from cntk.mlflow.schemas import element_type
 
 
@@ -30,7 +30,7 @@ class PythonFunction:
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self._signature = Signature(function)
+        self._predictor = Predictor(function)
 
     def get_raw_model(self) -> Function:
         """The function."""
@@ -40,46 +40,28 @@ class PythonFunction:
         """Compute the results.
 
         Args:
-            data: a dictionary of arrays by input; a frame, with a column for each input, or for each element of the only one; or an array
-                or list, the data of the only input.  Sequences are arrays or lists in a list or column; or padded arrays, with
-                their lengths in ``sequence_lengths``.
+            data: whatever :class:`~cntk.eval.Predictor` takes: a dictionary of arrays by input, a frame, a list of dictionaries; for
+                the only input also an array or list.  Sequences may be padded arrays, with their lengths in ``sequence_lengths``.
 
         Returns:
-            An array where the only result is one, else a dictionary of arrays by result, in which sequences are padded by zeros and
-            ``sequence_lengths`` has their lengths.  For a frame a frame with the same index.
+            For a dictionary or an array: an array, or a dictionary of arrays where there are several, by result; sequences are padded by
+            zeros, with their lengths in ``sequence_lengths``.  For anything else what a predictor gives, such as a frame for a frame.
 
         Raises:
-            TypeError: the function has several inputs, and *data* is an array or a list.
             ValueError: the data does not fit.
         """
-        if isinstance(data, mlflow_module("pandas").DataFrame):
-            return self._of_frame(data)
-        if not isinstance(data, Mapping):
-            data = {self._only_input(data): data}
-        results = self._element_types(self._signature.padded(self._signature.eval(data)))
+        found = self._predictor(data)
+        if isinstance(found, np.ndarray):
+            return _plain(self._predictor.signature.outputs[0], found)
+        return self._of_dictionary(found) if isinstance(found, Mapping) else found
+
+    def _of_dictionary(self, found: Mapping[str, Any]) -> Any:
+        signature = self._predictor.signature
+        results = signature.padded(found)
+        results |= {info.name: _plain(info, results[info.name]) for info in signature.outputs}
         return next(iter(results.values())) if len(results) == 1 else results
 
-    def _of_frame(self, frame: Any) -> Any:
-        names = [info.name for info in self._signature.inputs]
-        if set(names) <= set(frame.columns):
-            data = {name: frame[name].tolist() for name in names}
-        else:
-            data = {self._only_input(frame): frame.to_numpy()}
-        columns = {name: _column(value) for name, value in self._signature.eval(data).items()}
-        return type(frame)(columns, index=frame.index)
 
-    def _only_input(self, data: Any) -> str:
-        inputs = self._signature.inputs
-        if len(inputs) != 1:
-            raise TypeError(f"expected data by name, for the inputs {', '.join(map(str, inputs))}; got {type(data).__name__}")
-        return inputs[0].name
-
-    def _element_types(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        """Results in types that MLflow knows."""
-        types = {info.name: element_type(info) for info in self._signature.outputs}
-        return {name: value.astype(types[name], copy=False) if name in types else value for name, value in results.items()}
-
-
-def _column(value: Any) -> Any:
-    """A result as a column: numbers, or an array for each row."""
-    return value.reshape(-1) if isinstance(value, np.ndarray) and value.size == len(value) else list(value)
+def _plain(info: TensorInfo, array: Any) -> Any:
+    """A result with elements of a type that NumPy itself has."""
+    return array.astype(element_type(info), copy=False)

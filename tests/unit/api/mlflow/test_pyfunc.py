@@ -77,9 +77,7 @@ def test_several_inputs_and_results_go_by_name(mlflow: Any, pandas: Any) -> None
         np.testing.assert_array_equal(found["twice"].reshape(-1), 2 * numbers)
     found = model.predict(pandas.DataFrame({"y": numbers, "x": images.reshape(3, 4).tolist()}))
     np.testing.assert_array_equal(np.stack(found["sum"]), images + numbers[:, None, None])
-    with pytest.raises(
-        TypeError, match=r"expected data by name, for the inputs x \[batch, 2, 2\] float32, y \[batch\] float32; got ndarray"
-    ):
+    with pytest.raises(ValueError, match="the model has 2 inputs, so data comes as a dictionary or table"):
         model.predict(images)
 
 
@@ -88,6 +86,12 @@ SEQUENCES = [np.float32([[1, 2], [3, 4], [5, 6]]), np.float32([[7, 8]])]
 
 def recurrent() -> Any:
     return C.layers.Recurrence(C.layers.GRU(3), name="z")(C.sequence.input_variable(2, name="s"))
+
+
+def test_a_list_of_dictionaries_is_answered_by_one(mlflow: Any) -> None:
+    z = dense()
+    found = loaded(mlflow, z, signature=False).predict([{"x": [1, 2]}, {"x": [3, 4]}])
+    np.testing.assert_array_equal([row["z"] for row in found], z.eval({z.x: DATA}))
 
 
 def padded(sequences: list[Any]) -> dict[str, Any]:
