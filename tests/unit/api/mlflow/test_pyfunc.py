@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -147,3 +148,36 @@ def test_element_types(mlflow: Any, dtype: str) -> None:
     found = model.predict({"x": DATA.astype(outside)})
     assert found.dtype == outside
     np.testing.assert_array_equal(found, 2 * DATA)
+
+
+def answered(mlflow: Any, model: Any, request: Any) -> Any:
+    """What MLflow's server answers."""
+    server = pytest.importorskip("mlflow.pyfunc.scoring_server")
+    answer = server.invocations(json.dumps(request), "application/json", model, model.metadata.get_input_schema())
+    return json.loads(answer.response)["predictions"]
+
+
+@pytest.mark.parametrize(
+    "request_of", [lambda rows: {"inputs": {"x": rows}}, lambda rows: {"inputs": rows}, lambda rows: {"instances": rows}]
+)
+def test_requests_for_tensors(mlflow: Any, request_of: Any) -> None:
+    z = dense()
+    found = answered(mlflow, loaded(mlflow, z), request_of(DATA.tolist()))
+    np.testing.assert_allclose(found, z.eval({z.x: DATA}), rtol=1e-6)
+
+
+def test_requests_for_frames_of_sequences(mlflow: Any, pandas: Any) -> None:
+    z = recurrent()
+    rows = [sequence.tolist() for sequence in SEQUENCES]
+    model = loaded(mlflow, z, input_example=pandas.DataFrame({"s": rows}))
+    found = answered(mlflow, model, {"dataframe_records": [{"s": row} for row in rows]})
+    for own, sequence in zip(found, z.eval({z.arguments[0]: SEQUENCES}), strict=True):
+        np.testing.assert_allclose(own["z"], sequence, rtol=1e-6)
+
+
+def test_requests_for_padded_sequences(mlflow: Any) -> None:
+    z = recurrent()
+    request = {name: array.tolist() for name, array in padded(SEQUENCES).items()}
+    found = answered(mlflow, loaded(mlflow, z), {"inputs": request})
+    assert found["sequence_lengths"] == [3, 1]
+    np.testing.assert_allclose(found["z"][0], z.eval({z.arguments[0]: SEQUENCES})[0], rtol=1e-6)
