@@ -37,7 +37,7 @@ PARTS = (
     Part("cupy", "cupy-cuda13x", "computing on NVIDIA GPUs, and sums over several", "opencntk[gpu]"),
     Part("tensorboard", "tensorboard", "showing TensorBoard logs", "opencntk[tensorboard]"),
     Part("onnxruntime", "onnxruntime", "comparing models with their ONNX files", "opencntk[onnx]"),
-    Part("mlflow", "mlflow-skinny", "logging to MLflow", "opencntk[mlflow]"),
+    Part("mlflow", "mlflow-skinny", "logging runs and models to MLflow", "opencntk[mlflow]"),
     Part("PIL", "pillow", "reading images", "opencntk[image]"),
     Part("pyarrow", "pyarrow", "reading Parquet files", "opencntk[parquet]"),
     Part("rich", "rich", "progress bars", "opencntk[rich]"),
