@@ -84,7 +84,8 @@ def test_workers_on_a_cluster_of_dask(program: Path, dask_cluster: str) -> None:
 
 
 @pytest.fixture
-def ray_cluster() -> Iterator[str]:
+def ray_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "examples" / "cntk-ray" / "src"))  # the nodes have the package, too
     ray: Any = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
     cluster = ray.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.add_node(num_cpus=1)

@@ -46,7 +46,7 @@ def _run(job: Job, group: Any, bundle: dict[str, int]) -> int:
         return remote.options(scheduling_strategy=place).remote
 
     address, port = ray.get(at(0, _meeting)())
-    waiting = [at(rank, job.run_worker)(rank, address, port) for rank in range(job.workers)]
+    waiting = [at(rank, Job.run_worker)(job, rank, address, port) for rank in range(job.workers)]
     status = 0
     while waiting:
         (ended,), waiting = ray.wait(waiting)
