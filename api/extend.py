@@ -45,6 +45,9 @@ from cntk.learners import Learner
 from cntk.learners.options import LearnerOptions as LearnerOptions
 from cntk.plugins.distributed.base import Strategy
 from cntk.plugins.distributed.base import Transport as Transport
+from cntk.plugins.launchers.job import Ended as Ended
+from cntk.plugins.launchers.job import Job
+from cntk.plugins.launchers.job import free_port as free_port
 from cntk.plugins.models.format import Format
 from cntk.plugins.progress.base import ProgressWriter
 from cntk.readers.deserializer import Chunk as Chunk
@@ -63,6 +66,7 @@ __all__ = [
     "Deserializer",
     "Elementwise",
     "Format",
+    "Job",
     "Kernel",
     "Layout",
     "Learner",

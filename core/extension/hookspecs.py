@@ -133,5 +133,11 @@ def cntk_register_onnx_readers(register: RegisterOnnxReader) -> None:
 
 
 @hookspec
+def cntk_register_launchers(register: Register) -> None:
+    """Register what starts the workers of ``cntk launch --with <name>``: functions that take a ``cntk.extend.Job``, run it and return the
+    exit status."""
+
+
+@hookspec
 def cntk_register_commands(register: Register) -> None:
     """Register commands of the ``cntk`` program: functions that take the list of arguments after the command's name."""

@@ -56,6 +56,7 @@ progress_writers = Registry("progress writer", FUNCTION, shown_in=("cntk.logging
 model_formats = Registry("model format")
 onnx_writers = Registry("ONNX writer", FUNCTION, keys=("operator",), stacked=True)
 onnx_readers = Registry("ONNX reader", FUNCTION, keys=("op_type", "domain"), stacked=True)
+launchers = Registry("launcher", FUNCTION)
 commands = Registry("command", FUNCTION)
 
 REGISTRIES: dict[str, Registry] = {
@@ -73,6 +74,7 @@ REGISTRIES: dict[str, Registry] = {
     "cntk_register_model_formats": model_formats,
     "cntk_register_onnx_writers": onnx_writers,
     "cntk_register_onnx_readers": onnx_readers,
+    "cntk_register_launchers": launchers,
     "cntk_register_commands": commands,
 }
 

@@ -1,4 +1,4 @@
-"""Channels: workers announce each exchange to one another, so that different exchanges never meet in MPI."""
+"""Channels: workers announce each exchange to one another, so that different exchanges never meet."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .group import Group
 from .whereabouts import whereabouts
 
 ROOM = 64
@@ -17,26 +18,26 @@ _WORDS = ROOM // 8
 
 
 class Channel:
-    """A communicator on which every exchange begins in the same way: every worker sends all others a description of it, and a few bytes.
+    """A group in which every exchange begins in the same way: every worker sends all others a description of it, and a few bytes.
 
-    MPI does not check that workers call it alike: if they do not, they are ended by a signal, misread one another's messages, or wait for
-    ever.  These announcements always have one size, and the few bytes make a second message unnecessary for
+    Neither MPI nor sockets check that workers use them alike: if they do not, they are ended by a signal, misread one another's messages,
+    or wait for ever.  These announcements always have one size, and the few bytes make a second message unnecessary for
     small sums and for sizes.
 
     Args:
         number: which of the worker's channels this is.
-        comm: an MPI communicator that nothing else uses.
+        group: carries the exchanges, and nothing else uses it.
 
     Attributes:
         begun: how many exchanges this worker has begun on it.
         lock: held during an exchange, of which there is one at a time.
     """
 
-    def __init__(self, number: int, comm: Any) -> None:
-        self.number, self.comm, self.begun = number, comm, 0
+    def __init__(self, number: int, group: Group) -> None:
+        self.number, self.group, self.begun = number, group, 0
         self.lock = threading.Lock()
         self._own = np.zeros(1 + _WORDS, np.int64)
-        self._all = np.zeros((comm.size, 1 + _WORDS), np.int64)
+        self._all = np.zeros((group.size, 1 + _WORDS), np.int64)
         self._payload, self._payloads = self._own[1:].view(np.uint8), self._all[:, 1:]
 
     def meet(self, what: str, thread: int, payload: Any = None) -> Any:
@@ -56,7 +57,7 @@ class Channel:
         self._own[0] = zlib.crc32(what.encode())
         if payload is not None:
             self._payload[: len(payload)] = payload
-        self.comm.Allgather(self._own, self._all)
+        self.group.gather_equal(self._own, self._all)
         kinds = self._all[:, 0].tolist()
         if kinds.count(kinds[0]) != len(kinds):
             raise RuntimeError(unlike_exchanges(self._texts(f"{whereabouts(thread)} ({what})")))
@@ -64,10 +65,9 @@ class Channel:
 
     def _texts(self, text: str) -> list[str]:
         """The texts of all workers."""
-        own, sizes = np.frombuffer(text.encode(errors="replace"), np.uint8), np.zeros(self.comm.size, np.int64)
-        self.comm.Allgather(np.array([own.size], np.int64), sizes)
-        texts = np.empty(int(sizes.sum()), np.uint8)
-        self.comm.Allgatherv(own, [texts, sizes])
+        own, sizes = np.frombuffer(text.encode(errors="replace"), np.uint8), np.zeros((self.group.size, 1), np.int64)
+        self.group.gather_equal(np.array([own.size], np.int64), sizes)
+        texts = self.group.gather(own, sizes[:, 0])
         return [bytes(part).decode() for part in np.split(texts, np.cumsum(sizes)[:-1])]
 
 

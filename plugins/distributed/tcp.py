@@ -1,259 +1,286 @@
-"""Exchanges between workers over sockets, where something else than MPI has started them.
-
-The first worker listens where ``MASTER_ADDR`` and ``MASTER_PORT`` say; all exchanges go through it.  That does for what is small beside
-gradients on GPUs, which :mod:`.nccl` sums; MPI is faster for arrays of the host.
-"""
+"""Exchanges between workers over sockets, where something else than MPI has started them."""
 
 from __future__ import annotations
 
-import platform
+import os
+import selectors
 import socket
 import struct
+import threading
 import time
-from collections.abc import Callable, Sequence
-from time import perf_counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ...core.common.dtypes import computing_type, is_float
+from ...core.common.environment import number_in
 from ...core.common.launch import Rendezvous
-from ...core.run import profiling
-from .base import Transport
-from .channel import unlike_exchanges
+from .group import Group, Post, in_ring
+from .meeting import Mesh, meet
+from .memory import READ_BYTES, Memory
+from .processes import ProcessTransport
 
-GREETING = b"opencntk workers 1\n"
-"""What a worker begins with, before it says its number and how many there are."""
+SILENCE_SECONDS = "CNTK_SILENCE_SECONDS"
+"""Environment variable: the seconds after which a worker that gives no sign of life ends the job; 0 for never, by default 20."""
 
-CONNECT_SECONDS = 300.0
-"""So long does a worker wait for the others to be started."""
+BEAT_SECONDS = 1.0
+"""Seconds between a worker's signs of life."""
 
-GREETING_SECONDS = 10.0
-"""So long may a connection take to say whose it is."""
+CLOSE_SECONDS = 5.0
+"""So long does a worker wait, when all have taken leave, for what the others still send."""
 
-_SIZE = struct.Struct("<q")
-_PLACE = struct.Struct("<qq")
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+_FRAME = struct.Struct("<qq")
+_BEAT, _ENDED = -1, -2
 
 
-class TcpTransport(Transport):
+class TcpTransport(ProcessTransport):
     """Carries arrays between processes that know their number, and where the first of them is.
 
     Args:
         rendezvous: number of this worker, how many there are, and address and port of the first.
+        is_watched: whether a worker that fails ends the process; not where several workers are threads of one.
 
     Raises:
         RuntimeError: the others do not come, or are of another job.
     """
 
-    def __init__(self, rendezvous: Rendezvous) -> None:
-        super().__init__()
-        self.rank, self.size = rendezvous.rank, rendezvous.size
-        self._sockets = _gathered(rendezvous) if self.rank == 0 else [_connected(rendezvous)]
-        self._names: list[str] | None = None
+    def __init__(self, rendezvous: Rendezvous, is_watched: bool = True) -> None:
+        mesh = meet(rendezvous)
+        super().__init__(TcpGroup(mesh, 0), TcpGroup(mesh, 1), TcpPost(mesh, 2), is_watched)
 
-    def hosts(self) -> list[str]:
-        if self._names is None:
-            own = np.frombuffer(platform.node().encode(), np.uint8)
-            self._names = [bytes(name).decode() for name in self.gather(own, "names of machines")]
-        return list(self._names)
 
-    def sum(self, array: Any, name: str = "sum") -> None:
-        if array.dtype.kind not in "iufc" and not is_float(array.dtype):
-            raise TypeError(f"{name}: numbers can be summed over the workers, got an array of {array.dtype}")
-        wide = computing_type(array.dtype)
+class TcpGroup(Group):
+    """All workers, on connections of its own."""
 
-        def add_up(parts: list[bytes]) -> list[bytes]:
-            total = np.zeros(array.size, wide)
-            for part in parts:
-                total += np.frombuffer(part, array.dtype)
-            return [total.tobytes()] * self.size
+    def __init__(self, mesh: Mesh, link: int) -> None:
+        self.rank, self.size = mesh.rank, mesh.size
+        self._mesh, self._sockets = mesh, mesh.links[link]
+        self._memory = Memory(self)
 
-        nbytes = 2 * array.size * wide.itemsize * (self.size - 1) // self.size
-        found = self._through_first(f"{name}, sum of {_described(array)}", np.ascontiguousarray(array).tobytes(), add_up, nbytes)
-        array[...] = np.frombuffer(found, wide).reshape(array.shape)
+    def gather_equal(self, own: Any, found: Any) -> None:
+        found[self.rank] = own
+        self._move(dict.fromkeys(self._sockets, _bytes(own)), {worker: _bytes(found[worker]) for worker in self._sockets})
 
-    def gather(self, array: Any, name: str = "gather") -> list[Any]:
-        sent = np.ascontiguousarray(array).tobytes()
-        found = self._through_first(
-            f"{name}, gather of {array.dtype.str}", sent, lambda parts: [_packed(parts)] * self.size, len(sent) * (self.size - 1)
+    def gather(self, own: Any, sizes: Any) -> Any:
+        found = np.empty(int(sizes.sum()), np.uint8)
+        parts = np.split(found, np.cumsum(sizes)[:-1])
+        parts[self.rank][...] = own
+        self._move(dict.fromkeys(self._sockets, _bytes(own)), {worker: _bytes(parts[worker]) for worker in self._sockets})
+        return found
+
+    def exchange(self, pieces: Sequence[Any], sizes: Any) -> Any:
+        found = np.empty(int(sizes.sum()), np.uint8)
+        parts = np.split(found, np.cumsum(sizes)[:-1])
+        parts[self.rank][...] = pieces[self.rank]
+        self._move(
+            {worker: _bytes(pieces[worker]) for worker in self._sockets}, {worker: _bytes(parts[worker]) for worker in self._sockets}
         )
-        return [np.frombuffer(part, array.dtype).copy() for part in _unpacked(found)]
+        return found
 
-    def exchange(self, arrays: Sequence[Any], name: str = "exchange") -> list[Any]:
-        dtype = arrays[0].dtype
-        pieces = [np.ascontiguousarray(array).tobytes() for array in arrays]
+    def broadcast(self, data: Any, root: int) -> None:
+        place, reach = (self.rank - root) % self.size, 1
+        while reach < self.size:  # those that have the data hand it on to as many others
+            if place < reach and place + reach < self.size:
+                self._move({(self.rank + reach) % self.size: _bytes(data)}, {})
+            elif reach <= place < 2 * reach:
+                self._move({}, {(self.rank - reach) % self.size: _bytes(data)})
+            reach *= 2
 
-        def deal_out(parts: list[bytes]) -> list[bytes]:
-            held = [_unpacked(part) for part in parts]
-            return [_packed([sent[worker] for sent in held]) for worker in range(self.size)]
+    def swap(self, sent: Any, to: int, found: Any, source: int) -> None:
+        self._move({to: _bytes(sent)}, {source: _bytes(found)})
 
-        nbytes = sum(map(len, pieces)) - len(pieces[self.rank])
-        found = self._through_first(f"{name}, exchange of {dtype.str}", _packed(pieces), deal_out, nbytes)
-        return [np.frombuffer(part, dtype).copy() for part in _unpacked(found)]
+    def add_up_in_ring(self, array: Any) -> None:
+        if self._memory.is_shared and array.nbytes >= READ_BYTES:
+            in_ring(self, array, self._read, self._read_and_add)
+        else:
+            super().add_up_in_ring(array)
 
-    def broadcast(self, array: Any, root: int = 0, name: str = "broadcast") -> None:
-        sent = np.ascontiguousarray(array).tobytes() if self.rank == root else b""
-        what = f"{name}, {_described(array)} from worker {root}"
-        found = self._through_first(what, sent, lambda parts: [parts[root]] * self.size, len(sent))
-        array[...] = np.frombuffer(found, array.dtype).reshape(array.shape)
+    def _read(self, sent: Any, to: int, found: Any, source: int) -> None:
+        """As :meth:`swap`, by reading the other's memory."""
+        with self._offered(sent, to, source) as address:
+            self._memory.read(source, address, found)
 
-    def barrier(self, name: str = "barrier") -> None:
-        self._through_first(name, b"", lambda parts: parts, 0)
+    def _read_and_add(self, sent: Any, to: int, total: Any, source: int) -> None:
+        with self._offered(sent, to, source) as address:
+            self._memory.read_and_add(source, address, total)
 
-    def finalize(self) -> None:
-        for connection in self._sockets:
-            connection.close()
-        self._sockets = []
+    @contextmanager
+    def _offered(self, sent: Any, to: int, source: int) -> Iterator[int]:
+        """The address of what another worker sends, while this one's is read."""
+        address, done = np.empty(1, np.int64), np.empty(1, np.uint8)
+        self._move({to: _bytes(np.array([sent.ctypes.data]))}, {source: _bytes(address)})
+        yield int(address[0])
+        self._move({source: _bytes(done)}, {to: _bytes(done)})
 
-    def _through_first(self, what: str, sent: bytes, answer: Callable[[list[bytes]], list[bytes]], nbytes: int) -> bytes:
-        """Send bytes to the first worker, which answers all when it has those of all.
+    def _move(self, outgoing: dict[int, memoryview], incoming: dict[int, memoryview]) -> None:
+        """Send these bytes, and receive those, by worker and all at once.
 
-        Args:
-            what: names the exchange, and everything about it in which the workers must agree.
-            sent: what this worker sends.
-            answer: makes of what all have sent what each is sent; called on the first worker.
-            nbytes: what this worker has to send at the least.
+        Raises:
+            OSError: a worker has ended or cannot be reached.
         """
+        outgoing, incoming = ({worker: data for worker, data in given.items() if len(data)} for given in (outgoing, incoming))
         if not self._sockets:
-            raise RuntimeError(f"{what}: Communicator.finalize() was called; nothing can be exchanged after that")
-        begin = perf_counter()
+            raise ConnectionError("the connections to the others were closed")
+        while outgoing or incoming:
+            has_moved = False
+            for worker, data in list(outgoing.items()):
+                has_moved |= self._advance(outgoing, worker, self._sockets[worker].send, data)
+            for worker, data in list(incoming.items()):
+                has_moved |= self._advance(incoming, worker, self._sockets[worker].recv_into, data)
+            if not has_moved:
+                self._wait(outgoing, incoming)
+
+    def _advance(self, waiting: dict[int, memoryview], worker: int, transfer: Any, data: memoryview) -> bool:
+        """Transfer some of the bytes; whether any were."""
         try:
-            found = self._answer(what, sent, answer) if self.rank == 0 else self._ask(what, sent)
+            count = transfer(data)
+        except BlockingIOError:
+            return False
         except OSError as error:
-            raise RuntimeError(
-                f"worker {self.rank} of {self.size}: another worker has ended or cannot be reached in {what}: {error}"
-            ) from error
-        profiling.note_event(what, "exchange", begin, perf_counter(), bytes=nbytes)
-        self.messages += 1
-        self.bytes_sent += nbytes
-        return found
+            raise ConnectionError(f"{self._mesh.name(worker)} has ended or cannot be reached ({error})") from error
+        if not count:
+            raise ConnectionError(f"{self._mesh.name(worker)} has ended")
+        if count == len(data):
+            del waiting[worker]
+        else:
+            waiting[worker] = data[count:]
+        return True
 
-    def _ask(self, what: str, sent: bytes) -> bytes:
-        (first,) = self._sockets
-        _send(first, _packed([what.encode(), sent]))
-        error, found = _unpacked(_receive(first))
-        if error:
-            raise RuntimeError(error.decode())
-        return found
-
-    def _answer(self, what: str, sent: bytes, answer: Callable[[list[bytes]], list[bytes]]) -> bytes:
-        asked = [(what.encode(), sent), *(tuple(_unpacked(_receive(connection))) for connection in self._sockets)]
-        alike = all(name == asked[0][0] for name, _ in asked)
-        error = "" if alike else unlike_exchanges([name.decode() for name, _ in asked])
-        answers = answer([part for _, part in asked]) if alike else [b""] * self.size
-        for connection, found in zip(self._sockets, answers[1:], strict=True):
-            _send(connection, _packed([error.encode(), found]))
-        if error:
-            raise RuntimeError(error)
-        return answers[0]
+    def _wait(self, outgoing: Collection[int], incoming: Collection[int]) -> None:
+        """Wait until something can be sent to one of these workers, or be received from one of those."""
+        with _Selector() as selector:
+            for worker in {*outgoing, *incoming}:
+                events = selectors.EVENT_WRITE * (worker in outgoing) | selectors.EVENT_READ * (worker in incoming)
+                selector.register(self._sockets[worker], events)
+            selector.select()
 
 
-# ---- connections ----
-
-
-def _gathered(rendezvous: Rendezvous) -> list[socket.socket]:
-    """The first worker's connections to the others, in the order of their numbers."""
-    found: dict[int, socket.socket] = {}
-    with _listening(rendezvous) as server:
-        server.settimeout(CONNECT_SECONDS)
-        while len(found) < rendezvous.size - 1:
-            try:
-                connection, _ = server.accept()
-            except TimeoutError:
-                missing = [rank for rank in range(1, rendezvous.size) if rank not in found]
-                raise RuntimeError(f"workers {missing} have not come within {CONNECT_SECONDS:.0f} s to {rendezvous}") from None
-            rank = _greeted(connection, rendezvous)
-            if rank is None or rank in found:
-                connection.close()
-            else:
-                found[rank] = connection
-    return [found[rank] for rank in sorted(found)]
-
-
-def _listening(rendezvous: Rendezvous) -> socket.socket:
-    """What the first worker listens with, on the address that the others know and no other.
+class TcpPost(Post):
+    """Messages on connections of their own, and signs of life.
 
     Raises:
-        RuntimeError: it is not one of this machine, or the port is taken.
+        ValueError: the environment variable is not a number of seconds.
     """
-    try:
-        family, *_ = socket.getaddrinfo(rendezvous.address, rendezvous.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((rendezvous.address, rendezvous.port), family=family, backlog=rendezvous.size)
-    except OSError as error:
-        raise RuntimeError(
-            f"the first worker cannot listen at {rendezvous}: {error}; "
-            "MASTER_ADDR must be an address of its machine, MASTER_PORT a free port"
-        ) from None
 
+    def __init__(self, mesh: Mesh, link: int) -> None:
+        self.rank, self.size, self.host = mesh.rank, mesh.size, mesh.hosts[mesh.rank]
+        self._mesh, self._sockets = mesh, dict(mesh.links[link])
+        self._limit = number_in(SILENCE_SECONDS, 20.0) or float("inf")
+        now = time.monotonic()
+        self._outgoing = {worker: bytearray() for worker in self._sockets}
+        self._incoming = {worker: bytearray() for worker in self._sockets}
+        self._heard = dict.fromkeys(self._sockets, now)
+        self._beat_at = self._looked = now
+        self._gone: dict[int, str] = {}
+        self._changing = threading.RLock()
 
-def _greeted(connection: socket.socket, rendezvous: Rendezvous) -> int | None:
-    """The number of the worker that has connected; None where it is none of this job."""
-    connection.settimeout(GREETING_SECONDS)
-    try:
-        greeting = _exactly(connection, len(GREETING))
-        rank, size = _PLACE.unpack(_exactly(connection, _PLACE.size))
-        connection.sendall(GREETING)
-    except OSError:
-        return None
-    _settle(connection)
-    return rank if greeting == GREETING and size == rendezvous.size and 0 < rank < size else None
+    def send(self, worker: int, tag: int, data: bytes) -> None:
+        with self._changing:
+            if worker not in self._gone:
+                self._outgoing[worker] += _FRAME.pack(tag, len(data)) + data
+                self._flush(worker)
 
+    def received(self) -> list[tuple[int, int, bytes]]:
+        found = []
+        with self._changing:
+            self._show_life()
+            for worker in self._sockets.keys() - self._gone.keys():
+                self._flush(worker)
+                self._read(worker)
+                for tag, data in _frames(self._incoming[worker]):
+                    if tag == _ENDED:
+                        self._gone[worker] = "has failed"
+                    elif tag != _BEAT:
+                        found.append((worker, tag, data))
+        return found
 
-def _connected(rendezvous: Rendezvous) -> socket.socket:
-    """A worker's connection to the first, which may be started later."""
-    until = time.monotonic() + CONNECT_SECONDS
-    while True:
+    def lost(self, left: Collection[int]) -> str:
+        now = time.monotonic()
+        for worker, why in self._gone.items():
+            if worker not in left:
+                return f"{self._mesh.name(worker)}, which {why}"
+        for worker, heard in self._heard.items():
+            if worker not in left and now - heard > self._limit:
+                return f"{self._mesh.name(worker)}, which has given no sign of life for {now - heard:.0f} s"
+        return ""
+
+    def abort(self) -> None:
+        for worker in self._sockets:
+            self.send(worker, _ENDED, b"")
+        self._finish(BEAT_SECONDS)
+        os._exit(1)
+
+    def close(self) -> None:
+        self._finish(CLOSE_SECONDS)
+        self.forget()
+
+    def forget(self) -> None:
+        self._mesh.close()
+        for link in self._mesh.links:
+            link.clear()
+
+    def _show_life(self) -> None:
+        """Send a sign of life if it is time to; having slept oneself, one waits for those of the others anew."""
+        now = time.monotonic()
+        if now - self._looked > self._limit / 2:
+            self._heard = dict.fromkeys(self._heard, now)
+        self._looked = now
+        if now >= self._beat_at:
+            self._beat_at = now + BEAT_SECONDS
+            for worker in self._sockets:
+                self.send(worker, _BEAT, b"")
+
+    def _flush(self, worker: int) -> None:
+        waiting = self._outgoing[worker]
         try:
-            connection = socket.create_connection((rendezvous.address, rendezvous.port), CONNECT_SECONDS)
-            connection.sendall(GREETING + _PLACE.pack(rendezvous.rank, rendezvous.size))
-            if _exactly(connection, len(GREETING)) != GREETING:
-                raise RuntimeError(f"what listens at {rendezvous} is no worker of this job")
-            _settle(connection)
-            return connection
+            while waiting:
+                del waiting[: self._sockets[worker].send(waiting)]
+        except BlockingIOError:
+            pass  # the rest goes next time
+        except OSError:
+            waiting.clear()  # reading tells that the worker has ended, behind what it has said
+
+    def _read(self, worker: int) -> None:
+        try:
+            while data := self._sockets[worker].recv(2**16):
+                self._incoming[worker] += data
+                self._heard[worker] = time.monotonic()
+            self._gone[worker] = "has ended without a word"
+        except BlockingIOError:
+            pass  # there is no more
         except OSError as error:
-            if time.monotonic() > until:
-                raise RuntimeError(f"the first worker cannot be reached at {rendezvous}: {error}") from None
-            time.sleep(0.05)
+            self._gone[worker] = f"cannot be reached any more ({error})"
+
+    def _finish(self, seconds: float) -> None:
+        """Say no more, and wait until no other worker does: a connection that is closed earlier may lose what was said last."""
+        until = time.monotonic() + seconds
+        with self._changing:
+            for worker in self._sockets.keys() - self._gone.keys():
+                self._flush(worker)
+                try:
+                    self._sockets[worker].shutdown(socket.SHUT_WR)
+                except OSError:
+                    self._gone[worker] = "has ended"
+            while len(self._gone) < len(self._sockets) and time.monotonic() < until:
+                for worker in self._sockets.keys() - self._gone.keys():
+                    self._read(worker)
+                time.sleep(0.005)
 
 
-def _settle(connection: socket.socket) -> None:
-    connection.settimeout(None)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def _send(connection: socket.socket, data: bytes) -> None:
-    connection.sendall(_SIZE.pack(len(data)) + data)
-
-
-def _receive(connection: socket.socket) -> bytes:
-    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
-    return _exactly(connection, size)
-
-
-def _exactly(connection: socket.socket, nbytes: int) -> bytes:
-    data = bytearray(nbytes)
-    view, start = memoryview(data), 0
-    while start < nbytes:
-        count = connection.recv_into(view[start:])
-        if not count:
-            raise ConnectionError("the connection was closed")
-        start += count
-    return bytes(data)
-
-
-def _packed(parts: Sequence[bytes]) -> bytes:
-    return b"".join([struct.pack(f"<q{len(parts)}q", len(parts), *map(len, parts)), *parts])
-
-
-def _unpacked(data: bytes) -> list[bytes]:
-    (count,) = _SIZE.unpack_from(data)
-    sizes = struct.unpack_from(f"<{count}q", data, _SIZE.size)
-    start, found = _SIZE.size * (1 + count), []
-    for size in sizes:
-        found.append(data[start : start + size])
-        start += size
+def _frames(data: bytearray) -> list[tuple[int, bytes]]:
+    """Take the messages that are complete from the beginning of what has been received: tags and data."""
+    found, start = [], 0
+    while len(data) - start >= _FRAME.size:
+        tag, size = _FRAME.unpack_from(data, start)
+        if len(data) - start < _FRAME.size + size:
+            break
+        found.append((tag, bytes(data[start + _FRAME.size : start + _FRAME.size + size])))
+        start += _FRAME.size + size
+    del data[:start]
     return found
 
 
-def _described(array: Any) -> str:
-    return f"{array.size} of {array.dtype.str}"
+def _bytes(array: Any) -> memoryview:
+    return memoryview(array.reshape(-1).view(np.uint8))

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...core.common.environment import number_in
 from .channel import Channel, unlike_exchanges
 from .deadlock import Position, cannot_go_on
+from .group import Post
 from .whereabouts import whereabouts
 
 STALL_SECONDS = "CNTK_STALL_SECONDS"
@@ -31,7 +30,7 @@ ASK_SECONDS = 1.0
 """Seconds of waiting after which the main worker asks the others for their states, repeatedly."""
 
 _PERIOD = 0.2
-_STALLED, _LEFT, _WHERE, _HERE = 1, 2, 3, 4
+_STALLED, _LEFT, _WHERE, _HERE = range(1, 5)
 
 
 class _Wait(NamedTuple):
@@ -54,21 +53,25 @@ class Watch:
 
     * An uncaught exception, on any thread, is printed with the worker's number and ends all workers.
     * While a worker waits for others longer than :data:`STALL_SECONDS`, all print where they are.
+    * A worker that cannot be reached any more ends all others, with its name.
     * A worker that waits for one that has ended with fewer exchanges than this one has begun, ends all workers.
     * Where all workers wait, and for one another, the main worker ends all.
 
     Args:
-        mpi: the module ``mpi4py.MPI``.
-        comm: a communicator that nothing else uses.
+        post: carries its messages, and nothing else uses it.
         channels: those on which workers wait for one another, by number.
+        is_active: whether it watches; one that does not only takes leave.
+
+    Attributes:
+        has_left: whether this worker has taken leave of the others.
 
     Raises:
         ValueError: the environment variable is not a number of seconds.
     """
 
-    def __init__(self, mpi: Any, comm: Any, channels: Sequence[Channel]) -> None:
-        self._mpi, self._comm, self._channels = mpi, comm, channels
-        self._name = f"worker {comm.rank} of {comm.size} on {mpi.Get_processor_name()}"
+    def __init__(self, post: Post, channels: Sequence[Channel], is_active: bool = True) -> None:
+        self._post, self._channels, self.has_left = post, channels, False
+        self._name = f"worker {post.rank} of {post.size} on {post.host}"
         self._limit = number_in(STALL_SECONDS, 300.0) or float("inf")
         self._waits: dict[int, _Wait] = {}
         self._callers: set[int] = set()
@@ -81,9 +84,11 @@ class Watch:
         self._changing = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cntk-watch", daemon=True)
-        if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
-            self._thread.start()
         self._excepthook, self._thread_excepthook = sys.excepthook, threading.excepthook
+        if not is_active:
+            return
+        if post.has_threads:
+            self._thread.start()
         sys.excepthook, threading.excepthook = self._end_job, self._end_job_from_thread
         atexit.register(self.leave)
         if hasattr(os, "register_at_fork"):
@@ -114,23 +119,24 @@ class Watch:
             self._resting.discard(thread)
 
     def leave(self) -> None:
-        """Tell the others that this worker has finished, wait until they have as well, and end MPI."""
+        """Tell the others that this worker has finished, wait until they have as well, and disconnect."""
         atexit.unregister(self.leave)
-        if self._mpi.Is_finalized():
+        if self.has_left:
             return
+        self.has_left = True
         if self._thread.is_alive():
             self._tell_others(_LEFT, self._begun())
-            together = self._comm.Ibarrier()
-            while not together.Test():
+            while len(self._left) < self._post.size - 1:
                 time.sleep(0.01)
             self._stop.set()
             self._thread.join()
         sys.excepthook, threading.excepthook = self._excepthook, self._thread_excepthook
-        self._mpi.Finalize()
+        self._post.close()
 
     def _forget(self) -> None:
-        """Stop watching in a forked process, whose end and errors do not concern the others or MPI."""
+        """Stop watching in a forked process, whose end and errors do not concern the others."""
         atexit.unregister(self.leave)
+        self._post.forget()
         sys.excepthook, threading.excepthook = self._excepthook, self._thread_excepthook
 
     def _begun(self) -> int:
@@ -148,7 +154,7 @@ class Watch:
     def _abort(self, message: str) -> None:
         self._say(message)
         sys.stdout.flush()
-        self._mpi.COMM_WORLD.Abort(1)
+        self._post.abort()
 
     def _say(self, message: str) -> None:
         sys.stderr.write(f"{message}\n")
@@ -159,6 +165,8 @@ class Watch:
     def _run(self) -> None:
         while not self._stop.wait(_PERIOD):
             self._receive()
+            if lost := self._post.lost(self._left):
+                self._abort(f"{self._name} has lost {lost}; this ends the job")
             for wait in list(self._waits.values()):
                 waited = time.monotonic() - wait.began
                 missed = [worker for worker, exchanges in self._left.items() if exchanges < self._begun()]
@@ -170,16 +178,12 @@ class Watch:
                     self._told[-1] = wait.began
                     self._report(f"has waited for the others in {wait.what} for {waited:.0f} s")
                     self._tell_others(_STALLED)
-            if self._comm.rank == 0:
+            if self._post.rank == 0:
                 self._ask()
 
     def _receive(self) -> None:
-        status = self._mpi.Status()
-        while self._comm.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
-            source, tag = status.Get_source(), status.Get_tag()
-            data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
-            self._comm.Recv(data, source, tag)
-            said = json.loads(bytes(data))
+        for source, tag, data in self._post.received():
+            said = json.loads(data)
             if tag == _LEFT:
                 self._left[source] = said
             elif tag == _WHERE:
@@ -195,12 +199,12 @@ class Watch:
         faulthandler.dump_traceback(all_threads=True)
 
     def _tell_others(self, tag: int, what: Any = None) -> None:
-        for worker in range(self._comm.size):
-            if worker != self._comm.rank:
+        for worker in range(self._post.size):
+            if worker != self._post.rank:
                 self._tell(worker, tag, what)
 
     def _tell(self, worker: int, tag: int, what: Any) -> None:
-        self._comm.Send(np.frombuffer(json.dumps(what).encode(), np.uint8), worker, tag)
+        self._post.send(worker, tag, json.dumps(what).encode())
 
     # ---- deadlocks ----
 
@@ -225,9 +229,9 @@ class Watch:
     def _hear(self, worker: int, position: Position) -> None:
         """Take a worker's answer; two rounds of the same answers mean that between them all were there at one instant."""
         self._positions[worker] = position
-        if len(self._positions) < self._comm.size:
+        if len(self._positions) < self._post.size:
             return
-        found = [self._positions[worker] for worker in range(self._comm.size)]
+        found = [self._positions[worker] for worker in range(self._post.size)]
         is_stuck = cannot_go_on(found)
         if is_stuck and found == self._before:
             self._abort(f"{self._name}: {unlike_exchanges([position.place for position in found])}")

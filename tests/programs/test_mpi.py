@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import cntk as C
-from cntk.commands.launch import mpiexec
+from cntk.plugins.launchers.mpi import mpiexec
 
 HERE = Path(__file__).parent
 MISSING = [name for name, found in (("mpi4py", find_spec("mpi4py")), ("mpiexec", mpiexec())) if not found]
@@ -289,6 +289,7 @@ def test_a_worker_that_computes_is_not_ended_though_others_wait_and_a_sum_of_its
 def test_workers_that_are_not_alike_and_exchanges_that_do_not_meet_are_told_of_on_all_workers() -> None:
     """Some of what ``make test-workers`` tries."""
     outcomes = distributed_faults.run_together(
+        "mpi",
         2, ["another shape", "another learning rate", "the learning rate reset, while training", "a checkpoint alone", "another seed"]
     )
     assert len(outcomes) == 15

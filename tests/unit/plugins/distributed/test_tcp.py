@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,7 @@ def on_workers(size: int, work: Callable[[TcpTransport], Any]) -> list[Any]:
     port, found = free_port(), [None] * size
 
     def run(rank: int) -> None:
-        transport = TcpTransport(Rendezvous(rank, size, "127.0.0.1", port))
+        transport = TcpTransport(Rendezvous(rank, size, "127.0.0.1", port), is_watched=False)
         try:
             found[rank] = work(transport)
         except RuntimeError as error:
@@ -74,14 +77,81 @@ def test_arrays_are_summed_gathered_exchanged_and_broadcast() -> None:
         assert messages == 8
 
 
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_sums_have_the_bits_that_their_order_gives(size: int, is_shared: bool) -> None:
+    counts = (1, 7, 17, 5_001, 300_007)
+    kinds = (np.float32, np.float64, np.complex64, np.int32)
+
+    def terms(count: int, kind: type, rank: int) -> Any:
+        return (100 * np.random.default_rng([rank, count]).standard_normal(count)).astype(kind)
+
+    def work(transport: TcpTransport) -> list[Any]:
+        for channel in (transport._main, transport._early):
+            channel.group._memory.is_shared &= is_shared  # type: ignore[attr-defined]
+        found = []
+        for count in counts:
+            for kind in kinds:
+                array = terms(count, kind, transport.rank)
+                transport.sum(array)
+                early = terms(count, kind, transport.rank)
+                transport.start_sum(early).wait()
+                assert np.array_equal(array, early)
+                found.append(array)
+        return found
+
+    everyones = on_workers(size, work)
+    cases = [(count, kind) for count in counts for kind in kinds]
+    for (count, kind), *found in zip(cases, *everyones, strict=True):
+        values = [terms(count, kind, rank) for rank in range(size)]
+        expected = np.add.reduce(values, 0)
+        if expected.nbytes * size > 2**15:  # each share's terms in the order in which they pass it on
+            passed = [np.array_split(np.roll(values, -n, 0), size, 1)[n] for n in range(size)]
+            expected = np.concatenate([reduce(np.add, share) for share in passed])
+        assert all(np.array_equal(one, expected) for one in found), (count, kind)
+
+
+def test_another_secret_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk.plugins.distributed.meeting.CONNECT_SECONDS", 1.0)
+    port, found = free_port(), []
+
+    def work(rank: int) -> None:
+        with pytest.raises(RuntimeError) as raised:
+            TcpTransport(Rendezvous(rank, 2, "127.0.0.1", port, secret=f"known to {rank}"), is_watched=False)
+        found.append(str(raised.value))
+
+    first = threading.Thread(target=work, args=(0,))
+    first.start()
+    work(1)
+    first.join(60)
+    assert re.search(r"worker 0 cannot be reached at 127.0.0.1, port \d+: .*has another CNTK_SECRET", found[0])
+    assert re.search(r"workers \[1\] have not come within 1 s", found[1])
+
+
+def test_a_number_that_another_worker_has_is_told_of() -> None:
+    port = free_port()
+
+    def work(rank: int) -> None:
+        TcpTransport(Rendezvous(rank, 3, "127.0.0.1", port), is_watched=False).finalize()
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in (0, 1)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    with pytest.raises(RuntimeError, match="no place for worker 1 of 3: RANK is another worker's too, or WORLD_SIZE differs"):
+        work(1)
+    work(2)
+    for thread in threads:
+        thread.join(60)
+
+
 def test_unlike_exchanges_are_an_error_on_all() -> None:
     def work(transport: TcpTransport) -> None:
         transport.sum(np.zeros(2 + transport.rank), "numbers")
 
     for error in on_workers(2, work):
         assert isinstance(error, RuntimeError)
-        assert "worker 0: numbers, sum of 2 of" in str(error)
-        assert "worker 1: numbers, sum of 3 of" in str(error)
+        assert re.search(r"worker 0: .*numbers, sum of 2 of.*\n.*worker 1: .*numbers, sum of 3 of", str(error))
 
 
 def test_a_worker_that_has_ended_is_told() -> None:
@@ -90,7 +160,7 @@ def test_a_worker_that_has_ended_is_told() -> None:
             transport.sum(np.zeros(1))
 
     error, _ = on_workers(2, work)
-    assert "another worker has ended or cannot be reached in sum" in str(error)
+    assert re.search(r"worker 0 of 2: worker 1 of 2 on .* has ended.*, in sum", str(error))
 
 
 def test_a_stranger_who_connects_is_sent_away() -> None:
@@ -98,13 +168,13 @@ def test_a_stranger_who_connects_is_sent_away() -> None:
     found: list[Any] = []
 
     def work(rank: int) -> None:
-        transport = TcpTransport(Rendezvous(rank, 2, "127.0.0.1", port))
+        transport = TcpTransport(Rendezvous(rank, 2, "127.0.0.1", port), is_watched=False)
         found.append(transport.gather(np.array([rank])))
         transport.finalize()
 
     first = threading.Thread(target=work, args=(0,))
     first.start()
-    for said in (b"", b"GET / HTTP/1.1\r\n\r\n" + b"x" * 50, b"opencntk workers 1\n" + bytes(16)):
+    for said in (b"", b"GET / HTTP/1.1\r\n\r\n" + b"x" * 50, b"opencntk workers 2\n" + bytes(16 + 24 + 32)):
         while True:
             try:
                 with socket.create_connection(("127.0.0.1", port), 10) as stranger:
@@ -125,13 +195,18 @@ def test_an_address_that_cannot_be_listened_at_is_explained() -> None:
 
 
 def test_where_workers_meet_is_read_from_the_environment() -> None:
-    assert rendezvous_in(MEETING) == (1, 3, "127.0.0.1", 29500)
+    assert rendezvous_in(MEETING) == Rendezvous(1, 3, "127.0.0.1", 29500, job="/")
     assert is_launched(MEETING)
     assert (launched_rank(MEETING), launched_size(MEETING)) == (1, 3)
     for missing in MEETING:
         assert rendezvous_in({name: value for name, value in MEETING.items() if name != missing}) is None
     assert rendezvous_in({**MEETING, "WORLD_SIZE": "1", "RANK": "0"}) is None
     assert rendezvous_in({**MEETING, "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "2"}) is None
+    by_agent = {**MEETING, "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "a", "TORCHELASTIC_RESTART_COUNT": "2"}
+    assert rendezvous_in({**by_agent, "CNTK_SECRET": "s"}) == Rendezvous(1, 3, "127.0.0.1", 29501, 16, "s", "a/2")
+    by_slurm = {name: MEETING[name] for name in ("MASTER_ADDR", "MASTER_PORT")}
+    assert rendezvous_in({**by_slurm, "SLURM_STEP_NUM_TASKS": "3", "SLURM_PROCID": "2"}) == Rendezvous(2, 3, "127.0.0.1", 29500, job="/")
+    assert rendezvous_in({**by_slurm, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}) is None
     for wrong in ({"RANK": "3"}, {"MASTER_PORT": "0"}, {"MASTER_PORT": "70000"}):
         with pytest.raises(ValueError, match="RANK, WORLD_SIZE and MASTER_PORT must hold"):
             rendezvous_in({**MEETING, **wrong})
