@@ -332,7 +332,7 @@ def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
 
 
 def test_formats_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(NotImplementedError, match="'nonsense'; there are plugins for .*CNTKv2, ONNX, onnx, safetensors.*cntk doctor"):
+    with pytest.raises(NotImplementedError, match=r"'nonsense'; there are plugins for .*CNTKv2, ONNX, onnx, safetensors.*cntk doctor"):
         C.tanh(C.input_variable(2)).save(tmp_path / "model", format="nonsense")
     with pytest.raises(NotImplementedError, match="nonsense"):
         C.load_model(tmp_path / "model", format="nonsense")
