@@ -155,8 +155,9 @@ class LegacyWriter(ModelWriter):
         if cycle in self._layers:
             self._name(self._layers[cycle].result)
 
-    def _name(self, variable: Output) -> None:
+    def _name(self, variable: Variable) -> None:
         """Call the node that gives a value as the function that makes it, and as the blocks around that."""
+        assert isinstance(variable, Output)
         names = [variable.owner.name, *self._block_names.get(variable, ())]
         for wanted in dict.fromkeys(filter(None, names)) or [variable.owner.uid]:
             value = self.value(variable)

@@ -32,7 +32,7 @@ def assert_(value: Any) -> None:
 def test_functions_are_there(value: Any) -> None:
     """As in CNTK, where programs ask whether there is a model, or something that makes a variable."""
     assert value
-    assert value
+    assert (value or None) is value
 
 
 @pytest.mark.parametrize("value", [W, two, C.layers.Dense(2), C.layers.Dropout(0.5), C.layers.Sequential([C.relu, C.layers.Dense(1)])])
