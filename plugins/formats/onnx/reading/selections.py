@@ -18,13 +18,16 @@ from .arrays import (
     known,
     matmul,
     normal,
+    numbers_to,
+    of_sizes,
     reshape,
+    slice_,
     static,
     take,
     transpose,
     unsqueeze,
 )
-from .elementary import select
+from .elementary import read_equal, read_less, select
 from .importer import Operator
 from .sizes import Size, product
 
@@ -106,6 +109,8 @@ def read_gather_elements(node: Operator, x: Array, indices: Array) -> Array:
 
 def read_gather_nd(node: Operator, x: Array, indices: Array) -> Array:
     shared = node.attribute("batch_dims", 0)
+    if not indices.is_known:
+        return _at_computed_places(node, x, indices, shared)
     numbers = indices.numbers
     depth = numbers.shape[-1]
     dims = list(x.dims)
@@ -117,6 +122,30 @@ def read_gather_nd(node: Operator, x: Array, indices: Array) -> Array:
     places = [*lead, *(numbers[..., at] for at in range(depth))]
     flat = reshape(x, [math.prod(whole[: shared + depth]), *whole[shared + depth :]])
     return take(flat, known(_flat_numbers(whole[: shared + depth], places)), 0)
+
+
+def _at_computed_places(node: Operator, x: Array, indices: Array, shared: int) -> Array:
+    """Elements by numbers that are computed, such as the last step of each sample."""
+    from .reductions import sum_over
+
+    depth = indices.dims[-1]
+    if shared > 1 or isinstance(depth, Size):
+        raise Unsupported(f"elements at computed places of the shape {list(indices.dims)}, with {shared} axes in common")
+    dims, rest = x.dims[shared : shared + depth], x.dims[shared + depth :]
+    place = known(np.array(0))
+    for at, dim in enumerate(dims):
+        number, size = reshape(slice_(indices, indices.rank - 1, at, at + 1), indices.dims[:-1]), reshape(of_sizes([dim]), [])
+        number = select(read_less(node, number, known(np.array(0))), number + size, number)
+        place = place * size + number
+    count = product(dims)
+    flat = reshape(x, [*x.dims[:shared], count, *rest])
+    if not shared:
+        return take(flat, place, 0)
+    numbers = numbers_to(count) if isinstance(count, Size) else known(np.arange(count))
+    chosen = read_equal(node, unsqueeze(place, [place.rank]), numbers)
+    flat = reshape(flat, [x.dims[0], *[1] * (place.rank - 1), count, *rest])
+    found = select(unsqueeze(chosen, list(range(chosen.rank, chosen.rank + len(rest)))), flat, known(np.zeros((), x.dtype)))
+    return reshape(sum_over(found, [place.rank]), [*place.dims, *rest])
 
 
 # ---- elements put into places --------------------------------------------------------------------
