@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cntk as C
+from cntk.core.common.dtypes import is_float, is_real
 
 KINDS = ("node", "pytorch-converted", "pytorch-operator", "simple")
 EXCLUDED = Path(__file__).parent / "data" / "onnx_excluded.txt"
@@ -87,12 +88,12 @@ def _array(value: Any) -> Any:
 
 
 def _compare(found: Any, right: Any, tolerance: float) -> None:
-    if right.dtype.kind not in "fiub":
+    if not is_real(right.dtype):
         raise TypeError(f"results of type {right.dtype}")
     found = np.stack(found) if isinstance(found, list) else np.asarray(found)
     if found.shape != right.shape:
         raise ValueError(f"the shape is {found.shape}, expected {right.shape}")
-    half = right.dtype == np.float16
+    half = right.dtype.kind not in "iub" and right.dtype.itemsize == 2
     np.testing.assert_allclose(
         found.astype(np.float64), right.astype(np.float64), rtol=max(tolerance, 1e-2 if half else 1e-3), atol=1e-2 if half else 1e-5
     )
@@ -119,7 +120,7 @@ def _evaluated(model: Any, inputs: list[Any], *, lists_too: bool) -> list[Any]:
     for place, (name, value) in enumerate(zip(names, inputs, strict=False)):
         array = _array(value)
         known = lists_too and array.ndim < 2 and (place > 0 or array.ndim == 0)
-        if array.dtype.kind == "f" and array.size and not known:
+        if is_float(array.dtype) and array.size and not known:
             fed[name] = array
         else:
             own.graph.initializer.append(numpy_helper.from_array(array, name))

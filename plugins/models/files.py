@@ -75,7 +75,7 @@ def written_whole(function: Function) -> list[Any]:
 def load(model: Any, device: Any, model_format: ModelFormat | str) -> Function:
     """See :meth:`Function.load`."""
     known = format_of(model_format)
-    if isinstance(model, (str, os.PathLike)):
+    if isinstance(model, (str, os.PathLike)) and os.path.isfile(model):  # others, such as pipes, are read once
         beginning, source = content_of(model, "load", BEGINNING)
         found = format_in(beginning, known)
         if hasattr(found, "read_file"):

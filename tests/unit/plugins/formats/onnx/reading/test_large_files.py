@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -63,6 +64,18 @@ def test_a_model_outlives_its_file(external: bool, tmp_path: Path) -> None:
     trainer = C.Trainer(read, C.squared_error(read, C.input_variable(70_000)), [C.sgd(read.parameters, 0.1)])
     trainer.train_minibatch({read.arguments[0]: data, trainer.loss_function.arguments[-1]: np.ones((2, 70_000), np.float32)})
     assert all((tmp_path / file).stat().st_size == 10 for file in contents)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no named pipes")
+def test_a_model_comes_through_a_pipe(tmp_path: Path) -> None:
+    expected = saved(tmp_path / "model.onnx", 1 << 14)
+    content = (tmp_path / "model.onnx").read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_bytes, args=(content,), daemon=True)
+    writer.start()
+    found = C.load_model(tmp_path / "pipe")
+    writer.join()
+    np.testing.assert_allclose(found.eval(np.ones((1, 8), np.float32)), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

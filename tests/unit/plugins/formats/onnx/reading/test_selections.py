@@ -1,0 +1,57 @@
+"""Elements that are picked by numbers which the graph computes, compared with NumPy's indexing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_graphs import file_of, graph, node, normal, value
+
+import cntk as C
+from cntk.plugins.protobuf import DamagedFile
+
+
+def gather_nd(x: Any, places: Any, shared: int) -> Any:
+    if shared:
+        return np.stack([gather_nd(one, own, shared - 1) for one, own in zip(x, places, strict=True)])
+    return x[tuple(np.moveaxis(places, -1, 0))]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "places", "kind", "shared"),
+    [
+        ((3, 5, 2), ("N", "T", 2), [[1], [-1], [4]], ("N", 1), 1),
+        ((3, 5), ("N", "T"), [[1], [-1], [4]], ("N", 1), 1),
+        ((3, 5, 2), ("N", "T", 2), [[[1], [0]], [[-1], [2]], [[4], [3]]], ("N", 2, 1), 1),
+        ((3, 5, 2), ("N", 5, 2), [[1, 0], [-1, 1], [4, -2]], ("N", 2), 1),
+        ((5, 2, 3), (5, 2, 3), [[1, 0], [-1, 1], [4, -2]], ("N", 2), 0),
+        ((5, 2, 3), (5, 2, 3), [[1], [-1], [4]], ("M", 1), 0),
+    ],
+)
+def test_gather_nd(shape: Any, dims: Any, places: Any, kind: Any, shared: int) -> None:
+    inputs = [value("x", *dims), value("places", *kind, dtype=np.int64)]
+    f = C.load_model(file_of(graph([node("GatherND", "x places", "y", batch_dims=shared)], inputs, "y")))
+    x = normal(*shape)
+    if shared:
+        x[1, 0] = np.nan  # what is not picked makes no difference
+    expected = gather_nd(x, np.array(places), shared)
+    np.testing.assert_array_equal(f.eval({"x": x, "places": np.float64(places)}), expected)
+
+
+def test_gather_nd_of_several_axes_in_common_is_refused() -> None:
+    inputs = [value("x", "N", 4, 5), value("places", "N", 4, 1, dtype=np.int64)]
+    with pytest.raises(DamagedFile, match=r"elements at computed places of the shape \[N, 4, 1\], with 2 axes in common"):
+        C.load_model(file_of(graph([node("GatherND", "x places", "y", batch_dims=2)], inputs, "y")))
+
+
+def test_the_last_step_of_padded_sequences(tmp_path: Any) -> None:
+    x = C.sequence.input_variable(3, name="x")
+    function = C.layers.Sequential([C.layers.Fold(C.layers.GRU(4)), C.layers.Dense(2)])(x)
+    function.save(tmp_path / "model.onnx", format="onnx", record=False)
+    found = C.load_model(tmp_path / "model.onnx")
+    data, given = [normal(steps, 3) for steps in (4, 1, 3)], np.full((3, 4, 3), np.nan, np.float32)
+    for row, one in zip(given, data, strict=True):
+        row[: len(one)] = one
+    results = found.eval({"x": given, "sequence_lengths": np.float64([4, 1, 3])})
+    np.testing.assert_allclose(results, function.eval(data), rtol=1e-4, atol=1e-5)
