@@ -14,6 +14,7 @@ from .arrays import (
     Unsupported,
     cast,
     concat,
+    counting,
     elementwise,
     known,
     matmul,
@@ -40,7 +41,7 @@ def _heads(x: Array, count: int) -> Array:
 
 
 def _numbered(size: Any) -> Array:
-    return numbers_to(size) if isinstance(size, Size) else known(np.arange(size))
+    return numbers_to(size) if isinstance(size, Size) else counting(size)
 
 
 def read_attention(

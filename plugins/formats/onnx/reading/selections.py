@@ -15,7 +15,9 @@ from .arrays import (
     Unsupported,
     batched,
     cast,
+    check_room,
     concat,
+    counting,
     elementwise,
     known,
     matmul,
@@ -46,6 +48,10 @@ def read_compress(node: Operator, x: Array, condition: Array) -> Array:
     return take(x, known(chosen), node.attribute("axis"))
 
 
+def read_non_zero(node: Operator, x: Array) -> Array:
+    return known(np.array(np.nonzero(x.numbers), np.int64))
+
+
 def read_one_hot(node: Operator, indices: Array, depth: Array, values: Array) -> Array:
     indices, size = whole(indices), int(depth.numbers.reshape(-1)[0])
     axis = normal(node.attribute("axis", -1), indices.rank + 1)
@@ -53,6 +59,7 @@ def read_one_hot(node: Operator, indices: Array, depth: Array, values: Array) ->
     if indices.is_known:
         numbers = indices.numbers
         numbers = np.where(numbers < 0, numbers + size, numbers).astype(np.int64)
+        check_room([*indices.dims, size])
         hot = np.expand_dims(numbers, axis) == np.arange(size).reshape([-1 if at == axis else 1 for at in range(indices.rank + 1)])
         return known(np.where(hot, on, off).astype(values.dtype))
     below = elementwise(np.less, comparison.less, indices, known(np.zeros((), indices.dtype)), dtype=np.bool_)
@@ -66,10 +73,10 @@ def one_hot(indices: Array, size: Any, axis: int, dtype: Any) -> Array:
     """1 at the places that numbers say, along a new axis; where *indices* has the axis already, of size 1, in its place."""
     dims = list(indices.dims)
     if axis < len(dims) and dims[axis] == 1 and isinstance(size, int):
-        numbers = known(np.arange(size).reshape([-1 if at == axis else 1 for at in range(len(dims))]))
+        numbers = reshape(counting(size), [-1 if at == axis else 1 for at in range(len(dims))])
         return cast(elementwise(np.equal, comparison.equal, indices, numbers, dtype=np.bool_), dtype)
     wide = unsqueeze(indices, [axis])
-    numbers = known(np.arange(size).reshape([-1 if at == axis else 1 for at in range(wide.rank)]))
+    numbers = reshape(counting(size), [-1 if at == axis else 1 for at in range(wide.rank)])
     return cast(elementwise(np.equal, comparison.equal, wide, numbers, dtype=np.bool_), dtype)
 
 
@@ -180,6 +187,7 @@ def scattered(x: Array, indices: Array, updates: Array, axis: int, how: str = "n
     places = np.where(places < 0, places + size, places)
     if places.size and (places.min() < 0 or places.max() >= size):
         raise Unsupported(f"an update at the place {int(places.max())} of {size}")
+    check_room([size])
     if how == "none":
         source = np.arange(size)
         source[places] = size + np.arange(places.size)

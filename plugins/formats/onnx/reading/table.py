@@ -33,11 +33,15 @@ _OPERATORS = {
         "BatchNormalization GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization "
         "RMSNormalization"
     ),
-    "selections": "Compress Gather GatherElements GatherND OneHot ReverseSequence ScatterElements ScatterND Scatter",
+    "selections": "Compress Gather GatherElements GatherND NonZero OneHot ReverseSequence ScatterElements ScatterND Scatter",
     "recurrences": "GRU LSTM RNN",
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",
-    "lists": "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence",
+    "lists": (
+        "Optional OptionalGetElement OptionalHasElement "
+        "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
+        "SplitToSequence"
+    ),
     "quantization": ("ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear"),
     "features": "ArrayFeatureExtractor Binarizer LinearClassifier LinearRegressor Normalizer Scaler",
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
