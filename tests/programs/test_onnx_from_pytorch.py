@@ -225,10 +225,8 @@ def data_of(shape: Sequence[int], axes: dict[int, str], sizes: dict[str, int]) -
     return torch.randint(0, 20, full) if len(full) == 2 else torch.randn(full)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
-def test_networks_agree(network: Callable[[], Any]) -> None:
-    torch.manual_seed(0)
-    module, shapes, axes, all_free = network()
+def exported(module: Any, shapes: Sequence[Sequence[int]], axes: Axes) -> tuple[bytes, list[Any]]:
+    """The ONNX file of a module, with inputs called input0 and so on, and the operands it was exported with."""
     module.eval()
     operands = [data_of(shape, {}, {}) for shape in shapes]
     file, names = io.BytesIO(), [f"input{place}" for place in range(len(shapes))]
@@ -236,7 +234,16 @@ def test_networks_agree(network: Callable[[], Any]) -> None:
         warnings.simplefilter("ignore")
         free = dict(zip(names, axes, strict=True))
         torch.onnx.export(module, tuple(operands), file, dynamo=False, opset_version=17, input_names=names, dynamic_axes=free)
-    function = C.load_model(file.getvalue())
+    return file.getvalue(), operands
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
+def test_networks_agree(network: Callable[[], Any]) -> None:
+    torch.manual_seed(0)
+    module, shapes, axes, all_free = network()
+    file, _ = exported(module, shapes, axes)
+    names = [f"input{place}" for place in range(len(shapes))]
+    function = C.load_model(file)
     arguments = {one.name: one for one in function.arguments}
     sizes = (
         {"batch": 3, "time": 9, "keys": 5, "height": 12, "width": 20} if all_free else {"batch": 3}
