@@ -100,16 +100,29 @@ def _compare(found: Any, right: Any, tolerance: float) -> None:
 
 
 def _results(model: Any, inputs: list[Any]) -> list[Any]:
-    """What a model gives.  Inputs of whole numbers are constants of it; so are lists of floats where their values decide shapes."""
+    """What a model gives."""
+    function, fed = loaded(model, inputs)
+    values = function.eval(fed)
+    if len(function.outputs) == 1:
+        return [values]
+    by_name = {output.name: value for output, value in values.items()}
+    return [by_name[one.name] for one in model.graph.output]
+
+
+def loaded(model: Any, inputs: list[Any]) -> tuple[Any, dict[Any, Any]]:
+    """The function of a model, and its data by argument.
+
+    Inputs of whole numbers are constants of it; so are lists of floats where their values decide shapes.
+    """
     try:
-        return _evaluated(model, inputs, lists_too=False)
+        return _loaded(model, inputs, lists_too=False)
     except RuntimeError as error:
         if "must be known" not in str(error):
             raise
-        return _evaluated(model, inputs, lists_too=True)
+        return _loaded(model, inputs, lists_too=True)
 
 
-def _evaluated(model: Any, inputs: list[Any], *, lists_too: bool) -> list[Any]:
+def _loaded(model: Any, inputs: list[Any], *, lists_too: bool) -> tuple[Any, dict[Any, Any]]:
     from onnx import ModelProto, numpy_helper
 
     own = ModelProto()
@@ -126,11 +139,7 @@ def _evaluated(model: Any, inputs: list[Any], *, lists_too: bool) -> list[Any]:
             own.graph.initializer.append(numpy_helper.from_array(array, name))
     function = C.load_model(own.SerializeToString())
     arguments = {one.name: one for one in function.arguments}
-    values = function.eval({arguments[name]: array.astype(arguments[name].dtype) for name, array in fed.items() if name in arguments})
-    if len(function.outputs) == 1:
-        return [values]
-    by_name = {output.name: value for output, value in values.items()}
-    return [by_name[one.name] for one in own.graph.output]
+    return function, {arguments[name]: array.astype(arguments[name].dtype) for name, array in fed.items() if name in arguments}
 
 
 def excluded() -> set[str]:

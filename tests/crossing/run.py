@@ -3,7 +3,7 @@
     CNTK27=path/of/a/program/that/runs/a/script/on/CNTK/2.7 python tests/crossing/run.py [--keep FOLDER] [NAME ...]
 
 Each model of the zoo is saved by one program and loaded by the other, which compares values, names and uids of parameters.  So is each
-sample of each operator, from here to there.  Differences are shown as parts of what is allowed: 1e-5 of the value, and 1e-6.
+sample of each operator, and what is read of ONNX files, from here to there.  Differences are shown as parts of what is allowed: 1e-5 of the value, and 1e-6.
 ``--keep`` keeps the files of CNTK, for the tests in ``tests/data/models``.
 """
 
@@ -75,7 +75,8 @@ def main() -> None:
             for path in (Path(folder) / "theirs").iterdir():
                 shutil.copy(path, chosen.keep)
         if not chosen.names:
-            operators(ours, [theirs], Path(folder) / "operators")
+            with_data(ours, [theirs], Path(folder) / "operators", "samples.py", "sample of an operator")
+            with_data(ours, [theirs], Path(folder) / "onnx", "onnx_files.py", "ONNX file")
 
 
 def zoo(ours: Sequence[str], theirs: Sequence[str], folder: Path, names: Sequence[str]) -> None:
@@ -94,18 +95,18 @@ def zoo(ours: Sequence[str], theirs: Sequence[str], folder: Path, names: Sequenc
     print(f"\n{sum(well[0])} of {len(well[0])} models cross over to CNTK 2.7, {sum(well[1])} of {len(well[1])} from there\n")
 
 
-def operators(ours: Sequence[str], theirs: Sequence[str], folder: Path) -> None:
-    """Send every operator to CNTK; a line for each that does not come out the same there."""
+def with_data(ours: Sequence[str], theirs: Sequence[str], folder: Path, script: str, what: str) -> None:
+    """Send the models of a script, which are saved together with their data, to CNTK; a line for each that does not come out the same."""
     folder.mkdir()
-    printed = subprocess.run([*ours, str(HERE / "samples.py"), str(folder)], capture_output=True, text=True, check=True).stdout
-    saved = dict(line.split("\t", 1) for line in printed.splitlines())
+    printed = subprocess.run([*ours, str(HERE / script), str(folder)], capture_output=True, text=True, check=True).stdout
+    saved = dict(line.split("\t", 1) for line in printed.splitlines() if "\t" in line)
     names = sorted(path.stem for path in folder.glob("*.npz"))
     checked = outcomes(theirs, "trial.py", ["check_with_data", str(folder)], names)
-    print("| sample of an operator | from here to CNTK 2.7 |\n| --- | --- |")
+    print(f"| {what} | from here to CNTK 2.7 |\n| --- | --- |")
     for name, outcome in sorted((saved | checked).items()):
         if not passed(outcome):
             print(f"| {name} | {outcome.partition('[CALL STACK]')[0][:200]} |")
-    print(f"\n{sum(map(passed, checked.values()))} of {len(saved | checked)} samples of operators come out the same")
+    print(f"\n{sum(map(passed, checked.values()))} of {len(saved | checked)} come out the same\n")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def difference(mine, right, key):
     mine, right = mine.astype(np.float64), right.astype(np.float64)
     same = (mine == right) | (np.isnan(mine) & np.isnan(right))
     with np.errstate(invalid="ignore"):
-        off = np.where(same, 0, np.abs(mine - right)) / (RELATIVE * np.abs(right) + ABSOLUTE)
+        off = np.where(same, 0, np.abs(mine - right) / (RELATIVE * np.abs(right) + ABSOLUTE))
     if not (off <= 1).all():
         raise ValueError(f"value {key}: expected {right.ravel()[:8].tolist()}, found {mine.ravel()[:8].tolist()}")
     return float(off.max()) if off.size else 0.0

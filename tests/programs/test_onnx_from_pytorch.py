@@ -17,7 +17,7 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 nn = torch.nn
 
 Axes = Sequence[dict[int, str]]
-BATCH, SEQUENCE = {0: "batch"}, {0: "batch", 1: "time"}
+BATCH, SEQUENCE, IMAGE = {0: "batch"}, {0: "batch", 1: "time"}, {0: "batch", 2: "height", 3: "width"}
 
 
 class Composed(nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
@@ -133,6 +133,69 @@ def rotated_places() -> Any:
     return Composed(forward, nn.Linear(4, 3)), [(2, 6, 4)], [SEQUENCE], True
 
 
+def images_resized_to_others() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        wide = torch.relu(parts[0](x))
+        deep = nn.functional.interpolate(parts[1](nn.functional.max_pool2d(wide, 2)), size=wide.shape[2:], mode="bilinear")
+        return nn.functional.interpolate(torch.cat([wide, deep], 1), scale_factor=1.5, mode="bicubic", align_corners=True)
+
+    parts = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 2, 3, padding=1, padding_mode="replicate")
+    return Composed(forward, *parts), [(2, 3, 8, 8)], [IMAGE], True
+
+
+def pixels_shuffled() -> Any:
+    parts = [nn.PixelUnshuffle(2), nn.Conv2d(12, 9, 3, padding=1, padding_mode="circular"), nn.PixelShuffle(3)]
+    return nn.Sequential(*parts), [(2, 3, 8, 8)], [IMAGE], True
+
+
+def attention_of_pixels() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        n, _, h, w = x.shape
+        q, k, v = (part(x).flatten(2) for part in parts)
+        return x + (v @ (q.transpose(1, 2) @ k).softmax(-1)).view(n, -1, h, w)
+
+    return Composed(forward, *(nn.Conv2d(3, 3, 1) for _ in range(3))), [(2, 3, 8, 8)], [IMAGE], True
+
+
+def letters_of_words() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        n, t = x.shape
+        letters = parts[0](x.unsqueeze(-1) * torch.arange(3) % 20).view(n * t, 3, 4).transpose(1, 2)
+        return parts[1](letters).max(-1)[0].view(n, t, 5)
+
+    return Composed(forward, nn.Embedding(20, 4), nn.Conv1d(4, 5, 2)), [(2, 6)], [SEQUENCE], True
+
+
+def the_last_word_of_each() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        h = parts[1](parts[0](x))[0]
+        last = (x > 9).sum(1).clamp(min=1) - 1
+        return h.gather(1, last.view(-1, 1, 1).expand(-1, 1, h.size(2))).squeeze(1)
+
+    return Composed(forward, nn.Embedding(20, 4), nn.GRU(4, 5, batch_first=True)), [(2, 6)], [SEQUENCE], True
+
+
+def words_by_their_places() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        n, t = x.shape
+        sample, place = torch.arange(n)[:, None, None], torch.arange(t)
+        seen = (x > 0)[sample, place] & (place[None, :] <= place[:, None])
+        places = torch.ones_like(x).cumsum(1) + torch.tril(torch.ones(t, t)).sum(0)
+        return parts[0](x).transpose(1, 2) @ (seen * places[:, None]).transpose(1, 2).float()
+
+    return Composed(forward, nn.Embedding(20, 4)), [(2, 6)], [SEQUENCE], True
+
+
+def the_best_two_of_three() -> Any:
+    def forward(parts: Any, x: Any) -> Any:
+        scores = parts[0](x)
+        weights, chosen = scores.topk(2, -1)
+        gates = torch.zeros_like(scores).scatter(-1, chosen, weights.softmax(-1))
+        return (gates.unsqueeze(-1) * torch.stack([part(x) for part in parts[1:]], -2)).sum(-2)
+
+    return Composed(forward, nn.Linear(5, 3), *(nn.Linear(5, 4) for _ in range(3))), [(2, 6, 5)], [SEQUENCE], True
+
+
 NETWORKS = (
     images,
     images_of_any_size,
@@ -147,6 +210,13 @@ NETWORKS = (
     image_patches,
     words_that_come_next,
     rotated_places,
+    images_resized_to_others,
+    pixels_shuffled,
+    attention_of_pixels,
+    letters_of_words,
+    the_last_word_of_each,
+    words_by_their_places,
+    the_best_two_of_three,
 )
 
 
@@ -155,10 +225,8 @@ def data_of(shape: Sequence[int], axes: dict[int, str], sizes: dict[str, int]) -
     return torch.randint(0, 20, full) if len(full) == 2 else torch.randn(full)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
-def test_networks_agree(network: Callable[[], Any]) -> None:
-    torch.manual_seed(0)
-    module, shapes, axes, all_free = network()
+def exported(module: Any, shapes: Sequence[Sequence[int]], axes: Axes) -> tuple[bytes, list[Any]]:
+    """The ONNX file of a module, with inputs called input0 and so on, and the operands it was exported with."""
     module.eval()
     operands = [data_of(shape, {}, {}) for shape in shapes]
     file, names = io.BytesIO(), [f"input{place}" for place in range(len(shapes))]
@@ -166,7 +234,16 @@ def test_networks_agree(network: Callable[[], Any]) -> None:
         warnings.simplefilter("ignore")
         free = dict(zip(names, axes, strict=True))
         torch.onnx.export(module, tuple(operands), file, dynamo=False, opset_version=17, input_names=names, dynamic_axes=free)
-    function = C.load_model(file.getvalue())
+    return file.getvalue(), operands
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
+def test_networks_agree(network: Callable[[], Any]) -> None:
+    torch.manual_seed(0)
+    module, shapes, axes, all_free = network()
+    file, _ = exported(module, shapes, axes)
+    names = [f"input{place}" for place in range(len(shapes))]
+    function = C.load_model(file)
     arguments = {one.name: one for one in function.arguments}
     sizes = (
         {"batch": 3, "time": 9, "keys": 5, "height": 12, "width": 20} if all_free else {"batch": 3}

@@ -27,6 +27,7 @@ from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quo
 
 LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
+MOST_AXES = 32
 COMPUTED: ContextVar[list[int]] = ContextVar("COMPUTED")
 """The bytes of the arrays that have been computed for the file that is being read."""
 
@@ -63,6 +64,8 @@ class Array:
     ) -> None:
         self.dims, self.dtype, self.known, self.variable, self.batch = tuple(dims), np.dtype(dtype), known, variable, batch
         self.trainable, self.name = trainable, name
+        if len(self.dims) > MOST_AXES:
+            raise Unsupported(f"an array of {len(self.dims)} axes; {MOST_AXES} are the most")
         self.shared = False
         self.apart: Array | None = None
         self._moved: dict[Any, Array] = {}
@@ -267,6 +270,12 @@ def of_sizes(values: Sequence[Any]) -> Array:
         made[:] = values
         return known(made)
     return known(np.array(values, np.int64))
+
+
+def counting(size: int) -> Array:
+    """The numbers from 0 up to a size."""
+    check_room([size])
+    return known(np.arange(size))
 
 
 def check_room(dims: Sequence[Any], itemsize: int = 8) -> None:
@@ -644,6 +653,8 @@ def unsqueeze(x: Array, axes: Sequence[int]) -> Array:
     """The array with new axes of size 1, which the result has at *axes*."""
     rank = x.rank + len(axes)
     new = {normal(axis, rank) for axis in axes}
+    if len(new) < len(axes):
+        raise Unsupported(f"the axes {list(axes)} name one twice")
     dims = iter(x.dims)
     found = [1 if axis in new else next(dims) for axis in range(rank)]
     if x.batch is not None and not x.is_known:
@@ -758,6 +769,7 @@ def _zeros_of_terms(size: Size) -> Array:
         one = Size({names: 1}) if names else None
         (name,) = names if len(names) == 1 else ("",)
         if one is None:
+            check_room([max(count, 0)])
             parts += [known(np.zeros(count, np.float32))] if count > 0 else []
         elif (
             count < 0
@@ -957,6 +969,7 @@ def take(x: Array, indices: Array, axis: int) -> Array:
 
 def matmul(a: Array, b: Array) -> Array:
     """The product of matrices, or of stacks of them, as NumPy's ``matmul``."""
+    a, b = whole(a), whole(b)
     if a.is_known and b.is_known and not (a.trainable or b.trainable):
         check_room([*broadcast_dims([a.dims[:-2], b.dims[:-2]]), *a.dims[-2:-1], *b.dims[-1:]])
         try:
@@ -967,7 +980,6 @@ def matmul(a: Array, b: Array) -> Array:
         return squeeze(matmul(unsqueeze(a, [0]), b), [-2 if b.rank > 1 else 0])
     if b.rank == 1:
         return squeeze(matmul(a, unsqueeze(b, [1])), [-1])
-    a, b = whole(a), whole(b)
     storage = max((one.storage for one in (a, b) if one.storage is not None), key=lambda one: one.itemsize, default=np.dtype(np.float32))
     dims = [*broadcast_dims([a.dims[:-2], b.dims[:-2]]), a.dims[-2], b.dims[-1]]
     if b.batch is None and product(b.dims[:-2]) == 1:

@@ -15,6 +15,7 @@ from .arrays import (
     Unsupported,
     cast,
     concat,
+    counting,
     elementwise,
     known,
     matmul,
@@ -41,7 +42,7 @@ def _heads(x: Array, count: int) -> Array:
 
 
 def _numbered(size: Any) -> Array:
-    return numbers_to(size) if isinstance(size, Size) else known(np.arange(size))
+    return numbers_to(size) if isinstance(size, Size) else counting(size)
 
 
 def read_attention(

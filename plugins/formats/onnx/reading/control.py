@@ -55,7 +55,8 @@ def read_loop(node: Operator, turns: Array | None, condition: Array | None = Non
         if turn == MOST_TURNS:
             raise Unsupported(f"a loop of more than {MOST_TURNS} turns")
         decided, *results = body_of(node, body, [known(np.array(turn, np.int64)), goes_on, *values])
-        assert decided is not None
+        if decided is None:
+            raise Unsupported("a loop whose body does not say whether it goes on")
         goes_on = decided
         values = results[: len(states)]
         for rows, result in zip(stacked, results[len(states) :], strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, known, numbers_to, take, unsqueeze
+from .arrays import Array, counting, known, numbers_to, take, unsqueeze
 from .sizes import Size, product
 
 
@@ -24,7 +24,7 @@ def divided(x: Array, axis: int, dims: Sequence[Any]) -> Array:
 
 def numbers_along(size: Any, behind: int) -> Array:
     """The numbers up to a size, with so many axes of size 1 behind them."""
-    numbers = numbers_to(size) if isinstance(size, Size) else known(np.arange(size))
+    numbers = numbers_to(size) if isinstance(size, Size) else counting(size)
     return unsqueeze(numbers, list(range(1, behind + 1)))
 
 

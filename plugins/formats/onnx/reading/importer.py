@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ....ops.identity import alias
 from ....protobuf import DamagedFile
 from ..messages import Attribute, Graph, LocalFunction, Model, Node, SparseTensor, ValueInfo, names_read_inside, write_message
 from ..tensors import folder_of, read_tensor, type_of
-from .arrays import COMPUTED, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, note_sizes, static
+from .arrays import COMPUTED, MOST_AXES, SOURCES, Array, Unsupported, batched, check_room, fresh, known, materialised, note_sizes, static
 from .sizes import Dim, Size
 
 OLDEST, NEWEST = 6, 28
@@ -47,7 +47,7 @@ class Operator:
         version: version of the domain's operators that the file asks for.
         name: the node's name.
         outputs: how many results are wanted; a reader may return fewer than that only where ONNX says that the last ones are optional.
-        wanted: for each result whether anything has a name for it.
+        wanted: for each result whether anything uses it.
     """
 
     def __init__(self, node: Node, graph: GraphReader, attributes: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Operator:
         self.domain = "" if self.domain in OWN else self.domain
         self.version = graph.versions.get(self.domain, 1)
         self.outputs = len(node.output)
-        self.wanted = [bool(name) for name in node.output]
+        self.wanted = [name in graph.used for name in node.output]
         self.graph = graph
         self._attributes = attributes
 
@@ -96,6 +96,7 @@ class GraphReader:
         self.forms: Mapping[str, int] = {}
         self.bodies: dict[int, Mapping[str, Array]] = {}
         self.depth = 0
+        self.used: Set[str] = frozenset()
         self.counter = [0]  # nodes that have been read, shared with the graphs within; negative while they are the file's own
 
     def inner(self, versions: Mapping[str, int] | None = None, *, sees: bool = True) -> GraphReader:
@@ -103,6 +104,7 @@ class GraphReader:
         made = type(self)(versions or self.versions, self.functions, self.folder, self.source)
         made.around = self if sees else None
         made.depth, made.counter, made.forms, made.bodies = self.depth + 1, self.counter, self.forms, self.bodies
+        made.used = self.used
         if made.depth > DEEPEST:
             raise DamagedFile(f"{self.source}: graphs are nested more than {DEEPEST} deep")
         return made
@@ -180,6 +182,8 @@ class GraphReader:
                 if str(error).startswith(self.source):
                     raise  # a node within this one
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from None
+            except MemoryError:
+                raise DamagedFile(f"{self.source}: {described(node)}: its numbers take more memory than there is") from None
             except (ValueError, RuntimeError, TypeError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError) as error:
                 raise DamagedFile(f"{self.source}: {described(node)}: {error}") from error
             for name in (unread or {}).get(number, ()):
@@ -202,7 +206,7 @@ class GraphReader:
         else:
             found = self.reader_of(operator)(operator, *operands)
             results = list(found) if type(found) in (tuple, list) else [found]
-        if len(results) < len(node.output.copy()) and any(node.output[len(results) :]):
+        if any(operator.wanted[len(results) :]):
             raise Unsupported(f"{len(node.output)} results are wanted, and there are {len(results)}")
         for name, result in zip(node.output, results, strict=False):
             if name and result is not None:
@@ -333,6 +337,7 @@ def read_model(model: Model, source: str, kind: type[GraphReader] = GraphReader)
         reader = kind(versions, functions, folder, source)
         reader.counter[0] = -len(graph.node)
         reader.forms = _forms(graph, functions, source)
+        reader.used = _used(model, source)
         COMPUTED.get()[0] = -ROOM_FOR_EACH * sum(len(tensor.raw_data or b"") for tensor in graph.initializer)
         try:
             reader.read_initializers(graph)
@@ -400,6 +405,20 @@ def _last_readers(graph: Graph) -> dict[int, list[str]]:
         if name in last and name not in given:
             found.setdefault(last[name], []).append(name)
     return found
+
+
+def _used(model: Model, source: str) -> set[str]:
+    """The names of all values that anything in a file takes."""
+    assert model.graph is not None
+    found = {info.name or "" for info in model.graph.output}
+    for function in model.functions:
+        found.update(function.output)
+    for node in _all_nodes([model.graph.node, *(function.node for function in model.functions)], source):
+        found.update(node.input)
+        for attribute in node.attribute:
+            for body in ([attribute.g] if attribute.g else []) + attribute.graphs:
+                found.update(info.name or "" for info in body.output)
+    return found - {""}
 
 
 def _all_nodes(bodies: Sequence[Sequence[Node]], source: str) -> Iterator[Node]:
@@ -476,8 +495,8 @@ def _shape_of(info: ValueInfo) -> list[Dim]:
             dims.append(Size.symbol(dim.dim_param))
         else:
             dims.append(_ANONYMOUS if axis == 0 else fresh())
-    if len(dims) > 32:
-        raise Unsupported(f"the input {info.name!r:.80} has {len(dims)} axes; 32 are the most")
+    if len(dims) > MOST_AXES:
+        raise Unsupported(f"the input {info.name!r:.80} has {len(dims)} axes; {MOST_AXES} are the most")
     return dims
 
 

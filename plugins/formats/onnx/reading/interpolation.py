@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import comparison, elementary, maximum
-from .arrays import Array, Unsupported, counted, elementwise, known, numbers_to, reshape, take
+from .arrays import Array, Unsupported, cast, counted, counting, elementwise, known, numbers_to, reshape, take
 from .elementary import select
 from .sizes import Size
 
@@ -100,7 +100,7 @@ def _number(size: Any) -> Array:
 
 def _floats_to(size: Any) -> Array:
     if not isinstance(size, Size):
-        return known(np.arange(size, dtype=np.float32))
+        return cast(counting(size), np.float32)
     numbers = numbers_to(size)
     return Array(numbers.dims, np.float32, variable=numbers.held(np.float32), batch=numbers.batch)
 

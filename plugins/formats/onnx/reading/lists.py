@@ -27,6 +27,20 @@ def _place(items: ArrayList, at: Array | None, *, behind: bool = False) -> int:
     return place
 
 
+def read_optional(node: Operator, item: Any = None) -> Any:
+    if item is None:
+        raise Unsupported("an optional value that is not there")
+    return item
+
+
+def read_optional_get_element(node: Operator, item: Any) -> Any:
+    return item
+
+
+def read_optional_has_element(node: Operator, item: Any = None) -> Array:
+    return known(np.array(item is not None))
+
+
 def read_sequence_construct(node: Operator, *items: Array) -> ArrayList:
     return ArrayList(items)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, Unsupported, known, matmul, reshape, transpose
+from .arrays import Array, Unsupported, check_room, known, matmul, reshape, transpose
 from .importer import Operator
 from .sizes import product
 
@@ -67,6 +67,7 @@ def _diagonal(x: Array, labels: list[str]) -> tuple[Array, list[str]]:
             size = x.dims[first]
             if not isinstance(size, int) or x.dims[second] != size:
                 raise Unsupported(f"the diagonal of an array of the shape {list(x.dims)}")
+            check_room([size, size])
             eye = np.eye(size, dtype=x.dtype).reshape([size if axis in (first, second) else 1 for axis in range(x.rank)])
             x = reshape(sum_over(x * known(eye), [second]), [dim for axis, dim in enumerate(x.dims) if axis != second])
             del labels[second]

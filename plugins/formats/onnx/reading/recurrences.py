@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ....ops import activation, arithmetic, comparison, delay, elementary, slicing
 from ....ops.product import times
-from .arrays import Array, Unsupported, batched, cast, concat, known, made, numbers_to, reshape, slice_, static, transpose, unsqueeze
+from .arrays import (
+    Array,
+    Unsupported,
+    batched,
+    cast,
+    concat,
+    counting,
+    made,
+    numbers_to,
+    reshape,
+    slice_,
+    static,
+    transpose,
+    unsqueeze,
+)
 from .elementary import read_less
 from .importer import Operator
 from .sequences import Steps, end_of, from_steps
@@ -203,7 +215,8 @@ def read_recurrence(
 
 
 def _weights(array: Array | None, x: Array) -> Any:
-    assert array is not None
+    if array is None:
+        raise Unsupported("the weights are missing")
     return transpose(static(array), [1, 0]).held(x.storage)
 
 
@@ -219,7 +232,7 @@ def _begin(state: Array | None, storage: Any) -> Any:
 def _mask(node: Operator, x: Array, lengths: Array) -> Array:
     """1 for the steps that are within the length of a sample, 0 for those behind: [steps, samples, 1]."""
     count = x.dims[0]
-    numbers = numbers_to(count) if isinstance(count, Size) else known(np.arange(count))
+    numbers = numbers_to(count) if isinstance(count, Size) else counting(count)
     within = read_less(node, reshape(numbers, [-1, 1]), reshape(lengths, [1, lengths.dims[0]]))
     mask = unsqueeze(cast(within, x.dtype), [2])
     if mask.is_known:

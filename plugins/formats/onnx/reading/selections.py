@@ -15,7 +15,9 @@ from .arrays import (
     Unsupported,
     batched,
     cast,
+    check_room,
     concat,
+    counting,
     elementwise,
     known,
     matmul,
@@ -58,6 +60,7 @@ def read_one_hot(node: Operator, indices: Array, depth: Array, values: Array) ->
     if indices.is_known:
         numbers = indices.numbers
         numbers = np.where(numbers < 0, numbers + size, numbers).astype(np.int64)
+        check_room([*indices.dims, size])
         hot = np.expand_dims(numbers, axis) == np.arange(size).reshape([-1 if at == axis else 1 for at in range(indices.rank + 1)])
         return known(np.where(hot, on, off).astype(values.dtype))
     below = elementwise(np.less, comparison.less, indices, known(np.zeros((), indices.dtype)), dtype=np.bool_)
@@ -71,10 +74,10 @@ def one_hot(indices: Array, size: Any, axis: int, dtype: Any) -> Array:
     """1 at the places that numbers say, along a new axis; where *indices* has the axis already, of size 1, in its place."""
     dims = list(indices.dims)
     if axis < len(dims) and dims[axis] == 1 and isinstance(size, int):
-        numbers = known(np.arange(size).reshape([-1 if at == axis else 1 for at in range(len(dims))]))
+        numbers = reshape(counting(size), [-1 if at == axis else 1 for at in range(len(dims))])
         return cast(elementwise(np.equal, comparison.equal, indices, numbers, dtype=np.bool_), dtype)
     wide = unsqueeze(indices, [axis])
-    numbers = known(np.arange(size).reshape([-1 if at == axis else 1 for at in range(wide.rank)]))
+    numbers = reshape(counting(size), [-1 if at == axis else 1 for at in range(wide.rank)])
     return cast(elementwise(np.equal, comparison.equal, wide, numbers, dtype=np.bool_), dtype)
 
 
@@ -185,6 +188,7 @@ def scattered(x: Array, indices: Array, updates: Array, axis: int, how: str = "n
     places = np.where(places < 0, places + size, places)
     if places.size and (places.min() < 0 or places.max() >= size):
         raise Unsupported(f"an update at the place {int(places.max())} of {size}")
+    check_room([size])
     if how == "none":
         source = np.arange(size)
         source[places] = size + np.arange(places.size)

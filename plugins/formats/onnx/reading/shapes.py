@@ -16,6 +16,7 @@ from .arrays import (
     cast,
     check_room,
     concat,
+    counting,
     expand,
     known,
     made,
@@ -51,6 +52,8 @@ def read_constant(node: Operator) -> Array:
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64), ("value_ints", np.int64)):
         if node.has(name):
             return known(np.asarray(node.attribute(name), dtype))
+    if node.has("value_string") or node.has("value_strings"):
+        raise Unsupported("a constant of type string, which is not read")
     if node.has("sparse_value"):
         return known(node.attribute("sparse_value"))
     value = node.required("value")
@@ -314,8 +317,8 @@ def read_trilu(node: Operator, x: Array, diagonal: Array | None = None) -> Array
     if x.is_known and x.known.shape == x.dims:
         return known((np.triu if upper else np.tril)(x.known, k))
     if isinstance(rows, Size) or isinstance(columns, Size):
-        row = unsqueeze(numbers_to(rows) if isinstance(rows, Size) else known(np.arange(rows)), [1])
-        column = numbers_to(columns) if isinstance(columns, Size) else known(np.arange(columns))
+        row = unsqueeze(numbers_to(rows) if isinstance(rows, Size) else counting(rows), [1])
+        column = numbers_to(columns) if isinstance(columns, Size) else counting(columns)
         kept = (read_greater_or_equal if upper else read_less_or_equal)(node, column - row, known(np.array(k)))
         return select(kept, x, known(np.zeros((), x.dtype)))
     check_room([rows, columns])

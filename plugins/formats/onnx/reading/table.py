@@ -38,7 +38,11 @@ _OPERATORS = {
     "recurrences": "GRU LSTM RNN",
     "control": "If Loop Scan",
     "attention": "Attention RotaryEmbedding",
-    "lists": "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence",
+    "lists": (
+        "Optional OptionalGetElement OptionalHasElement "
+        "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
+        "SplitToSequence"
+    ),
     "quantization": ("ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear"),
     "features": "ArrayFeatureExtractor Binarizer LinearClassifier LinearRegressor Normalizer Scaler",
     "losses": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",

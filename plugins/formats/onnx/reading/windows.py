@@ -17,6 +17,7 @@ from .arrays import (
     Array,
     Unsupported,
     batched,
+    check_room,
     concat,
     elementwise,
     expand,
@@ -269,6 +270,7 @@ def _with_places(node: Operator, x: Array, axes: Sequence[Axis], lowest: float) 
     best: Array | None = None
     place: Array | None = None
     out = [int(one.out) for one in axes]
+    check_room([*dims[:2], *out])
     for at, part in _taps(_all_padded(static(x), axes, lowest), axes):
         number: Any = np.zeros([1] * len(axes), np.int64)
         for axis, one in enumerate(axes):
@@ -310,6 +312,7 @@ def _averaged(x: Array, axes: Sequence[Axis], count_pad: bool) -> Array:
                 raise Unsupported(f"averages without the padding of an axis of {one.dim} elements")
             counts = np.full(1, one.kernel)
         else:
+            check_room([one.out, one.kernel])
             places = np.arange(int(one.out))[:, None] * one.stride + np.arange(one.kernel) * one.dilation - one.head
             low, high = (-one.head, one.dim + one.foot) if count_pad else (0, one.dim)
             counts = ((places >= low) & (places < high)).sum(1)
@@ -375,6 +378,7 @@ def read_max_unpool(node: Operator, x: Array, places: Array, shape: Array | None
     natural = [(dim - 1) * strides[axis] - pads[axis] - pads[axis + rank] + kernel[axis] for axis, dim in enumerate(x.dims[2:])]
     inner = [*x.dims[:2], *natural]
     wanted = inner if shape is None else shape.sizes
+    check_room(inner)
     zeros = known(np.zeros(int(product(inner)), x.dtype))
     flat = scattered(zeros, reshape(places, [-1]), reshape(x, [-1]), 0)
     foot = [size - dim for size, dim in zip(wanted, inner, strict=True)]
@@ -488,9 +492,9 @@ def resized(
             x = interpolated(x, axis, size, None if math.isnan(factor) else factor, mode, place, rounding, cubic)
             continue
         out = math.floor(dim * factor) if wanted is None else int(wanted[axis])
-        where = _coordinates(place, dim, out, factor, (regions or {}).get(axis))
         if out > 2**24 or out < 1:
             raise Unsupported(f"an axis of {dim} elements resized to {out}")
+        where = _coordinates(place, dim, out, factor, (regions or {}).get(axis))
         if mode == "nearest":
             numbers = np.clip(ROUNDINGS[rounding](where), 0, dim - 1).astype(np.int64)
             x = take(x, known(numbers), axis)
