@@ -21,8 +21,11 @@ import pytest
 import cntk as C
 from cntk.cli import main
 
-for needed in ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn"):
-    pytest.importorskip(needed, reason="what serving needs is not installed")
+pytest.importorskip("uvicorn", reason="what serving needs is not installed")
+pytest.importorskip("msgspec", reason="what serving needs is not installed")
+pytest.importorskip("starlette", reason="what serving needs is not installed")
+pytest.importorskip("httptools", reason="what serving needs is not installed")
+pytest.importorskip("prometheus_client", reason="what serving needs is not installed")
 
 from serving import ServerProcess
 
@@ -204,7 +207,11 @@ def test_tritons_client_agrees(tmp_path: Path) -> None:
         for binary_in in (True, False):
             given = triton.InferInput("x", [3, 784], "FP32")
             given.set_data_from_numpy(data, binary_data=binary_in)
-            for wanted in (None, [triton.InferRequestedOutput("z", binary_data=True)], [triton.InferRequestedOutput("z", binary_data=False)]):
+            for wanted in (
+                None,
+                [triton.InferRequestedOutput("z", binary_data=True)],
+                [triton.InferRequestedOutput("z", binary_data=False)],
+            ):
                 result = client.infer("mlp", [given], outputs=wanted, request_id="seven")
                 assert np.array_equal(result.as_numpy("z"), right)
                 assert result.get_response()["id"] == "seven"
