@@ -27,7 +27,7 @@ pytest.importorskip("starlette", reason="what serving needs is not installed")
 pytest.importorskip("httptools", reason="what serving needs is not installed")
 pytest.importorskip("prometheus_client", reason="what serving needs is not installed")
 
-from serving import ServerProcess
+from serving import Client, ServerProcess, binary
 
 
 def saved(path: Path, seed: int = 1) -> Any:
@@ -37,52 +37,6 @@ def saved(path: Path, seed: int = 1) -> Any:
     model = C.layers.Sequential([C.layers.Dense(200, activation=C.relu, init=init), C.layers.Dense(10, init=init, name="z")])(x)
     model.save(str(path))
     return model
-
-
-def binary(data: Any) -> tuple[bytes, dict[str, str]]:
-    tensor = {"name": "x", "shape": data.shape, "datatype": "FP32", "parameters": {"binary_data_size": data.nbytes}}
-    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
-    return head + data.tobytes(), {"Inference-Header-Content-Length": str(len(head))}
-
-
-class Client(threading.Thread):
-    """Sends requests one after another, until it is told to stop or the server tells it to go elsewhere.
-
-    Attributes:
-        answers: the data of each request, its answer and the version of the model that gave it.
-        lost: requests that were sent and not answered.
-        refused: answers that are no results.
-    """
-
-    def __init__(self, address: str, model: str, seed: int) -> None:
-        super().__init__(daemon=True)
-        self._address, self._model, self._random = address, model, np.random.default_rng(seed)
-        self.answers: list[tuple[Any, Any]] = []
-        self.lost: list[Exception] = []
-        self.refused: list[bytes] = []
-        self.stopping = threading.Event()
-
-    def run(self) -> None:
-        connection = http.client.HTTPConnection(self._address, timeout=20)
-        try:
-            while not self.stopping.is_set():
-                data = self._random.random((int(self._random.integers(1, 4)), 784), np.float32)
-                try:
-                    connection.request("POST", f"/v2/models/{self._model}/infer", *binary(data))
-                    answer = connection.getresponse()
-                    body = answer.read()
-                except OSError as error:
-                    self.lost.append(error)
-                    return
-                if answer.status != 200:
-                    self.refused.append(body)
-                    return
-                size = int(answer.headers["inference-header-content-length"])
-                self.answers.append((data, np.frombuffer(body[size:], np.float32).reshape(-1, 10)))
-                if answer.headers.get("connection") == "close":
-                    return
-        finally:
-            connection.close()
 
 
 def get(address: str, path: str) -> tuple[int, bytes]:
