@@ -41,7 +41,7 @@ def rows_of(info: TensorInfo, given: Any, lengths: Any = None) -> StreamData:
     if isinstance(given, (list, tuple)):
         return _of_sequences(info, given)
     array = _stacked(info, given)
-    if not _has_steps(info, array):
+    if not has_steps(info, array):
         raise unfit(info, f"{_shown(array)}, without an axis of steps")
     return _of_lengths(info, array, np.full(len(array), array.shape[1]))
 
@@ -77,6 +77,13 @@ def result_of(info: TensorInfo, value: Any) -> Any:
     return _dense(info, value) if info.sequence_axis is None else [_dense(info, part) for part in value]
 
 
+def joined_result(info: TensorInfo, value: Any) -> StreamData:
+    """A result as rows."""
+    if info.sequence_axis is None:
+        return StreamData.of_steps(value)
+    return StreamData.of_lengths(np.concatenate(value), [len(part) for part in value])
+
+
 def unfit(info: TensorInfo, found: str, place: int | None = None) -> ValueError:
     """An error about data that does not fit an input."""
     return ValueError(f"the input {info} was given {found}{_at(place)}; expected {_expected(info)}, for example {info.example_text()}")
@@ -85,7 +92,7 @@ def unfit(info: TensorInfo, found: str, place: int | None = None) -> ValueError:
 # ---- sequences -----------------------------------------------------------------------------------
 
 
-def _has_steps(info: TensorInfo, array: Any) -> bool:
+def has_steps(info: TensorInfo, array: Any) -> bool:
     """Whether an array has an axis of steps behind that of rows."""
     rank = len(info.shape)
     return array.ndim == rank + 2 or (array.ndim == rank + 1 and (info.shape == (1,) or _is_of_integers(info, array)))
@@ -95,7 +102,7 @@ def _of_lengths(info: TensorInfo, array: Any, lengths: Any) -> StreamData:
     """Sequences that are padded to one length, or lie one after another."""
     if is_csr(lengths) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise ValueError(f"the lengths of the input {info.name!r} must be a whole number for each row, got {_shown(lengths)}")
-    if not is_csr(array) and _has_steps(info, array):
+    if not is_csr(array) and has_steps(info, array):
         if len(lengths) != len(array) or lengths.max(initial=0) > array.shape[1]:
             raise unfit(info, f"{_shown(array)} with {len(lengths)} lengths up to {lengths.max(initial=0)}")
         array = array[np.arange(array.shape[1]) < lengths[:, np.newaxis]]
@@ -155,6 +162,8 @@ def _steps(info: TensorInfo, given: Any, place: int | None = None) -> Any:
     """Samples or steps ``(rows, *shape)``; of sparse inputs CSR rows of all elements."""
     if is_csr(given):
         return _steps_of_csr(info, given, place)
+    if not len(given):
+        return no_rows(info)
     if info.is_sparse and given.dtype.kind in "iu" and given.ndim == len(info.shape):
         return _one_hot(info, given, place)
     if not _fits(given.shape[1:], info.shape):

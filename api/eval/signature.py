@@ -14,7 +14,7 @@ from cntk.core.graph.block import combine
 from cntk.core.graph.function import Function
 from cntk.core.graph.variable import Output, Variable
 from cntk.core.types.axis import Axis
-from cntk.eval.rows import result_of, rows_of, static_array, value_of
+from cntk.eval.rows import joined_result, result_of, rows_of, static_array, value_of
 from cntk.plugins.criteria import is_criterion
 from cntk.readers.rows import StreamData
 
@@ -117,8 +117,8 @@ class Signature:
         roots = _chosen(function, outputs)
         self.function: Function = combine(roots)
         if any(variable.in_block for variable in self.function.arguments):
-            self.function = combine([*function.outputs, *roots])
-        self._arguments = [variable for variable in self.function.arguments if not variable.in_block]
+            self.function = function  # whose blocks say what their arguments are
+        self._arguments = list(self.function.arguments)
         self._roots = roots
         self.inputs = tuple(TensorInfo.of(variable) for variable in self._arguments)
         self.outputs = tuple(TensorInfo.of(variable) for variable in roots)
@@ -177,6 +177,11 @@ class Signature:
     def feed(self, data: Mapping[str, Any]) -> dict[Variable, Any]:
         """Data by name as :meth:`Function.eval` takes it; see :meth:`rows`."""
         return self.feed_of_rows(self.rows(data))
+
+    def compute(self, rows: Mapping[str, Any], device: Any = None) -> dict[TensorInfo, StreamData]:
+        """Results by output, as rows, of what :meth:`rows` gives."""
+        values = self.results(self.function.eval(self.feed_of_rows(rows), self._roots, device))
+        return {info: joined_result(info, values[info.name]) for info in self.outputs}
 
     def feed_of_rows(self, rows: Mapping[str, Any]) -> dict[Variable, Any]:
         """Rows as :meth:`Function.eval` takes them."""
