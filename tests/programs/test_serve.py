@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import shutil
 import signal
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
