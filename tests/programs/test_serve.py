@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import shutil
 import signal
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,13 @@ import pytest
 import cntk as C
 from cntk.cli import main
 
-for needed in ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn"):
-    pytest.importorskip(needed, reason="what serving needs is not installed")
+pytest.importorskip("uvicorn", reason="what serving needs is not installed")
+pytest.importorskip("msgspec", reason="what serving needs is not installed")
+pytest.importorskip("starlette", reason="what serving needs is not installed")
+pytest.importorskip("httptools", reason="what serving needs is not installed")
+pytest.importorskip("prometheus_client", reason="what serving needs is not installed")
 
-from serving import ServerProcess
+from serving import Client, ServerProcess, binary
 
 
 def saved(path: Path, seed: int = 1) -> Any:
@@ -34,52 +35,6 @@ def saved(path: Path, seed: int = 1) -> Any:
     model = C.layers.Sequential([C.layers.Dense(200, activation=C.relu, init=init), C.layers.Dense(10, init=init, name="z")])(x)
     model.save(str(path))
     return model
-
-
-def binary(data: Any) -> tuple[bytes, dict[str, str]]:
-    tensor = {"name": "x", "shape": data.shape, "datatype": "FP32", "parameters": {"binary_data_size": data.nbytes}}
-    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
-    return head + data.tobytes(), {"Inference-Header-Content-Length": str(len(head))}
-
-
-class Client(threading.Thread):
-    """Sends requests one after another, until it is told to stop or the server tells it to go elsewhere.
-
-    Attributes:
-        answers: the data of each request, its answer and the version of the model that gave it.
-        lost: requests that were sent and not answered.
-        refused: answers that are no results.
-    """
-
-    def __init__(self, address: str, model: str, seed: int) -> None:
-        super().__init__(daemon=True)
-        self._address, self._model, self._random = address, model, np.random.default_rng(seed)
-        self.answers: list[tuple[Any, Any]] = []
-        self.lost: list[Exception] = []
-        self.refused: list[bytes] = []
-        self.stopping = threading.Event()
-
-    def run(self) -> None:
-        connection = http.client.HTTPConnection(self._address, timeout=20)
-        try:
-            while not self.stopping.is_set():
-                data = self._random.random((int(self._random.integers(1, 4)), 784), np.float32)
-                try:
-                    connection.request("POST", f"/v2/models/{self._model}/infer", *binary(data))
-                    answer = connection.getresponse()
-                    body = answer.read()
-                except OSError as error:
-                    self.lost.append(error)
-                    return
-                if answer.status != 200:
-                    self.refused.append(body)
-                    return
-                size = int(answer.headers["inference-header-content-length"])
-                self.answers.append((data, np.frombuffer(body[size:], np.float32).reshape(-1, 10)))
-                if answer.headers.get("connection") == "close":
-                    return
-        finally:
-            connection.close()
 
 
 def get(address: str, path: str) -> tuple[int, bytes]:
@@ -92,6 +47,7 @@ def get(address: str, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_no_request_is_lost_when_models_change_and_the_server_stops(tmp_path: Path, workers: int) -> None:
     path = tmp_path / "mlp.dnn"
@@ -123,7 +79,7 @@ def test_no_request_is_lost_when_models_change_and_the_server_stops(tmp_path: Pa
     assert wrong == 0
 
 
-def test_it_is_ready_soon_and_counts_with_its_workers(tmp_path: Path) -> None:
+def test_workers_count_together_and_one_that_dies_is_replaced(tmp_path: Path) -> None:
     saved(tmp_path / "mlp.dnn")
     with ServerProcess(str(tmp_path / "mlp.dnn"), "--workers", "2", log=tmp_path / "log") as server:
         server.wait_for("ready", 2)
@@ -135,6 +91,9 @@ def test_it_is_ready_soon_and_counts_with_its_workers(tmp_path: Path) -> None:
             connection.close()
         text = get(server.address, "/metrics")[1].decode()
         assert 'cntk_requests_total{code="200",model="mlp",version="1"} 20.0' in text
+        worker = next(event["process"] for event in server.events if event["event"] == "ready")
+        os.kill(worker, signal.SIGKILL)
+        server.wait_for("ready", 3)
 
 
 def test_tls_and_a_token(tmp_path: Path) -> None:
@@ -204,7 +163,11 @@ def test_tritons_client_agrees(tmp_path: Path) -> None:
         for binary_in in (True, False):
             given = triton.InferInput("x", [3, 784], "FP32")
             given.set_data_from_numpy(data, binary_data=binary_in)
-            for wanted in (None, [triton.InferRequestedOutput("z", binary_data=True)], [triton.InferRequestedOutput("z", binary_data=False)]):
+            for wanted in (
+                None,
+                [triton.InferRequestedOutput("z", binary_data=True)],
+                [triton.InferRequestedOutput("z", binary_data=False)],
+            ):
                 result = client.infer("mlp", [given], outputs=wanted, request_id="seven")
                 assert np.array_equal(result.as_numpy("z"), right)
                 assert result.get_response()["id"] == "seven"
