@@ -22,6 +22,7 @@ def cntk_register_commands(register: Register) -> None:
     register("doctor", "cntk.commands.doctor:run")
     register("launch", "cntk.commands.launch:run")
     register("new-plugin", "cntk.commands.new_plugin:run")
+    register("predict", "cntk.commands.predict:run")
     register("serve", "cntk.commands.serve:run")
     register("show", "cntk.commands.show:run")
     register("tune", "cntk.commands.tune:run")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from cntk.serving.application import Application, Settings
 
@@ -42,11 +46,18 @@ class InProcess:
         self.application = self.run(_made(settings))
 
     def __enter__(self) -> InProcess:
-        self.run(self.application.start())
+        try:
+            self.run(self.application.start())
+        except ValueError:
+            self._close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.run(self.application.stop())
+        self._close()
+
+    def _close(self) -> None:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
@@ -143,3 +154,49 @@ class ServerProcess:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"no {event!r} from the server, whose log is:\n{self.log.read_text('utf-8')}")
             time.sleep(0.02)
+
+
+def binary(data: Any) -> tuple[bytes, dict[str, str]]:
+    tensor = {"name": "x", "shape": data.shape, "datatype": "FP32", "parameters": {"binary_data_size": data.nbytes}}
+    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    return head + data.tobytes(), {"Inference-Header-Content-Length": str(len(head))}
+
+
+class Client(threading.Thread):
+    """Sends requests one after another, until it is told to stop or the server tells it to go elsewhere.
+
+    Attributes:
+        answers: the data of each request, and what came for it.
+        lost: requests that were sent and not answered.
+        refused: answers that are no results.
+    """
+
+    def __init__(self, address: str, model: str, seed: int) -> None:
+        super().__init__(daemon=True)
+        self._address, self._model, self._random = address, model, np.random.default_rng(seed)
+        self.answers: list[tuple[Any, Any]] = []
+        self.lost: list[Exception] = []
+        self.refused: list[bytes] = []
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection(self._address, timeout=20)
+        try:
+            while not self.stopping.is_set():
+                data = self._random.random((int(self._random.integers(1, 4)), 784), np.float32)
+                try:
+                    connection.request("POST", f"/v2/models/{self._model}/infer", *binary(data))
+                    answer = connection.getresponse()
+                    body = answer.read()
+                except OSError as error:
+                    self.lost.append(error)
+                    return
+                if answer.status != 200:
+                    self.refused.append(body)
+                    return
+                size = int(answer.headers["inference-header-content-length"])
+                self.answers.append((data, np.frombuffer(body[size:], np.float32).reshape(-1, 10)))
+                if answer.headers.get("connection") == "close":
+                    return
+        finally:
+            connection.close()

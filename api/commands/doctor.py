@@ -42,6 +42,7 @@ PARTS = (
     Part("pyarrow", "pyarrow", "reading Parquet files", "opencntk[parquet]"),
     Part("rich", "rich", "progress bars", "opencntk[rich]"),
     Part("matplotlib", "matplotlib", "pictures of graphs, layers and profiles", "opencntk[plot]"),
+    Part("uvicorn", "uvicorn", "serving models over HTTP", "opencntk[serve]"),
     Part("sklearn", "scikit-learn", "data for the examples", "opencntk[demo]"),
 )
 

@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--host", default="127.0.0.1", help="address to listen at, %(default)s; 0.0.0.0 for all of this machine")
     add("--port", type=int, default=8080, help="port, %(default)s; 0 for any that is free")
     add("--workers", type=_from(int, 1), default=1, metavar="N", help="processes, %(default)s; each loads all models")
-    add("--threads", type=_from(int, 1), metavar="N", help="threads of a product or loop in each process; processors divided by workers")
+    add("--threads", type=_from(int, 1), default=1, metavar="N", help="threads of a product or loop in each process, %(default)s")
     add("--outputs", nargs="+", metavar="NAME", help="results or nodes to give; all results but losses and metrics")
     add(
         "--poll",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from cntk.core.common.dtypes import as_dtype
+from cntk.core.common.dtypes import as_dtype, dtype_name
 from cntk.core.common.lock import ForkSafeLock
 from cntk.core.graph.function import Function
 from cntk.core.types.arguments import checked
 from cntk.eval.rows import no_rows, rows_of
 from cntk.eval.signature import Signature, TensorInfo
 from cntk.eval.tables import Table, table_of
+from cntk.plugins.models.files import written_whole
 from cntk.readers.rows import StreamData, joined
 
 BATCH_ROWS = 256
@@ -77,7 +79,7 @@ class Predictor:
         keep: Sequence[str] = (),
         device: Any = None,
     ) -> None:
-        if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
+        if batch_rows < 1:
             raise ValueError(f"Predictor: batch_rows must be a whole number of 1 at least, got {batch_rows!r}")
         if not isinstance(model, (str, os.PathLike, bytes, bytearray, Function)):
             raise TypeError(f"Predictor: expected a path, the bytes of a model or a function, got {type(model).__name__} {model!r:.80}")
@@ -85,7 +87,7 @@ class Predictor:
         self._outputs = outputs
         self._dtype = None if dtype is None else as_dtype(dtype)
         self._columns = {name: [given] if isinstance(given, str) else list(given) for name, given in (columns or {}).items()}
-        self._keep = [keep] if isinstance(keep, str) else list(keep)
+        self._keep = list(keep)
         self._device = device
         self.batch_rows = int(batch_rows)
         self._lock = ForkSafeLock()
@@ -131,7 +133,7 @@ class Predictor:
         It returns an array, or a dictionary of arrays where there are several outputs; sequences that end earlier are padded with zeros.
 
         >>> x = C.input_variable(2)
-        >>> predictor = C.eval.Predictor(C.reduce_sum(x))
+        >>> predictor = C.eval.Predictor(C.layers.Dense(1, init=1)(x))
         >>> predictor.make_predict_fn()(np.array([[1., 2.]]))
         array([[3.]], dtype=float32)
         """
@@ -263,7 +265,20 @@ class Predictor:
                 outputs[info].add(found)
         return {info: one.rows() for info, one in outputs.items()}
 
-    # ---- pickles ----
+    # ---- pickles and descriptions ----
+
+    def description(self) -> dict[str, Any]:
+        """What is computed, in words and numbers that JSON has: equal ones give equal results."""
+        if isinstance(self._model, str):
+            model: Any = [self._model, *stamp_of(self._model)]
+        else:
+            pieces = written_whole(self._model) if isinstance(self._model, Function) else [self._model]
+            digest = sha256()
+            for piece in pieces:
+                digest.update(piece)
+            model = digest.hexdigest()
+        columns, dtype = {name: list(given) for name, given in self._columns.items()}, dtype_name(self._dtype)
+        return {"model": model, "signature": str(self.signature), "columns": columns, "keep": self._keep, "dtype": dtype}
 
     def _require_columns(self, signature: Signature) -> None:
         for name in self._columns:
@@ -312,6 +327,12 @@ class _Collected:
         if self._parts:
             return joined(self._parts)
         return StreamData(no_rows(self._info).astype(self._dtype), np.zeros(1, np.intp))
+
+
+def stamp_of(path: str) -> list[int]:
+    """Size of a file and time of its last change, which tell whether it has changed."""
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _rows_of_columns(info: TensorInfo, part: Table, names: Sequence[str]) -> StreamData:

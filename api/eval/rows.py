@@ -41,7 +41,7 @@ def rows_of(info: TensorInfo, given: Any, lengths: Any = None) -> StreamData:
     if isinstance(given, (list, tuple)):
         return _of_sequences(info, given)
     array = _stacked(info, given)
-    if not _has_steps(info, array):
+    if not has_steps(info, array):
         raise unfit(info, f"{_shown(array)}, without an axis of steps")
     return _of_lengths(info, array, np.full(len(array), array.shape[1]))
 
@@ -92,7 +92,7 @@ def unfit(info: TensorInfo, found: str, place: int | None = None) -> ValueError:
 # ---- sequences -----------------------------------------------------------------------------------
 
 
-def _has_steps(info: TensorInfo, array: Any) -> bool:
+def has_steps(info: TensorInfo, array: Any) -> bool:
     """Whether an array has an axis of steps behind that of rows."""
     rank = len(info.shape)
     return array.ndim == rank + 2 or (array.ndim == rank + 1 and (info.shape == (1,) or _is_of_integers(info, array)))
@@ -102,7 +102,7 @@ def _of_lengths(info: TensorInfo, array: Any, lengths: Any) -> StreamData:
     """Sequences that are padded to one length, or lie one after another."""
     if is_csr(lengths) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise ValueError(f"the lengths of the input {info.name!r} must be a whole number for each row, got {_shown(lengths)}")
-    if not is_csr(array) and _has_steps(info, array):
+    if not is_csr(array) and has_steps(info, array):
         if len(lengths) != len(array) or lengths.max(initial=0) > array.shape[1]:
             raise unfit(info, f"{_shown(array)} with {len(lengths)} lengths up to {lengths.max(initial=0)}")
         array = array[np.arange(array.shape[1]) < lengths[:, np.newaxis]]

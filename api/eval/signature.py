@@ -117,8 +117,8 @@ class Signature:
         roots = _chosen(function, outputs)
         self.function: Function = combine(roots)
         if any(variable.in_block for variable in self.function.arguments):
-            self.function = combine([*function.outputs, *roots])
-        self._arguments = [variable for variable in self.function.arguments if not variable.in_block]
+            self.function = function  # whose blocks say what their arguments are
+        self._arguments = list(self.function.arguments)
         self._roots = roots
         self.inputs = tuple(TensorInfo.of(variable) for variable in self._arguments)
         self.outputs = tuple(TensorInfo.of(variable) for variable in roots)

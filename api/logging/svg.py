@@ -18,10 +18,7 @@ LAYER = 84
 ASIDE = 14
 """Pixels by which arrows that point up stand beside those that point down."""
 
-STYLE = (
-    f"text{{font:{SIZE}px sans-serif;text-anchor:middle;fill:#111}} .type{{font-size:9px;fill:#555}} "
-    ".arrow{fill:none;stroke:#555} rect,ellipse{stroke:#333}"
-)
+TEXT = f'font-family="sans-serif" font-size="{SIZE}" text-anchor="middle" fill="#111"'
 
 
 def draw(picture: Picture, title: str = "Graph of the model") -> bytes:
@@ -50,11 +47,11 @@ def draw(picture: Picture, title: str = "Graph of the model") -> bytes:
     boxes = [_box(box, at) for box, at in zip(picture.boxes, places, strict=True)]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{right - left:.0f}" height="{height}" '
-        f'viewBox="{left:.1f} {-LAYER / 2:.1f} {right - left:.1f} {height}"><title>{escape(title)}</title><style>{STYLE}</style>'
+        f'viewBox="{left:.1f} {-LAYER / 2:.1f} {right - left:.1f} {height}"><title>{escape(title)}</title>'
         '<marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z" fill="#555"/></marker>'
     )
-    return "\n".join([head, *arrows, *boxes, "</svg>"]).encode()
+    return "\n".join([head, f"<g {TEXT}>", *arrows, *boxes, "</g>", "</svg>"]).encode()
 
 
 def _width(box: Box) -> float:
@@ -68,7 +65,9 @@ def _height(box: Box) -> float:
 def _box(box: Box, at: Place) -> str:
     width, height, y = _width(box), _height(box), at.layer * LAYER
     bold = 1.8 if box.kind in ("block", "output") else 0.8
-    look = f'fill="{COLOURS[box.kind]}" stroke-width="{bold}"' + (' stroke-dasharray="4 3"' if box.kind == "placeholder" else "")
+    look = f'fill="{COLOURS[box.kind]}" stroke="#333" stroke-width="{bold}"' + (
+        ' stroke-dasharray="4 3"' if box.kind == "placeholder" else ""
+    )
     if box.kind in ROUND:
         shape = f'<ellipse cx="{at.x:.1f}" cy="{y}" rx="{width / 2:.1f}" ry="{height / 2:.1f}" {look}/>'
     elif box.kind == "number":
@@ -96,10 +95,9 @@ def _arrow(arrow: Arrow, path: list[Place], boxes: list[Box], drawn: set[tuple[f
         if key in drawn and not is_last:
             continue
         if i == 0 and key not in drawn:
-            parts.append(f'<text class="type" x="{(x + next_x) / 2:.1f}" y="{middle:.1f}">{escape(arrow.text)}</text>')
+            parts.append(f'<text font-size="9" fill="#555" x="{(x + next_x) / 2:.1f}" y="{middle:.1f}">{escape(arrow.text)}</text>')
         drawn.add(key)
         end = f" marker-end={quoteattr('url(#head)')}" if is_last else ""
-        parts.append(
-            f'<path class="arrow" d="M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {next_x:.1f} {middle:.1f} {next_x:.1f} {next_y:.1f}"{end}/>'
-        )
+        curve = f"M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {next_x:.1f} {middle:.1f} {next_x:.1f} {next_y:.1f}"
+        parts.append(f'<path fill="none" stroke="#555" d="{curve}"{end}/>')
     return "".join(parts)

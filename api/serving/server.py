@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from cntk.core.common.threads import processors, set_max_threads
+from cntk.core.common.threads import set_max_threads
 from cntk.core.machine import blas
 from cntk.serving import logs
 from cntk.serving.application import Application, Settings
@@ -62,14 +62,14 @@ class Worker(Application):
         log.info("stopped")
 
 
-def serve(settings: Settings, host: str, port: int, workers: int, threads: int | None, log_level: str, tls: dict[str, Any]) -> int:
+def serve(settings: Settings, host: str, port: int, workers: int, threads: int, log_level: str, tls: dict[str, Any]) -> int:
     """Serve until a signal ends it.
 
     Args:
         settings: what to serve.
         host, port: where.
         workers: processes.
-        threads: threads of a product or loop, in each process; None for the processors divided by the workers.
+        threads: threads of a product or loop, in each process; with several, products wait for one another where clients need processors.
         log_level: level of what is logged.
         tls: uvicorn's options ``ssl_*``.
 
@@ -77,7 +77,6 @@ def serve(settings: Settings, host: str, port: int, workers: int, threads: int |
         0, or 1 if the server could not start.
     """
     logs.begin(log_level)
-    threads = threads or max(1, processors() // workers)
     config = uvicorn.Config(
         partial(Worker, settings, threads, log_level),
         factory=True,

@@ -41,6 +41,12 @@ def test_the_wheel_has_every_template(project: dict[str, Any], root: Path) -> No
     assert set(folder.glob(pattern)) == {path for path in (folder / "plugin-templates").rglob("*") if path.is_file()} != set()
 
 
+def test_the_wheel_has_the_page_of_the_server(project: dict[str, Any], root: Path) -> None:
+    folder = root / "api" / "serving"
+    (pattern,) = project["tool"]["setuptools"]["package-data"]["cntk.serving"]
+    assert set(folder.glob(pattern)) - {folder / "page.py"} == {folder / name for name in ("page.html", "page.css", "page.js")}
+
+
 def test_installed_entry_points_are_those_of_the_project(project: dict[str, Any]) -> None:
     installed = {point.name: point for point in entry_points(group="cntk") if point.dist is not None and point.dist.name == "opencntk"}
     assert {name: point.value for name, point in installed.items()} == project["project"]["entry-points"]["cntk"]
