@@ -226,7 +226,7 @@ def _stacked(info: TensorInfo, given: Any) -> Any:
     if is_csr(given):
         return given
     if isinstance(given, (list, tuple)) and len(given) and not isinstance(given[0], (list, tuple, int, float)):
-        parts = [_known(info, part) for part in given]
+        parts = given if all(type(part) is np.ndarray for part in given) else [_known(info, part) for part in given]
         if all(map(is_csr, parts)):
             return join_rows(parts).tocsr()
         given = parts
