@@ -137,7 +137,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux tells it")
-@pytest.mark.parametrize(("source", "target"), [("npz", "npz"), ("parquet", "parquet"))
+@pytest.mark.parametrize(("source", "target"), [("npz", "npz"), ("parquet", "parquet")])
 def test_memory_does_not_grow_with_the_file(source: str, target: str, tmp_path: Path) -> None:
     """160 MB of data, and as much as a piece holds in memory."""
     data = tmp_path / f"data.{source}"
