@@ -171,4 +171,3 @@ def test_atis(real_data: Path, tmp_path: Path) -> None:
     with np.load(results) as found:
         assert found["sequence_lengths"].tolist() == [len(steps) for steps in expected]
         np.testing.assert_allclose(found["slots"], np.concatenate(expected), rtol=1e-4, atol=1e-5)
-

@@ -34,7 +34,7 @@ class CtfSource(Source):
         fields = self._fields()
         if predictor.kept_columns([]):
             raise ValueError("keep: fields of CNTK's text format are not passed on; rows keep their order")
-        streams: dict[str, StreamDef] = {}
+        streams: dict[str, Any] = {}
         for info, names in predictor.columns_of_inputs(list(fields)).items():
             if None in info.shape:
                 raise ValueError(f"'{path}': CNTK's text format does not tell the sizes of free axes, which the input {info} has")
