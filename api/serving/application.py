@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from starlette.applications import Starlette
 
@@ -113,7 +112,7 @@ class Application:
         await receive()
         try:
             await self.start()
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             log.error("server cannot start", extra={"fields": {"error": str(error)}})
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
@@ -134,7 +133,7 @@ class Application:
         if match is None:
             await self._rest(scope, receive, send)
         else:
-            await self._infer(scope, receive, send, unquote(match[1]), match[2])
+            await self._infer(scope, receive, send, match[1], match[2])
 
     def _is_allowed(self, scope: Scope) -> bool:
         given = _header(scope, b"authorization") or b""

@@ -151,7 +151,7 @@ class Repository:
         try:
             served = await asyncio.to_thread(self._loaded, source)
         except Exception as error:
-            self._failed[key] = stamp, str(error)
+            self._failed[key] = stamp, str(error).replace(source.path, os.path.basename(source.path))  # clients are told
             self._metrics.loaded(*key, False)
             log.error("model cannot be loaded", extra={"fields": {**fields, "error": str(error)}})
             return

@@ -47,6 +47,7 @@ def get(address: str, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_no_request_is_lost_when_models_change_and_the_server_stops(tmp_path: Path, workers: int) -> None:
     path = tmp_path / "mlp.dnn"
@@ -78,7 +79,7 @@ def test_no_request_is_lost_when_models_change_and_the_server_stops(tmp_path: Pa
     assert wrong == 0
 
 
-def test_it_is_ready_soon_and_counts_with_its_workers(tmp_path: Path) -> None:
+def test_workers_count_together_and_one_that_dies_is_replaced(tmp_path: Path) -> None:
     saved(tmp_path / "mlp.dnn")
     with ServerProcess(str(tmp_path / "mlp.dnn"), "--workers", "2", log=tmp_path / "log") as server:
         server.wait_for("ready", 2)
@@ -90,6 +91,9 @@ def test_it_is_ready_soon_and_counts_with_its_workers(tmp_path: Path) -> None:
             connection.close()
         text = get(server.address, "/metrics")[1].decode()
         assert 'cntk_requests_total{code="200",model="mlp",version="1"} 20.0' in text
+        worker = next(event["process"] for event in server.events if event["event"] == "ready")
+        os.kill(worker, signal.SIGKILL)
+        server.wait_for("ready", 3)
 
 
 def test_tls_and_a_token(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_the_page_is_used_by_keyboard_and_loads_nothing_from_elsewhere(served: ServerProcess, browser: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 

@@ -30,7 +30,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_command_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docter"]) == 2
     assert (
-        "no command 'docter'; there are compile, convert, ctf2bin, doctor, launch, new-plugin, plugins, predict, show, tune, view"
+        "no command 'docter'; there are compile, convert, ctf2bin, doctor, launch, new-plugin, plugins, predict, serve, show, tune, view"
         in capsys.readouterr().err
     )
 
