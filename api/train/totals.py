@@ -24,13 +24,16 @@ class Total:
     def __init__(self, program: Program, root: Variable) -> None:
         self._root, self._slot, self._dtype = root, program.root_slots[root], computing_type(root.dtype)
         self._add_up = program.backend.xp.add.reduce
-        self._number: Callable[[Any], Sum] = program.backend.later if isinstance(program.backend, Asynchronous) else float
+        self._later: Callable[[Any], Sum] | None = program.backend.later if isinstance(program.backend, Asynchronous) else None
         program.totals[self._slot] = self._dtype
 
     def begin(self, run: Run) -> Sum:
         """The sum over the minibatch of a run, or what waits for it where a device is at work on it."""
-        total = run.binding.totals.get(self._slot)
-        return self._number(self._add_up(run.binding.arrays[self._slot], None, self._dtype) if total is None else total)
+        slot, binding = self._slot, run.binding
+        if self._later is None:
+            return float(self._add_up(binding.arrays[slot], None, self._dtype))
+        total = binding.totals.get(slot)
+        return self._later(self._add_up(binding.arrays[slot], None, self._dtype) if total is None else total)
 
     def of(self, run: Run) -> float:
         """The sum over the minibatch of a run."""

@@ -35,19 +35,17 @@ class TimesKernel:
         return 0 if loops is None else loops.takes(steps)
 
     @staticmethod
-    def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
-        """Whether loops gain nothing for dense operands."""
-        return type(left) is type(right) is np.ndarray and _dense_loops(left, right) is None
-
-    @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that multiplies these arrays; None if the operator's own method is better."""
+        """A function that multiplies these arrays; None for sparse ones."""
         if not type(left) is type(right) is np.ndarray:
             return None
-        bound = _bound_to_loops(op, ctx, out, left, right, epilogue)
-        if bound is not None or epilogue is None:
-            return bound
-        return partial(_call, [partial(op.forward, ctx, out, left, right), *epilogue.calls(ctx, out)])
+        x, w, y = op.matrices(ctx, out, left, right)
+        are_views = all(map(np.may_share_memory, (x, w, y), (left, right, out)))  # copies would keep the current values of the operands
+        loops = _dense_loops(left, right)
+        if are_views and loops is not None and loops.fits(x, w, y):
+            return loops.bound(ctx, x, w, y, epilogue)
+        product = op.bound_product(ctx, x, w, y) if are_views else partial(op.forward, ctx, out, left, right)
+        return product if epilogue is None else partial(_call, [product, *epilogue.calls(ctx, out)])
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
@@ -74,22 +72,12 @@ class TimesKernel:
             if grads[0] is not None:
                 op.backward(ctx, grad, (grads[0], None), out, left, right)
             return
-        op.backward(ctx, grad, grads, out, left, right, *(() if loops is None else (loops,)))
+        op.backward(ctx, grad, grads, out, left, right, loops)
 
 
 def _call(calls: Sequence[Callable[[], Any]]) -> None:
     for call in calls:
         call()
-
-
-def _bound_to_loops(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None) -> Callable[[], None] | None:
-    """A function that multiplies dense operands by loops; None if these cannot do all of it."""
-    loops = _dense_loops(left, right)
-    if loops is None:
-        return None
-    x, w, y = op.matrices(ctx, out, left, right)
-    are_views = all(map(np.may_share_memory, (x, w, y), (left, right, out)))  # copies would keep the current values of the operands
-    return loops.bound(ctx, x, w, y, epilogue) if are_views and loops.fits(x, w, y) else None
 
 
 def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: Any) -> None:

@@ -242,7 +242,7 @@ class Binding:
         """Have the backend record what it can; checks read what has been computed, and are not recorded."""
         self.whole_backward = self.backward_steps
         self.totals: dict[int, Any] = {}
-        self._seeding: Seeding | None = None
+        self.seeding: Seeding | None = None
         self._has_schedules = self.program.has_loops or self._buffers is not None
         if self._buffers is None or not isinstance(self.backend, Asynchronous) or self.program.checked:
             return
@@ -252,20 +252,10 @@ class Binding:
             node = self.program.instructions[-1].node
             self.totals = {slot: self.backend.empty((), dtype) for slot, dtype in self.program.totals.items()}
             self.forward_steps += [step_beside(add_up, (xp, self.arrays[slot], total), node) for slot, total in self.totals.items()]
-            self._seeding = Seeding([self.arrays[slot] for slot in self.program.seed_slots.values()])
-            starts = [step_beside(self._seeding, (), node)]
+            self.seeding = Seeding([self.arrays[slot] for slot in self.program.seed_slots.values()])
+            starts = [step_beside(self.seeding, (), node)]
         self.forward_steps = recorded(self.backend, self.forward_steps, repeatable, self._buffers)
         self.whole_backward = recorded(self.backend, [*starts, *self.backward_steps], repeatable, self._buffers)
-
-    def starts_from(self, seed: float | None) -> bool:
-        """Have the whole backward pass begin with this number in the gradients of the roots, if not with what is there.
-
-        Returns:
-            whether it does so.
-        """
-        if self._seeding is not None:
-            self._seeding.number = seed
-        return self._seeding is not None and seed is not None
 
     def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
         """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""
@@ -446,7 +436,7 @@ class Binding:
         self.contexts.clear()
         self.bound_loops.clear()
         self.totals.clear()
-        self._seeding = None
+        self.seeding = None
         if self._buffers is not None:
             self._buffers.clear()
         del self.placement

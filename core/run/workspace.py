@@ -213,12 +213,15 @@ class Run:
             on_final: called with the gradient of each variable, which it may overwrite, as soon as it is final.
         """
         binding, slot_of = self.binding, self.program.seed_slots
-        if not binding.starts_from(None if seeds is not None or on_final else self.seed):
+        if binding.seeding is not None:
+            binding.seeding.number = None if seeds is not None or on_final else self.seed
+        if binding.seeding is None or binding.seeding.number is None:
             for slot in slot_of.values():
                 binding.arrays[slot].fill(self.seed if seeds is None else 0)
-        for root, seed in (seeds or {}).items():
-            if root in slot_of:
-                binding.backend.load(binding.arrays[slot_of[root]], seed)
+        if seeds:
+            for root, seed in seeds.items():
+                if root in slot_of:
+                    binding.backend.load(binding.arrays[slot_of[root]], seed)
         if not on_final:
             binding.run(binding.whole_backward, profiling.BACKWARD)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...core.types.sparse import RowSparse, SparseRows
 from ...core.types.spec import Spec
 from . import csr
 from .contraction import contract, fill
-from .dense_product import multiply
+from .dense_product import bound_product, multiply
 from .embedded_product import EmbeddedTimes
 from .sequence_product import REDUCE_SEQUENCE_AXIS, TimesOverSteps
 from .shaping import TransposeAxes
@@ -107,6 +107,10 @@ class Times(Op):
         w = self.right_matrix(ctx, right)
         x, y = matrices(ctx, left, w, out)
         return x, w, y
+
+    def bound_product(self, ctx: Context, x: Any, w: Any, y: Any) -> Callable[[], Any]:
+        """A function that multiplies what is in such matrices whenever it is called."""
+        return bound_product(ctx, x, w, y)
 
     def forward(self, ctx: Context, out: Any, left: Any, right: Any) -> None:
         if isinstance(left, SparseRows):
