@@ -164,7 +164,8 @@ def test_many_workers_are_simulated(tmp_path: Path) -> None:
     slowest = simulation.seconds("data parallel", 512, free._replace(steps=[0.1] * 9 + [0.3]), none)
     assert slowest == pytest.approx(0.3)  # all wait for the slowest
     assert simulation.pays_up_to((2, 4, 8), [1.6, 3.0, 3.5]) == 4
-    assert simulation.pays_up_to((2, 4, 8), [1.4, 2.8, 5.6]) == 1
+    assert simulation.pays_up_to((2, 4, 8), [0.9, 1.7, 2.0]) == 4
+    assert simulation.pays_up_to((2, 4, 8), [0.5, 0.9, 0.95]) == 1
     lines = simulation.table(costs, {"slow": slow}, True)
     assert len(lines) == 2 + len(simulation.LEARNERS)
     if find_spec("matplotlib"):
