@@ -4,8 +4,8 @@
 
 Measured are steps of training of one worker, one thread each, and how long it takes to encode, decode and add gradients; latency and
 bandwidth are those of the network that is asked about, or of some common ones.  Each worker of the simulation draws the time of each of its
-steps from those measured, but for the slower half, so that all wait for the slowest; buckets are sent while others are computed.  The page's plot is written with
---plot, which wants matplotlib.
+steps from those measured, but for the slower half, so that all wait for the slowest; buckets are sent while others are computed.  --plot,
+which wants matplotlib, writes the page's plot.
 """
 
 from __future__ import annotations
