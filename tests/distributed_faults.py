@@ -280,7 +280,8 @@ def judged_alive(fault: str, cell: str, size: int, came: str, seconds: float) ->
     if FAULTS[fault].is_averaged and cell.endswith("/block momentum"):
         return "" if came == ON else f"expected that {ON}, got {came}"
     kind = came.partition(":")[0]
-    return judged(FAULTS[fault], size, came, seconds) if FAULTS[fault].comes.startswith(kind) else f"expected {FAULTS[fault].comes}, got {came}"
+    expected = FAULTS[fault]
+    return judged(expected, size, came, seconds) if expected.comes.startswith(kind) else f"expected {expected.comes}, got {came}"
 
 
 def run_together(launcher: str, size: int, faults: list[str]) -> dict[str, Outcome]:

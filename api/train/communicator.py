@@ -53,7 +53,7 @@ class WorkerDescriptor:
 
 
 class Communicator:
-    """Exchanges between the workers that ``mpiexec`` has started; without it this process is the only worker.
+    """Exchanges between the workers that a launcher has started; without one this process is the only worker.
 
     All workers must call the same methods in the same order.
 

@@ -27,7 +27,7 @@ SILENCE_SECONDS = "CNTK_SILENCE_SECONDS"
 BEAT_SECONDS = 1.0
 """Seconds between a worker's signs of life."""
 
-CLOSE_SECONDS = 5.0
+CLOSE_SECONDS = 2.0
 """So long does a worker wait, when all have taken leave, for what the others still send."""
 
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)

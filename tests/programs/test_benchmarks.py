@@ -145,6 +145,34 @@ def test_cost_that_grows_faster_than_the_arithmetic_is_pointed_out(tmp_path: Pat
         assert "arithmetic" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("benchmarks")
+def test_many_workers_are_simulated(tmp_path: Path) -> None:
+    import many_workers as simulation
+
+    costs = simulation.Costs([0.1], 0.1, 0.5, 40_000_000, 0.02, 0.01, 0.001, 10_000)
+    none, slow = simulation.Network(0.0, float("inf")), simulation.Network(1e-4, 1e8)
+    free = costs._replace(add=0.0)
+    for divided in (False, True):
+        assert simulation.seconds("data parallel", 1, costs, slow) == pytest.approx(0.1)
+        found = simulation.gains("data parallel", (2, 8), free, none, divided)
+        expected = [2, 8] if not divided else [6.41 / (0.01 + 0.09 * 64 / count) * 0.9 for count in (2, 8)]
+        assert found == pytest.approx(expected, rel=0.15)
+    # two workers send half of 40 MB twice, of which half may be on its way while the other half is computed; blocks of ten pay a tenth
+    assert 0.1 + 0.35 < simulation.seconds("data parallel", 2, free, slow) < 0.1 + 0.42
+    assert simulation.seconds("block momentum", 2, free, slow) == pytest.approx(0.1 + 0.04, rel=0.02)
+    assert simulation.seconds("1 bit", 2, free, slow) == pytest.approx(0.1 + 0.0125 + 0.0008 + 0.05, rel=0.05)
+    slowest = simulation.seconds("data parallel", 512, free._replace(steps=[0.1] * 9 + [0.3]), none)
+    assert slowest == pytest.approx(0.3)  # all wait for the slowest
+    assert simulation.pays_up_to((2, 4, 8), [1.6, 3.0, 3.5]) == 4
+    assert simulation.pays_up_to((2, 4, 8), [0.9, 1.7, 2.0]) == 4
+    assert simulation.pays_up_to((2, 4, 8), [0.5, 0.9, 0.95]) == 1
+    lines = simulation.table(costs, {"slow": slow}, True)
+    assert len(lines) == 2 + len(simulation.LEARNERS)
+    if find_spec("matplotlib"):
+        simulation.plot(tmp_path / "plot.svg", costs, {"slow": slow, "none": none})
+        assert "block momentum" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
+
+
 # ---- on a GPU, of which there is none here ----
 
 

@@ -290,7 +290,8 @@ def test_workers_that_are_not_alike_and_exchanges_that_do_not_meet_are_told_of_o
     """Some of what ``make test-workers`` tries."""
     outcomes = distributed_faults.run_together(
         "mpi",
-        2, ["another shape", "another learning rate", "the learning rate reset, while training", "a checkpoint alone", "another seed"]
+        2,
+        ["another shape", "another learning rate", "the learning rate reset, while training", "a checkpoint alone", "another seed"],
     )
     assert len(outcomes) == 15
     wrong = {cell: outcome.complaint for cell, outcome in outcomes.items() if outcome.complaint and "took" not in outcome.complaint}
