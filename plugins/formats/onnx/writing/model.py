@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,8 @@ class ModelWriter(Builder):
 
     def _version(self, asked: int | None) -> int:
         """The version of the operators that the file has."""
-        found = next((v for v in self._leaves() if v.spec.dtype is not None and is_bfloat16(v.spec.dtype)), None)
+        values = chain((v for node in self._nodes() for v in node.inputs), self.roots)
+        found = next((v for v in map(self.resolved, values) if v.spec.dtype is not None and is_bfloat16(v.spec.dtype)), None)
         if asked is not None and asked < WITH_BFLOAT16 and found is not None:
             raise ValueError(
                 f"save: {found!r} is of type bfloat16, which ONNX's operators take from version {WITH_BFLOAT16} on, got opset={asked}; "
