@@ -3,7 +3,8 @@
     CNTK27=path/of/a/program/that/runs/a/script/on/CNTK/2.7 python tests/crossing/run.py [--keep FOLDER] [NAME ...]
 
 Each model of the zoo is saved by one program and loaded by the other, which compares values, names and uids of parameters.  So is each
-sample of each operator, and what is read of ONNX files, from here to there.  Differences are shown as parts of what is allowed: 1e-5 of the value, and 1e-6.
+sample of each operator, and what is read of ONNX files, from here to there.
+Differences are shown as parts of what is allowed: 1e-5 of the value, and 1e-6.
 ``--keep`` keeps the files of CNTK, for the tests in ``tests/data/models``.
 """
 

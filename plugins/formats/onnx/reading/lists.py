@@ -10,7 +10,6 @@ from .arrays import Array, Unsupported, concat, known, normal, reshape, slice_, 
 from .importer import Operator
 from .sizes import Size
 
-
 MOST_ITEMS = 10_000
 
 
