@@ -93,7 +93,7 @@ class Array:
         kept = self.kept
         if not self.is_concrete:
             raise Unsupported(f"an operand of the shape {list(self.dims)} depends on the data and must be known when the model is read")
-        return np.broadcast_to(kept, self.dims)
+        return np.broadcast_to(kept, tuple(int(dim) for dim in self.dims))
 
     @property
     def kept(self) -> Any:
@@ -767,7 +767,7 @@ def _zeros_of_terms(size: Size) -> Array:
     parts, less = [], -min(size.terms.get((), 0), 0)
     for names, count in size.terms.items():
         one = Size({names: 1}) if names else None
-        (name,) = names if len(names) == 1 else ("",)
+        name: Any = names[0] if len(names) == 1 else ""
         if one is None:
             check_room([max(count, 0)])
             parts += [known(np.zeros(count, np.float32))] if count > 0 else []

@@ -54,7 +54,7 @@ def interpolated(x: Array, axis: int, out: Any, factor: float | None, mode: str,
         weight = _weight(mode, tap, where - first, cubic)
         part = _taken(x, axis, first + float(tap)) * reshape(weight, [out, *[1] * (x.rank - axis - 1)])
         total = part if total is None else total + part
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _weight(mode: str, tap: int, rest: Array, a: float) -> Array:

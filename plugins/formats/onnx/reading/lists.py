@@ -10,6 +10,8 @@ from .arrays import Array, Unsupported, concat, known, normal, reshape, slice_, 
 from .importer import Operator
 from .sizes import Size
 
+MOST_ITEMS = 10_000
+
 
 class ArrayList(list[Any]):
     """A list of arrays."""
@@ -83,6 +85,8 @@ def read_split_to_sequence(node: Operator, x: Array, sizes: Array | None = None)
     dim = x.dims[axis]
     if isinstance(dim, Size):
         raise Unsupported(f"an axis of {dim} elements divided into arrays")
+    if dim > MOST_ITEMS:
+        raise Unsupported(f"an axis of {dim} elements divided into arrays; {MOST_ITEMS} elements are the most")
     each = [1] * dim if sizes is None else sizes.sizes
     if sizes is not None and sizes.rank == 0:
         step = each[0]

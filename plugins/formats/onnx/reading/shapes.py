@@ -209,6 +209,8 @@ def read_split(node: Operator, x: Array, sizes: Array | None = None) -> list[Arr
         count = node.attribute("num_outputs", node.outputs)
         if isinstance(dim, Size):
             raise Unsupported(f"an axis of {dim} elements divided into {count} parts")
+        if not 0 < count <= node.outputs:
+            raise Unsupported(f"{count} parts for {node.outputs} results")
         each = -(-dim // count)
         parts = [min(each, max(dim - each * place, 0)) for place in range(count)]
     results, at = [], 0

@@ -492,7 +492,7 @@ def resized(
             x = interpolated(x, axis, size, None if math.isnan(factor) else factor, mode, place, rounding, cubic)
             continue
         out = math.floor(dim * factor) if wanted is None else int(wanted[axis])
-        if out > 2**24 or out < 1:
+        if out > 2**24 or out < 1 or (mode != "nearest" and dim * out > 2**26):
             raise Unsupported(f"an axis of {dim} elements resized to {out}")
         where = _coordinates(place, dim, out, factor, (regions or {}).get(axis))
         if mode == "nearest":
@@ -556,8 +556,6 @@ def _interpolation(where: Any, dim: int, mode: str, cubic: float, exclude: bool,
     """The matrix whose columns are the weights of the operand's elements in each element of the result."""
     if mode not in ("linear", "cubic"):
         raise Unsupported(f"interpolation of mode {mode!r}")
-    if dim * len(where) > 2**26:
-        raise Unsupported(f"interpolation of {dim} elements to {len(where)}")
     reach = math.ceil((1 if mode == "linear" else 2) / factor)
     matrix = np.zeros((dim, len(where)))
     first = np.floor(where).astype(np.int64)
