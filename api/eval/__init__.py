@@ -19,5 +19,5 @@ _LATER = {"Predictor": "predictor", "Signature": "signature", "TensorInfo": "sig
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'cntk.eval' has no '{name}'; it has {', '.join(__all__)}")
+        raise AttributeError(f"module 'cntk.eval' has no '{name}'; it has Evaluator, {', '.join(_LATER)}")
     return globals().setdefault(name, getattr(import_module(f"cntk.eval.{_LATER[name]}"), name))
