@@ -102,7 +102,7 @@ class LegacyWriter(ModelWriter):
     def __init__(self, function: Function, opset: int = USUAL, outputs: Sequence[Any] | None = None) -> None:
         super().__init__(function, opset=opset, outputs=outputs, lengths=False)
         self._names: dict[str, str] = {}
-        self._samples = 1 if any(argument.spec.axes for argument in self._arguments) else BATCH
+        self._samples: int | str = 1 if any(argument.spec.axes for argument in self._arguments) else BATCH
         self._block_names: dict[Variable, list[str]] = {}
         for block in _blocks(function):
             for output in block.outputs if block.name else ():
