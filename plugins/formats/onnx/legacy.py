@@ -85,8 +85,8 @@ class LegacyOnnx(Onnx):
         model = message_of(data, source)
         with default_device(device):
             function = read_model(model, source, LegacyReader)
-        inputs = [one.name for one in model.graph.input] if model.graph else []
-        order = sorted(function.arguments, key=lambda argument: inputs.index(argument.name))
+        places = {one.name or "": place for place, one in enumerate(model.graph.input)} if model.graph else {}
+        order = sorted(function.arguments, key=lambda argument: places[argument.name])
         return Composite(function.root_function, order=order)
 
 
@@ -105,7 +105,7 @@ class LegacyWriter(ModelWriter):
     def __init__(self, function: Function, opset: int | None = None, outputs: Sequence[Any] | None = None) -> None:
         super().__init__(function, opset=opset, outputs=outputs, lengths=False, record=False)
         self._names: dict[str, str] = {}
-        self._named_nodes: set[str] = set()
+        self._samples: int | str = 1 if any(argument.spec.axes for argument in self._arguments) else BATCH
         self._block_names: dict[Variable, list[str]] = {}
         for block in _blocks(function):
             for output in block.outputs if block.name else ():
@@ -128,8 +128,7 @@ class LegacyWriter(ModelWriter):
 
     def dims(self, axes: Axes) -> list[int | str]:
         """The sizes of dynamic axes in the file: one sample, unless the function makes the batch axis itself."""
-        samples = 1 if any(argument.spec.axes for argument in self._arguments) else BATCH
-        return [samples if axis.is_batch_axis else self.axis_name(axis) for axis in axes]
+        return [self._samples if axis.is_batch_axis else self.axis_name(axis) for axis in axes]
 
     def _input(self, variable: Input) -> Value:
         like = self.value_like(variable)
@@ -146,31 +145,39 @@ class LegacyWriter(ModelWriter):
 
     def write(self, node: Primitive) -> None:
         """Write an operator, and note its results."""
+        count = len(self.graph.node)
         super().write(node)
+        makers = {name: made for made in self.graph.node[count:] for name in made.output}
         for output in node.outputs:
-            self._name(output)
+            self._name(output, makers)
 
     def _write_recurrence(self, cycle: Cycle) -> None:
+        count = len(self.graph.node)
         super()._write_recurrence(cycle)
         if cycle in self._layers:
-            self._name(self._layers[cycle].result)
+            self._name(self._layers[cycle].result, {name: made for made in self.graph.node[count:] for name in made.output})
 
-    def _name(self, variable: Variable) -> None:
-        """Call the node that gives a value as the function that makes it, and as the blocks around that."""
+    def _name(self, variable: Variable, makers: dict[str, Node]) -> None:
+        """Call the node that gives a value as the function that makes it, and as the blocks around that.
+
+        Args:
+            variable: the value.
+            makers: the nodes that have just been written, by what they make; those that have got a name are taken away.
+        """
         assert isinstance(variable, Output)
         names = [variable.owner.name, *self._block_names.get(variable, ())]
         for wanted in dict.fromkeys(filter(None, names)) or [variable.owner.uid]:
             value = self.value(variable)
-            made = next((node for node in reversed(self.graph.node) if value.name in node.output), None)
-            if made is None or str(made.name) in self._named_nodes:
+            maker = makers.pop(value.name, None)
+            if maker is None:
                 self.note(variable, value.called(self.node("Identity", value.name)))
-                made = self.graph.node[-1]
-            made.name = self.unique(wanted)
-            self._named_nodes.add(made.name)
-            self._names[variable.owner.uid] = made.name
+                maker = self.graph.node[-1]
+            maker.name = self.unique(wanted)
+            self._names[variable.owner.uid] = maker.name
 
     def _write_outputs(self) -> None:
         taken: dict[str, str] = {}
+        made = {name for node in self.top.node for name in node.output}
         for root in dict.fromkeys(self.roots):
             value = self.dense(self.value(root))
             self.label = root.uid
@@ -180,7 +187,7 @@ class LegacyWriter(ModelWriter):
             if isinstance(root, Output) and root.owner.op_name in ON_BATCHES and value.leading < 2:
                 last = last if value.leading else self.unsqueeze(last, [0])
                 sizes = [BATCH, *sizes[value.leading :]]
-            if last in taken or not any(last in node.output for node in self.top.node):
+            if last in taken or (last == value.name and last not in made):
                 last = str(self.node("Identity", last))
             taken[last] = name
             self._names[root.uid] = self._names[self.resolved(root).uid] = name
@@ -233,7 +240,8 @@ class LegacyReader(GraphReader):
         super().read_initializers(graph)
         kinds = {name: uid for uid, name in PAIR.findall(graph.doc_string or "")}
         weights = _weights_of(graph.node)
-        for name, array in self.values.items():
+        for name in filter(None, (tensor.name for tensor in graph.initializer)):
+            array = self.values[name]
             learned = array.trainable and (not kinds or kinds.get(name, "Parameter" * (name in weights)).startswith("Parameter"))
             self.values[name] = Initial(array.dims, array.dtype, array.known, trainable=learned, name=name)
             self.values[name].shared = learned and array.shared
