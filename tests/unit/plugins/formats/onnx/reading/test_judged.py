@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx_cases import KINDS, OF_1_4, cases, excluded, failure
 
 import cntk as C
+from cntk.logging.graph import depth_first_search
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 
@@ -44,4 +46,23 @@ def test_networks_for_images_agree(name: str) -> None:
     size = 3 * 224 * 224
     data = (np.arange(size) / size).astype(np.float32).reshape(image.shape)  # the input that the results of the package belong to
     right = numpy_helper.to_array(onnx.load_tensor(str(folder / f"light_{name}_output_0.pb")))
-    np.testing.assert_allclose(function.eval(data), right, rtol=1e-3, atol=1e-5)
+    softmax = next(iter(depth_first_search(function.root_function, _is_softmax)), None)
+    if softmax is None:
+        np.testing.assert_allclose(function.eval(data), right, rtol=1e-3, atol=1e-5)
+        return
+    scores = softmax.inputs[0]
+    results = C.combine([function, scores]).eval(data)
+    # Scores of alexnet are 4e12: their last bits, which differ with the BLAS, decide what a softmax makes of them.
+    rounding = 4 * np.finfo(np.float32).eps * np.abs(results[scores]).max()
+    np.testing.assert_allclose(_behind_largest(results[scores]), _behind_largest(np.log(right)), atol=rounding + 1e-3)
+    if rounding < 1e-3:
+        np.testing.assert_allclose(results[function.output], right, rtol=1e-3, atol=1e-5)
+
+
+def _is_softmax(node: Any) -> bool:
+    return getattr(node, "op_name", "") == "Softmax"
+
+
+def _behind_largest(scores: Any) -> Any:
+    """By how much scores are less than the largest, in one row."""
+    return scores.reshape(-1) - scores.max()
