@@ -13,6 +13,7 @@ import cntk as C
 from cntk.core.extension import plugins
 from cntk.core.graph.graph import depth_first_search
 from cntk.core.operators.samples import Sample
+from cntk.plugins.formats.onnx.format import Onnx
 from cntk.plugins.formats.onnx.writing import model
 from cntk.plugins.formats.onnx.writing.model import ModelWriter, UnsupportedOperators
 from cntk.plugins.ops.convolution import Convolution, ConvolutionTranspose
@@ -101,6 +102,24 @@ def test_results_agree(name: str, sample: Sample, dtype: Any, monkeypatch: pytes
         if has(trial, SINGLE):
             monkeypatch.setitem(TOLERANCES, np.dtype(np.float64), Tolerance(1e-6, 1e-6))
         check_trial(trial)
+
+
+@of_each_sample
+def test_files_come_back(name: str, sample: Sample) -> None:
+    for trial in trials(name, iter([sample]), np.float32):
+        function, feed = trial.result, trial.feed()
+        data = b"".join(map(bytes, Onnx.write(function, outputs=list(function.outputs))))
+        back = Onnx.read(data, None, name)
+        found = back.eval({new: feed[old] for new, old in zip(back.arguments, function.arguments, strict=True)}, list(back.outputs))
+        for result, wanted in zip(numbers(found), numbers(function.eval(feed, list(function.outputs))), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-6)
+
+
+def numbers(values: Any) -> list[Any]:
+    """All numbers of results, those of sequences one after another."""
+    found = values.values() if isinstance(values, dict) else [values]
+    parts = [part for value in found for part in (value if isinstance(value, list) else [value])]
+    return [part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in parts]
 
 
 @of_each_sample
