@@ -105,6 +105,7 @@ def test_results_agree(name: str, sample: Sample, dtype: Any, monkeypatch: pytes
 
 
 @of_each_sample
+@pytest.mark.filterwarnings("ignore:.* is given as")
 def test_files_come_back(name: str, sample: Sample) -> None:
     for trial in trials(name, iter([sample]), np.float32):
         function, feed = trial.result, trial.feed()
