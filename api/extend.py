@@ -46,7 +46,7 @@ from cntk.learners.options import LearnerOptions as LearnerOptions
 from cntk.plugins.distributed.base import Strategy
 from cntk.plugins.distributed.base import Transport as Transport
 from cntk.plugins.launchers.job import Ended as Ended
-from cntk.plugins.launchers.job import Job
+from cntk.plugins.launchers.job import Job as Job
 from cntk.plugins.launchers.job import free_port as free_port
 from cntk.plugins.models.format import Format
 from cntk.plugins.progress.base import ProgressWriter
@@ -66,7 +66,6 @@ __all__ = [
     "Deserializer",
     "Elementwise",
     "Format",
-    "Job",
     "Kernel",
     "Layout",
     "Learner",

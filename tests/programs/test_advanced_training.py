@@ -142,7 +142,7 @@ def tour(digits: tuple[Any, ...], tmp_path_factory: pytest.TempPathFactory) -> T
     """The whole example, run in a folder of its own."""
     folder = tmp_path_factory.mktemp("tour")
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
-        tour = Tour(digits, max_epochs=50)
+        tour = Tour(digits, max_epochs=100)
     tour.folder, tour.printed = folder, printed.getvalue().splitlines()
     return tour
 
@@ -155,7 +155,7 @@ def test_the_rate_is_halved_until_training_ends(tour: Tour) -> None:
     assert len(rates) == len(lines) > 2
     assert all(rate == before / 2 for before, rate in pairwise(rates))
     assert end == f"Learning rate {rates[-1] / 2} too small. Training complete."
-    assert 18 < len(tour.losses) == 3 * len(tour.metrics) < 50
+    assert 18 < len(tour.losses) == 3 * len(tour.metrics) < 100
 
 
 def test_what_train_returns(tour: Tour) -> None:

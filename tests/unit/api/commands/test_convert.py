@@ -47,7 +47,7 @@ def test_options_of_onnx(tagger: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_difference_is_found(tagger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One weight is changed behind the exporter's back."""
-    from cntk.plugins.formats.onnx import format as onnx_format
+    from cntk.plugins.formats.onnx.writing import model as writing
 
     def spoilt(function: C.Function, **options: object) -> object:
         model = whole(function, **options)
@@ -55,8 +55,8 @@ def test_a_difference_is_found(tagger: str, tmp_path: Path, capsys: pytest.Captu
         weights.raw_data = memoryview((np.frombuffer(weights.raw_data, np.float32) * 1.1).tobytes())
         return model
 
-    whole = onnx_format._model
-    monkeypatch.setattr(onnx_format, "_model", spoilt)
+    whole = writing.write_model
+    monkeypatch.setattr(writing, "write_model", spoilt)
     assert main(["convert", tagger, str(tmp_path / "new.onnx"), "--outputs", "z", "--check"]) == 1
     assert "more than rounding explains" in capsys.readouterr().out
 

@@ -99,7 +99,7 @@ def test_requirements_name_what_is_installed(mlflow: Any) -> None:
 class Doubled(Elementwise):
     """An operator of a plugin."""
 
-    op_name = "Doubled"
+    op_name = "DoubledForMlflow"
 
     def forward(self, ctx: Any, y: Any, x: Any) -> None:
         ctx.xp.multiply(x, 2, out=y)
