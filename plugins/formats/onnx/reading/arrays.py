@@ -25,7 +25,7 @@ from ....ops.product import times
 from ....ops.reduction import reduce_sum
 from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, same, without_rest
 
-LARGEST = 2**28
+LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
 MOST_AXES = 32
 COMPUTED: ContextVar[list[int]] = ContextVar("COMPUTED")
@@ -153,8 +153,7 @@ class Array:
 
     def _leaf(self, storage: Any) -> Variable:
         numbers = self.kept
-        if 0 in numbers.strides:  # equal numbers take no memory yet
-            check_room(numbers.shape)
+        _check_size(numbers.shape, numbers.itemsize)  # equal numbers take no memory yet
         if not self.is_float:
             storage = exact_type(numbers, storage)
         if self._source is not None:
@@ -282,12 +281,17 @@ def counting(size: int) -> Array:
 
 def check_room(dims: Sequence[Any], itemsize: int = 8) -> None:
     """Refuse arrays that are too large to be computed while a file is read, alone or with those computed before."""
-    size = math.prod(int(dim) for dim in dims) * itemsize
-    computed = COMPUTED.get()
-    computed[0] += size
-    if size > LARGEST or computed[0] > LARGEST:
+    COMPUTED.get()[0] += _check_size(dims, itemsize)
+    _check_size(dims, itemsize, COMPUTED.get()[0])
+
+
+def _check_size(dims: Sequence[Any], itemsize: int, least: int = 0) -> int:
+    """The bytes of an array; refused if they, or the bytes that are taken in any case, are too many."""
+    size: int = math.prod(int(dim) for dim in dims) * itemsize
+    if max(size, least) > LARGEST:
         shape = f"{list(dims)!s:.80}"
         raise Unsupported(f"an array of the shape {shape} is computed from numbers in the file; such may take {LARGEST} bytes")
+    return size
 
 
 def made(variable: Any, dims: Sequence[Any], dtype: Any, at: int | None = None) -> Array:
