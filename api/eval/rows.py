@@ -42,7 +42,8 @@ def rows_of(info: TensorInfo, given: Any, lengths: Any = None) -> StreamData:
         return _of_sequences(info, given)
     array = _stacked(info, given)
     if not has_steps(info, array):
-        raise unfit(info, f"{_shown(array)}, without an axis of steps")
+        hint = " (rows of one step each are array[:, np.newaxis])" if _fits(array.shape[1:], info.shape) else ""
+        raise unfit(info, f"{_shown(array)}, without an axis of steps{hint}")
     return _of_lengths(info, array, np.full(len(array), array.shape[1]))
 
 

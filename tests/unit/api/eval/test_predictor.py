@@ -268,12 +268,21 @@ def test_functions_travel_in_the_pickle(outputs: Any) -> None:
     np.testing.assert_array_equal(found["z"], expected["z"])
 
 
-@pytest.mark.parametrize("suffix", ["dnn", "onnx", "bytes"])
+@pytest.mark.parametrize("suffix", ["dnn", "legacy", "onnx", "bytes"])
 def test_models_of_several_formats(suffix: str, tmp_path: Path) -> None:
     model, path = dense(), tmp_path / f"model.{suffix}"
-    model.save(path, "onnx" if suffix == "onnx" else C.ModelFormat.CNTKv2)
+    if suffix == "legacy":
+        C.debugging.save_as_legacy_model(model, str(path))
+    else:
+        model.save(path, "onnx" if suffix == "onnx" else C.ModelFormat.CNTKv2)
     given: Any = path.read_bytes() if suffix == "bytes" else path
     require_equal(Predictor(given)({"x": ROWS})["z"], Predictor(model)({"x": ROWS})["z"])
+
+
+def test_files_without_a_graph_are_refused(tmp_path: Path) -> None:
+    dense().save(path := tmp_path / "model.safetensors", "safetensors")
+    with pytest.raises(ValueError, match="holds values and no graph"):
+        Predictor(path)(ROWS)
 
 
 def test_threads_share_a_predictor(tmp_path: Path) -> None:

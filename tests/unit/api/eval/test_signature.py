@@ -145,7 +145,7 @@ def test_sparse_data_of_several_axes() -> None:
         ({"x": None}, "which are no numbers"),
         ({"p": [1, 5]}, r"input p .*expected class numbers from 0 to 4, got 5"),
         ({"p": csr_matrix((2, 4))}, r"a CSR matrix of shape \(2, 4\)"),
-        ({"s": np.zeros((2, 2))}, "without an axis of steps"),
+        ({"s": np.zeros((2, 2))}, r"without an axis of steps \(rows of one step each are array\[:, np\.newaxis\]\)"),
         ({"s": [[1, 2, 3], [1, 2]]}, "3 numbers, which are not whole steps of 2 in row 0"),
         ({"s": csr_matrix((4, 2))}, "does not tell where sequences end"),
         ({"ids": [[1, 2, 0], []]}, "a sequence without steps in row 1"),
