@@ -12,6 +12,7 @@ from ..common.lock import ForkSafeLock
 from ..common.options import option
 from ..common.services import services
 from ..common.shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
+from ..common.tracebacks import answers
 from ..common.user_frame import user_line
 from ..extension.device import DeviceDescriptor, use_default_device
 from ..types.arguments import axes_in, checked
@@ -321,6 +322,7 @@ class _Holder(ArrayMixin, Variable):
         return self._copied()
 
     @value.setter
+    @answers
     def value(self, value: Any) -> None:
         self._assign(value)
         self.version += 1
