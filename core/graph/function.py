@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ..common.options import get_global_option
+from ..common.phrasebook import METHODS, lacking
 from ..common.services import services
 from ..common.switches import functions_may_be_renamed
 from ..common.tracebacks import answers, end_at_user
@@ -262,11 +263,11 @@ class Function(TensorOps, metaclass=_FunctionType):
                 return found
         outputs = self.outputs
         if len(outputs) != 1:
-            raise AttributeError(f"{self} has no '{name}', nor one output to look for it in")
+            raise lacking(f"{self} has no '{name}', nor one output to look for it in", METHODS, name)
         try:
             return getattr(outputs[0], name)
         except AttributeError:
-            raise AttributeError(f"neither the function {self} nor its output has '{name}'") from None
+            raise lacking(f"neither the function {self} nor its output has '{name}'", METHODS, name) from None
 
     # ---- graph surgery ----
 

@@ -89,6 +89,12 @@ class TensorOps:
             "place of NumPy's"
         )
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            f"{self!r} cannot be changed in places; parameter.value = array sets a parameter, C.splice and C.element_select make values of "
+            "parts, and C.assign(parameter, x) sets one in a graph"
+        )
+
     def __add__(self, other: Any) -> Any:
         return _op("plus")(self, other)
 

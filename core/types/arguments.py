@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..common.options import is_default_override
+from ..common.phrasebook import METHODS, advice
 from ..common.tracebacks import end_at_user, is_raised
 from ..common.user_frame import is_ours
 from ..extension.device import DeviceDescriptor
@@ -104,7 +105,8 @@ def _explain(error: Exception, who: str, named: Sequence[str]) -> None:
     """
     mismatched = _is_of_call(error)
     if mismatched:
-        error.args = (f"{error}; its arguments are {', '.join(name for name in named if name != 'self')}",)
+        listed = ", ".join(name for name in named if name != "self")
+        error.args = (f"{error}; its arguments are {listed}{advice(METHODS, who.rpartition('.')[2] + '()')}",)
     if isinstance(error, (TypeError, ValueError, RuntimeError)):
         _name(error, who)
     end_at_user(error, is_explained=mismatched)
