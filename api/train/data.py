@@ -40,7 +40,11 @@ class ArrayData:
     def __init__(self, data: Any, arguments: Sequence[Any], counted: Variable, passes: float = math.inf) -> None:
         arrays = [as_data("train and test", one) for one in (data if isinstance(data, (tuple, list)) else [data])]
         if len(arrays) != len(arguments):
-            hint = "; a loss or metric has the labels as an argument, a model has not: train and test the former" if len(arguments) == 1 else ""
+            hint = (
+                "; a loss or metric has the labels as an argument, a model has not: train and test the former"
+                if len(arguments) == 1
+                else ""
+            )
             raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays{hint}")
         for array in arrays:
             if not (hasattr(array, "shape") or isinstance(array, list)):

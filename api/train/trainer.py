@@ -16,6 +16,7 @@ from cntk.debugging.profiler import timing_of
 from cntk.learners.interface import LearnerInterface
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Transport
+from cntk.plugins.progress.not_finite import warn_unless_finite
 from cntk.train.criterion import Criterion, Model, function_of
 from cntk.train.loss_scales import scale_for
 from cntk.train.plan import Planner, TrainingPlan, values_of, wanted
@@ -292,6 +293,7 @@ class Trainer:
             RuntimeError: there was none.
         """
         samples, loss, _ = self._progress.previous()
+        warn_unless_finite(loss)
         return loss / samples
 
     @property

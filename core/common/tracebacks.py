@@ -25,7 +25,16 @@ full_tracebacks = Switch("full_tracebacks", switch_in("CNTK_FULL_TRACEBACKS", Fa
 
 
 def set_full_tracebacks(enable: bool) -> None:
-    """Keep the package's own frames in the tracebacks of all errors from now on, or leave them out again of those that explain a mistake."""
+    """Keep all frames in the tracebacks of errors from now on, or leave out those of the package again where an error explains a mistake.
+
+    ``CNTK_FULL_TRACEBACKS=1`` in the environment keeps them from the start, and checked mode keeps them, too.
+
+    Args:
+        enable: whether to keep them.
+
+    >>> C.debugging.set_full_tracebacks(True)
+    >>> C.debugging.set_full_tracebacks(False)
+    """
     full_tracebacks.value = bool(enable)
 
 

@@ -5,7 +5,6 @@ The kinds of nodes are in ``nodes`` and ``block``.  Methods of more than a few l
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from ..common.phrasebook import METHODS, lacking
 from ..common.services import services
 from ..common.switches import functions_may_be_renamed
 from ..common.tracebacks import answers, end_at_user
+from ..common.user_frame import warn_user
 from ..storage.model_format import ModelFormat
 from ..types.arguments import checked
 from . import graph
@@ -326,7 +326,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def declare_args(self, *types: Any) -> None:
         """The old name of :meth:`update_signature`."""
-        warnings.warn("declare_args is the old name of update_signature", DeprecationWarning, stacklevel=2)
+        warn_user("declare_args is the old name of update_signature", DeprecationWarning)
         self.update_signature(*types)
 
     # ---- calling ----

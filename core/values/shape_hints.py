@@ -20,8 +20,9 @@ def hint_of_shape(array: Any, wanted: Shape) -> str:
     if not is_concrete(wanted) or not array.ndim:
         return ""
     if len(wanted) == 1 and found in ((len(array),), (len(array), 1)) and _are_classes(array, wanted[0]):
+        y = "y" if array.ndim == 1 else "y[:, 0]"
         return (
-            f"; class numbers become rows of {wanted[0]} with np.eye({wanted[0]}, dtype=np.float32)[y{'' if array.ndim == 1 else '[:, 0]'}], "
+            f"; class numbers become rows of {wanted[0]} with np.eye({wanted[0]}, dtype=np.float32)[{y}], "
             f"or in the graph with C.one_hot(C.input_variable(()), {wanted[0]})"
         )
     if len(wanted) == 1 and array.ndim == 2 and found[0] == wanted[0]:
@@ -34,8 +35,8 @@ def hint_of_shape(array: Any, wanted: Shape) -> str:
         return f"; its numbers fit as .reshape(-1, {', '.join(map(str, wanted))})"
     if found == wanted[len(wanted) - array.ndim :] and size_of(found) == size_of(wanted):
         return f"; one sample is .reshape(1, {', '.join(map(str, wanted))})"
-    shape = found[1:]
-    return f"; give samples of {size_of(wanted)} numbers, or declare the input as C.input_variable({shape[0] if len(shape) == 1 else shape})"
+    shape = found[1] if array.ndim == 2 else found[1:]
+    return f"; give samples of {size_of(wanted)} numbers, or declare the input as C.input_variable({shape})"
 
 
 def _are_classes(array: Any, count: int) -> bool:
