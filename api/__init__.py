@@ -34,7 +34,6 @@ from cntk.plugins.user_functions import user_function as user_function  # noqa: 
 from cntk.core.common.dtypes import as_dtype as _as_dtype  # noqa: E402
 from cntk.core.common.phrasebook import NAMES as _NAMES_ELSEWHERE  # noqa: E402
 from cntk.core.common.phrasebook import lacking as _lacking  # noqa: E402
-from cntk.core.common.tracebacks import answers as _answers  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as auto_select  # noqa: E402
 from cntk.core.common.shape import FreeDimension as FreeDimension  # noqa: E402
@@ -69,7 +68,6 @@ _HOMES = {name: source for source in (metrics, losses, learners, ops) for name i
 """Where names come from that are looked up when they are first used; those that plugins of others register come beside them."""
 
 
-@_answers
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         others = (name for kind in (_plugins.ops, _plugins.learners) for name in _plugins.names_to_import(kind, __name__))

@@ -19,7 +19,6 @@ METHODS: Mapping[str, str] = {
     "detach": "C.stop_gradient(x) lets no gradient through; parameter.value is an array",
     "fit": _TRAINING,
     "flatten": "C.reshape(x, (-1,)) is a vector of each sample",
-    "forward()": "model(x) applies a model to a variable, model.eval({x: X}) to data",
     "item": "float(array[0]) is the number in a NumPy array; " + _VALUE,
     "load_state_dict": "C.load_model(path) loads a model, model.restore(path) its values alone",
     "mean": "C.reduce_mean(x, axis)",
@@ -33,7 +32,7 @@ METHODS: Mapping[str, str] = {
     "state_dict": "model.save(path) saves; {p.name: p.value for p in model.parameters} are the values",
     "step": "the learner steps in Trainer.train_minibatch; " + _TRAINING,
     "sum": "C.reduce_sum(x, axis)",
-    "summary": "C.logging.plot(model, 'model.svg') draws it, C.logging.log_number_of_parameters(model) counts its parameters",
+    "summary": "print(C.logging.summary(model)) lists layers with shapes and parameters, C.logging.plot(model, 'model.svg') draws them",
     "T": "C.transpose(x, (1, 0))",
     "to": _DEVICE + "; C.cast(x, dtype) converts",
     "train()": "the data come first: loss.train((X, Y), parameter_learners=[learner]). There is no training mode to set: training and "
