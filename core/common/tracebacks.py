@@ -49,6 +49,14 @@ def end_at_user(error: Exception, is_explained: bool = False) -> None:
     """
     if full_tracebacks.value or checked_mode.value:
         return
+    _shorten(error, is_explained)
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__) is not None and cause not in chain:
+        _shorten(cause)
+        chain.append(cause)
+
+
+def _shorten(error: BaseException, is_explained: bool = False) -> None:
     frames = []
     found = error.__traceback__
     while found is not None:

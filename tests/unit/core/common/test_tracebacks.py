@@ -62,7 +62,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "test_minibatch": lambda: trainer().test_minibatch({x: data, y: data}),
     "an evaluator": lambda: C.Evaluator(loss).test_minibatch({x: data, y: data}),
     "a file": lambda: C.load_model("there is none"),
-    "a source": lambda: C.io.MinibatchSourceFromData({"x": data}).next_minibatch(0),
+    "a source": lambda: C.io.MinibatchSource(C.io.CTFDeserializer("none", C.io.StreamDefs(x=C.io.StreamDef("x", 2)))),
     "a name": lambda: C.rellu,
     "an attribute": lambda: model.fit,
     "a function of Python inside": lambda: Sequential([lambda v: v + C.input_variable(3), Dense(2)])(x),
@@ -102,9 +102,12 @@ class Failing(C.ops.functions.UserFunction):
 def test_the_users_own_line_in_an_operator_stays() -> None:
     with pytest.raises(RuntimeError, match="KeyError: 'mine'") as caught:
         C.user_function(Failing(x)).eval({x: data[:, :2]})
-    cause = caught.value.__context__
-    assert cause is not None
-    last = traceback.extract_tb(cause.__traceback__)[-1]
+    told = caught.value.__cause__
+    assert told is not None
+    assert traceback.extract_tb(told.__traceback__) == []
+    mine = told.__cause__
+    assert isinstance(mine, KeyError)
+    last = traceback.extract_tb(mine.__traceback__)[-1]
     assert (last.filename, last.name) == (__file__, "forward")
 
 

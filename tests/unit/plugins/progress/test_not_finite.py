@@ -32,7 +32,7 @@ ONE = np.ones((1, 1), np.float32)
 
 
 def test_train_tells_once_at_the_users_line(capsys: pytest.CaptureFixture[str]) -> None:
-    loss, learner = parts()
+    loss, _ = parts()
 
     def run() -> None:
         for _ in range(3):
