@@ -85,7 +85,8 @@ def reshaped(old: Shape, new: Shape) -> Shape:
     total, known = size_of(old), size_of([dim for dim in new if dim >= 0])
     if not open_axes:
         if total != known:
-            raise ValueError(f"the axes {format_shape(old)} have {total} elements, {format_shape(new)} has {known}")
+            batch = "; the batch axis is not among them" if total and known > total and known % total == 0 else ""
+            raise ValueError(f"the axes {format_shape(old)} have {total} elements, {format_shape(new)} has {known}{batch}")
         return new
     if known == 0 or total % known:
         raise ValueError(f"the axes {format_shape(old)} have {total} elements, which {format_shape(new)} does not divide")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..common import switches
 from ..common.lock import ForkSafeLock
+from ..common.tracebacks import answers
 from . import plugins
 from .backend import Backend
 
@@ -147,6 +148,7 @@ def cpu() -> DeviceDescriptor:
     return _CPU
 
 
+@answers
 def gpu(device_id: int) -> DeviceDescriptor:
     """The GPU with this number.
 
@@ -174,8 +176,18 @@ def use_default_device() -> DeviceDescriptor:
     return _default()
 
 
+@answers
 def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
-    """Make a device the default; False when it is excluded, or the default is in use already and is another one."""
+    """Make a device the default; False when it is excluded, or the default is in use already and is another one.
+
+    Raises:
+        TypeError: it is not a device.
+    """
+    if not isinstance(new_default_device, DeviceDescriptor):
+        raise TypeError(
+            f"try_set_default_device: expected a device such as C.device.cpu() or C.device.gpu(0), got {type(new_default_device).__name__} "
+            f"{new_default_device!r:.80}"
+        )
     if new_default_device in switches.excluded_devices.value or (acquire_device_lock and new_default_device.type() == DeviceKind.CPU):
         return False
     if new_default_device == _default():
