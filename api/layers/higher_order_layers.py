@@ -36,9 +36,9 @@ def Sequential(layers: Any, name: str = "") -> Any:
     array([[9., 3.]], dtype=float32)
     """
     if callable(name):
-        raise TypeError(
-            f"Sequential: layers come in a list, as in Sequential([f, g]); the second argument is a name, got {type(name).__name__}"
-        )
+        raise TypeError(f"Sequential: layers come in a list, as in Sequential([f, g]); behind it comes a name, got {type(name).__name__}")
+    if not isinstance(name, str):
+        raise TypeError(f"Sequential: name must be a text, got {shown(name)}")
     if not isinstance(layers, (list, tuple)) and not callable(layers):
         raise TypeError(f"Sequential: layers must be a list of layers and functions, got {shown(layers)}")
     if not isinstance(layers, list):

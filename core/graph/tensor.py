@@ -148,6 +148,14 @@ class TensorOps:
         return _op("times")(other, self)
 
     @answers
+    def __pow__(self, other: Any) -> Any:
+        return _op("pow")(self, other)
+
+    @answers
+    def __rpow__(self, other: Any) -> Any:
+        return _op("pow")(other, self)
+
+    @answers
     def __neg__(self) -> Any:
         return _op("negate")(self)
 
