@@ -6,6 +6,7 @@ from typing import Any
 
 from cntk import ops
 from cntk.core.common.random import AUTO_SEED
+from cntk.core.graph.arguments import FunctionLike
 from cntk.core.types.arguments import Seed, checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import activation_for
@@ -14,7 +15,7 @@ from cntk.ops.functions import BlockFunction, Function
 
 
 @checked
-def Activation(activation: Any = default_override_or(identity), name: str = "") -> Function:
+def Activation(activation: FunctionLike = default_override_or(identity), name: str = "") -> Function:
     """A layer that applies an activation function.
 
     Args:

@@ -8,6 +8,7 @@ from functools import reduce
 from types import FunctionType
 from typing import Any
 
+from cntk.core.graph.arguments import FunctionLike
 from cntk.core.types.arguments import checked, shown
 from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
@@ -100,7 +101,7 @@ def SequentialClique(functions: Iterable[Any], name: str = "") -> Function:
 
 
 @checked
-def ResNetBlock(f: Any, name: str = "") -> Function:
+def ResNetBlock(f: FunctionLike, name: str = "") -> Function:
     """Add a skip connection to a function: f(x) + x.
 
     Args:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .switches import global_options
+
+T = TypeVar("T")
 
 _RESERVED = ("_scope", "_outer")
 _scopes: ContextVar[tuple[OptionsScope, ...]] = ContextVar("default_options", default=())
@@ -78,8 +80,18 @@ def default_options_for(functions: Any, **kwargs: Any) -> OptionsScope:
     return OptionsScope(frozenset(functions) if several else frozenset([functions]), kwargs)
 
 
-class default_override_or:
-    """Default of an argument that ``default_options`` may override; shows it in the signature of a function.
+class Overridable:
+    """The default of an argument that ``default_options`` may override; signatures show its value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return getattr(self.value, "__name__", None) or repr(self.value)
+
+
+def default_override_or(value: T) -> T:
+    """Default of an argument that ``default_options`` may override; has the argument's type for type checkers.
 
     Args:
         value: the value where nothing overrides it.
@@ -90,12 +102,7 @@ class default_override_or:
     ...     scaled(1), scaled(1, factor=3)
     (10, 3)
     """
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"default_override_or({self.value!r})"
+    return cast(T, Overridable(value))
 
 
 def is_default_override(value: Any) -> bool:
@@ -104,7 +111,7 @@ def is_default_override(value: Any) -> bool:
     >>> C.is_default_override(C.default_override_or(1)), C.is_default_override(1)
     (True, False)
     """
-    return isinstance(value, default_override_or)
+    return isinstance(value, Overridable)
 
 
 def get_default_override(function_or_class: Callable[..., Any] | None, **kwargs: Any) -> Any:

@@ -11,6 +11,10 @@ from ..common.options import get_global_option, option
 from ..extension import plugins
 from .numpy_calls import call_function, call_ufunc
 
+if TYPE_CHECKING:
+    from .arguments import TensorLike
+    from .function import Function
+
 _DLPACK_CPU = 1, 0
 
 
@@ -89,40 +93,40 @@ class TensorOps:
             "place of NumPy's"
         )
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: TensorLike) -> Function:
         return _op("plus")(self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: TensorLike) -> Function:
         return _op("plus")(other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: TensorLike) -> Function:
         return _op("minus")(self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: TensorLike) -> Function:
         return _op("minus")(other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: TensorLike) -> Function:
         return _op("element_times")(self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: TensorLike) -> Function:
         return _op("element_times")(other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: TensorLike) -> Function:
         return _op("element_divide")(self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: TensorLike) -> Function:
         return _op("element_divide")(other, self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: TensorLike) -> Function:
         return _op("times")(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: TensorLike) -> Function:
         return _op("times")(other, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Function:
         return _op("negate")(self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Function:
         return _op("abs")(self)
 
     def __getitem__(self, key: Any) -> Any:

@@ -6,6 +6,8 @@ import warnings
 from typing import Any
 
 from cntk import ops
+from cntk.axis import Axis
+from cntk.core.graph.arguments import InitLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_options, default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -23,10 +25,10 @@ NEVER = -6e4
 def AttentionModel(
     attention_dim: int,
     attention_span: int | None = None,
-    attention_axis: Any = None,
-    init: Any = default_override_or(glorot_uniform()),
-    go_backwards: Any = default_override_or(False),
-    enable_self_stabilization: Any = default_override_or(True),
+    attention_axis: int | Axis | None = None,
+    init: InitLike = default_override_or(glorot_uniform()),
+    go_backwards: bool = default_override_or(False),
+    enable_self_stabilization: bool = default_override_or(True),
     name: str = "",
 ) -> Function:
     """A layer that, for each step of a decoder, averages the states of an encoder with weights that it learns to choose.
