@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cntk.core.extension import plugins
 from cntk.io import transforms
@@ -38,9 +38,13 @@ _OWN_NAMES = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return [*_OWN_NAMES, *plugins.names_to_import(plugins.deserializers, __name__)]
-    if name in plugins.deserializers:
-        return plugins.shown(plugins.deserializers, name, __name__)
-    raise AttributeError(f"module 'cntk.io' has no '{name}'; registered deserializers are {plugins.deserializers.names()}")
+if TYPE_CHECKING:
+    from cntk.io._names import *
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return [*_OWN_NAMES, *plugins.names_to_import(plugins.deserializers, __name__)]
+        if name in plugins.deserializers:
+            return plugins.shown(plugins.deserializers, name, __name__)
+        raise AttributeError(f"module 'cntk.io' has no '{name}'; registered deserializers are {plugins.deserializers.names()}")

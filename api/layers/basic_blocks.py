@@ -26,6 +26,7 @@ def identity(keep: Any) -> Any:
 
 identity.__name__ = "identity"  # type: ignore[attr-defined]  # in signatures
 
+
 @checked
 def ForwardDeclaration(name: str = "forward_declaration") -> Any:
     """Declare a variable that is defined further on, to close a loop by hand.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cntk.core.extension import plugins
 from cntk.logging import graph, progress_print
@@ -27,9 +27,13 @@ _OWN_NAMES = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return [*_OWN_NAMES, *plugins.names_to_import(plugins.progress_writers, __name__)]
-    if name in plugins.progress_writers:
-        return plugins.shown(plugins.progress_writers, name, __name__)
-    raise AttributeError(f"module 'cntk.logging' has no '{name}'; registered progress writers are {plugins.progress_writers.names()}")
+if TYPE_CHECKING:
+    from cntk.logging._names import *
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return [*_OWN_NAMES, *plugins.names_to_import(plugins.progress_writers, __name__)]
+        if name in plugins.progress_writers:
+            return plugins.shown(plugins.progress_writers, name, __name__)
+        raise AttributeError(f"module 'cntk.logging' has no '{name}'; registered progress writers are {plugins.progress_writers.names()}")

@@ -15,7 +15,7 @@ from cntk.debugging.profiler import timing_of
 from cntk.learners.interface import LearnerInterface
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Transport
-from cntk.train.criterion import Criterion, Model, function_of
+from cntk.train.criterion import Criterion, CriterionLike, Model, function_of
 from cntk.train.loss_scales import scale_for
 from cntk.train.plan import Planner, TrainingPlan, values_of, wanted
 from cntk.train.progress import Progress, Writers
@@ -57,7 +57,7 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        criterion: Any,
+        criterion: CriterionLike,
         parameter_learners: LearnerInterface | Sequence[LearnerInterface],
         progress_writers: Writers = None,
         loss_scale: float | str | LossScale | None = None,

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..types.axis import Axis
 from .initial_values import Initializer
 from .tensor import ArrayMixin, TensorOps
 
@@ -21,6 +22,12 @@ class SupportsDLPack(Protocol):
     """An array that hands over its memory by DLPack."""
 
     def __dlpack__(self) -> Any: ...
+
+
+class SupportsCSR(Protocol):
+    """A sparse matrix, such as SciPy's."""
+
+    def tocsr(self) -> Any: ...
 
 
 Numbers = float | list[Any] | tuple[Any, ...] | SupportsArray | SupportsDLPack
@@ -43,3 +50,9 @@ FunctionLike = Callable[..., Any]
 
 Flags = bool | Sequence[bool]
 """True or False for all axes, or for each of them."""
+
+ValueLike = ArrayMixin | Numbers | SupportsCSR
+"""Values of a constant: a number, an array or a sparse matrix."""
+
+AxesLike = Axis | Sequence[Axis]
+"""Dynamic axes."""

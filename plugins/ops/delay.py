@@ -385,7 +385,7 @@ def delay(x: TensorLike, initial_state: TensorLike | None = None, time_step: int
         return past_value(x, initial_state, time_step, name)
     if time_step < 0:
         return future_value(x, initial_state, -time_step, name)
-    return alias(x, name=name) if name else x
+    return alias(x, name=name) if name else x  # type: ignore[return-value]  # as it is, in CNTK too
 
 
 def _delay(op: type[PastValue], op_name: str, x: Any, initial_state: Any, time_step: int, name: str) -> Function:

@@ -11,6 +11,7 @@ from ...core.common.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.common.thresholds import thresholds
 from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
+from ...core.graph.variable import Parameter
 from ...core.operators.cost import numbers_in
 from ...core.operators.op import ALL, Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -417,7 +418,7 @@ def times(
         raise ValueError(
             f"times: infer_input_rank_to_map must be a number of axes, -1 (keep) or -2 (sum over the steps), got {infer_input_rank_to_map}"
         )
-    if getattr(right, "is_parameter", False) and InferredDimension in right.shape[-output_rank:]:
+    if isinstance(right, Parameter) and InferredDimension in right.shape[-output_rank:]:
         raise ValueError(
             f"times: the last {output_rank} dimensions of {right!r} (output_rank) are dimensions of the result and cannot be inferred"
         )

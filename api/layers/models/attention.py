@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 from cntk import ops
 from cntk.axis import Axis
@@ -82,8 +82,8 @@ def AttentionModel(
         return logit(ops.tanh(compared_decoder(decoder) + on_decoder))
 
     def attention(encoder_hidden_state: Any, decoder_hidden_state: Any) -> Any:
-        encoder, valid = ops.sequence.unpack(encoder_hidden_state, padding_value=0).outputs
-        valid = ops.sequence.broadcast_as(ops.reshape(valid, (1,), 1), decoder_hidden_state)
+        encoder, flags = ops.sequence.unpack(encoder_hidden_state, padding_value=0).outputs
+        valid = ops.sequence.broadcast_as(ops.reshape(flags, (1,), 1), decoder_hidden_state)
         masked = ops.element_select(valid, logits(encoder, decoder_hidden_state), NEVER)
         weights = Label("attention_weights")(ops.softmax(masked, axis=0))
         average = ops.reduce_sum(weights * ops.sequence.broadcast_as(encoder, weights), axis=0)
@@ -93,7 +93,7 @@ def AttentionModel(
         return named(attention, name)
 
     warnings.warn("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning, stacklevel=2)
-    window = PastValueWindow(attention_span, axis=attention_axis, go_backwards=go_backwards)
+    window = PastValueWindow(attention_span, axis=cast(int, attention_axis), go_backwards=go_backwards)
 
     def windowed_attention(h_enc: Any, h_dec: Any) -> Any:
         encoder, valid = window(h_enc).outputs

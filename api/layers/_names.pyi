@@ -1,0 +1,1 @@
+# Names that plugins register, for editors and type checkers; made by: make stubs
