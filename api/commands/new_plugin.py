@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import re
 import sys
 import tokenize
@@ -93,6 +94,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("name", help="what the package is called where it is published, such as cntk-softcap")
     parser.add_argument("--kind", choices=KINDS, default="operator", help="what the plugin is, %(default)s where nothing is said")
     parser.add_argument("--folder", type=Path, help="where to put it; the package's name where nothing is said")
+    parser.add_argument("--json", action="store_true", help="print what was made for programs")
     options = parser.parse_args(arguments)
     folder = Path(options.name) if options.folder is None else options.folder
     package = rendered(options.name, options.kind)
@@ -100,6 +102,9 @@ def run(arguments: Sequence[str]) -> int:
         raise FileExistsError(f"'{folder}' exists and is not empty; give another --folder, or remove it")
     for path, text in package.items():
         write_file(folder / path, [text.encode()])
+    if options.json:
+        print(json.dumps({"folder": str(folder), "kind": options.kind, "files": list(package)}, indent=2))
+        return 0
     names, kind = names_of(options.name), KINDS[options.kind]
     print(f"{kind.article} {kind.words}, {names['Class' if kind.by_class else 'name']}, in {folder}:")
     print(*(f"    {path}" for path in package), sep="\n")

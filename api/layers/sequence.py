@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -317,7 +317,7 @@ def initial_value(state: Any) -> Any:
     if state is None:
         return Constant(0)
     if np.isscalar(state):
-        return Constant(state, shape=(1,))
+        return Constant(cast(float, state), shape=(1,))
     return Constant(state) if isinstance(state, (np.ndarray, list)) else state
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -435,7 +435,7 @@ class Constant(_Holder):
         if not is_csr(held):
             super().__init__(shape, 0 if held is None else held, dtype, device, name, False)
             return
-        super().__init__(value.shape if shape is None else shape, ConstantInitializer(0), dtype, device, name, False)
+        super().__init__(cast(Any, value).shape if shape is None else shape, ConstantInitializer(0), dtype, device, name, False)
         self.spec = self.spec.but(sparse=True)
         self._init, self._array = None, SparseRows(self.spec.dims, dtype)
         self._assign(held)
@@ -560,7 +560,8 @@ def placeholder(shape: ShapeLike | str | None = None, dynamic_axes: AxesLike | N
     Placeholder('p', [???], [???])
     """
     if isinstance(shape, str):
-        shape, name = None, name or shape
+        name = name or shape
+        shape = None
     axes = None if dynamic_axes is None else axes_in("placeholder", dynamic_axes)
     return Placeholder(Spec(_shape_or_unknown(shape), None, None if axes == Axis.unknown_dynamic_axes() else axes), name)
 
