@@ -1,4 +1,6 @@
 """placeholder"""
+
+
 def run(a):
     "x"
     return 0

@@ -116,7 +116,7 @@ def _bash(commands: Sequence[Described]) -> Iterator[str]:
     yield "  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= words="
     yield "  COMPREPLY=()"
     yield "  if [ $COMP_CWORD = 1 ]; then"
-    yield f"    COMPREPLY=($(compgen -W {shlex.quote(' '.join(['--help', '--version', *(one.name for one in commands)]))} -- \"$current\"))"
+    yield f'    COMPREPLY=($(compgen -W {shlex.quote(" ".join(["--help", "--version", *(one.name for one in commands)]))} -- "$current"))'
     yield "    return"
     yield "  fi"
     yield '  case "${COMP_WORDS[1]} $before" in'
@@ -124,7 +124,7 @@ def _bash(commands: Sequence[Described]) -> Iterator[str]:
         for option in command.options:
             if option.choices:
                 places = "|".join(shlex.quote(f"{command.name} {word}") for word in option.words)
-                yield f"    {places}) COMPREPLY=($(compgen -W {shlex.quote(' '.join(option.choices))} -- \"$current\")); return;;"
+                yield f'    {places}) COMPREPLY=($(compgen -W {shlex.quote(" ".join(option.choices))} -- "$current")); return;;'
     yield "  esac"
     yield '  case "${COMP_WORDS[1]}" in'
     for command in commands:

@@ -58,7 +58,8 @@ def run(arguments: Sequence[str]) -> int:
     verdicts = _checked(function, options.new, wanted, chosen) if options.check else []
     if options.json:
         found = [one._asdict() for one in verdicts]
-        print(json.dumps({"file": options.new, "format": str(wanted), "inputs": inputs, "outputs": outputs, "differences": found}, indent=2))
+        written = {"file": options.new, "format": str(wanted), "inputs": inputs, "outputs": outputs}
+        print(json.dumps({**written, "differences": found}, indent=2))
     else:
         for one in verdicts:
             print(one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cntk.core.extension import plugins
-from cntk.io import transforms
+from cntk.io import transforms as transforms
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS as DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS
 from cntk.io.constants import FULL_DATA_SWEEP as FULL_DATA_SWEEP
 from cntk.io.constants import INFINITELY_REPEAT as INFINITELY_REPEAT

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cntk.core.extension import plugins
-from cntk.logging import graph, progress_print
-from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs, plot
-from cntk.logging.model_summary import summary
-from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
+from cntk.logging import graph as graph
+from cntk.logging import progress_print as progress_print
+from cntk.logging.graph import depth_first_search as depth_first_search
+from cntk.logging.graph import find_all_with_name as find_all_with_name
+from cntk.logging.graph import find_by_name as find_by_name
+from cntk.logging.graph import find_by_uid as find_by_uid
+from cntk.logging.graph import get_node_outputs as get_node_outputs
+from cntk.logging.graph import plot as plot
+from cntk.logging.model_summary import summary as summary
+from cntk.logging.report import TraceLevel as TraceLevel
+from cntk.logging.report import get_trace_level as get_trace_level
+from cntk.logging.report import log_number_of_parameters as log_number_of_parameters
+from cntk.logging.report import set_trace_level as set_trace_level
 
 _OWN_NAMES = [
     "TraceLevel",

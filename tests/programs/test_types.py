@@ -13,10 +13,6 @@ from typing import NamedTuple
 
 import pytest
 
-from cntk.commands.stubs import run as make_stubs
-from cntk.core.extension import plugins
-from cntk.core.extension.hookspecs import Register, hookimpl
-
 pytestmark = pytest.mark.slow
 
 PARTS = ("core", "plugins", "backends", "readers", "learners")
