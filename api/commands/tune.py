@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
     why = crossover.why_not()
     if why:
         return _fail(f"{why}: there are no two ways to compare")
-    if _is_busy():
+    if is_busy():
         print("cntk tune: other programs keep this machine busy; measure again when they do not", file=sys.stderr)
     if not options.json:
         print(HEADING)
@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _is_busy() -> bool:
+def is_busy() -> bool:
     """Whether other programs have left less than half of the processors idle in the last minute, where the system tells."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > processors() / 2
 
