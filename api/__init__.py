@@ -21,8 +21,26 @@ _plugins.load_plugins(point for point in _installed if _plugins.is_built_in(poin
 
 from cntk import wiring  # noqa: E402, I001
 
-from cntk import axis, core, debugging, device, eval, initializer, internal, io, layers, learners, logging  # noqa: E402
-from cntk import cntk_py, losses, metrics, misc, ops, random, tensor, train, variables  # noqa: E402
+from cntk import axis as axis  # noqa: E402
+from cntk import core as core  # noqa: E402
+from cntk import debugging as debugging  # noqa: E402
+from cntk import device as device  # noqa: E402
+from cntk import eval as eval  # noqa: E402
+from cntk import initializer as initializer  # noqa: E402
+from cntk import internal as internal  # noqa: E402
+from cntk import io as io  # noqa: E402
+from cntk import layers as layers  # noqa: E402
+from cntk import learners as learners  # noqa: E402
+from cntk import logging as logging  # noqa: E402
+from cntk import cntk_py as cntk_py  # noqa: E402
+from cntk import losses as losses  # noqa: E402
+from cntk import metrics as metrics  # noqa: E402
+from cntk import misc as misc  # noqa: E402
+from cntk import ops as ops  # noqa: E402
+from cntk import random as random  # noqa: E402
+from cntk import tensor as tensor  # noqa: E402
+from cntk import train as train  # noqa: E402
+from cntk import variables as variables  # noqa: E402
 from cntk.axis import Axis as Axis  # noqa: E402
 from cntk.compatibility import complete_modules as _complete_modules  # noqa: E402
 from cntk.compatibility.members import complete_classes as _complete_classes  # noqa: E402
@@ -51,7 +69,7 @@ from cntk.ops.functions import Function as Function  # noqa: E402
 from cntk.ops.functions import ModelFormat as ModelFormat  # noqa: E402
 from cntk.ops.functions import load_model as load_model  # noqa: E402
 from cntk.train import *  # noqa: E402
-from cntk.train import distributed  # noqa: E402
+from cntk.train import distributed as distributed  # noqa: E402
 from cntk.variables import Constant as Constant  # noqa: E402
 from cntk.variables import Parameter as Parameter  # noqa: E402
 from cntk.variables import Record as Record  # noqa: E402

@@ -9,3 +9,15 @@ from cntk.learners.nesterov_learner import nesterov as nesterov
 from cntk.learners.rmsprop_learner import rmsprop as rmsprop
 from cntk.learners.sgd_learner import sgd as sgd
 from cntk.learners.universal_learner import universal as universal
+
+__all__ = [
+    "adadelta",
+    "adagrad",
+    "adam",
+    "fsadagrad",
+    "momentum_sgd",
+    "nesterov",
+    "rmsprop",
+    "sgd",
+    "universal",
+]

@@ -103,10 +103,12 @@ def _root(made_by: str) -> str:
 
 
 def _text(made_by: str, space: Namespace, wanted: Callable[[Registry, str], bool]) -> str:
-    lines = [_line(name, space.registry.origin(registered)) for name, registered in space.names() if wanted(space.registry, registered)]
-    imported, unknown = (sorted(line for line in lines if line.startswith("from") is is_import) for is_import in (True, False))
-    body = [*(["from typing import Any", ""] if unknown else []), *imported, *unknown]
-    return "\n".join([HEADING + made_by, *(["", *body] if body else [])]) + "\n"
+    names = {name: space.registry.origin(registered) for name, registered in space.names() if wanted(space.registry, registered)}
+    lines = sorted(_line(name, origin) for name, origin in names.items())
+    imported, unknown = ([line for line in lines if line.startswith("from ") is is_import] for is_import in (True, False))
+    body = [*(["from typing import Any", ""] if unknown else []), *imported, *unknown, *([""] if lines else [])]
+    listed = ["__all__ = [", *(f'    "{name}",' for name in names), "]"] if names else ["__all__: list[str] = []"]
+    return "\n".join([HEADING + made_by, "", *body, *listed]) + "\n"
 
 
 def _line(name: str, origin: str) -> str:

@@ -10,3 +10,16 @@ from cntk.readers.speech.binary_mlf import HTKMLFBinaryDeserializer as HTKMLFBin
 from cntk.readers.speech.features import HTKFeatureDeserializer as HTKFeatureDeserializer
 from cntk.readers.speech.lattice import LatticeDeserializer as LatticeDeserializer
 from cntk.readers.speech.mlf import HTKMLFDeserializer as HTKMLFDeserializer
+
+__all__ = [
+    "Base64ImageDeserializer",
+    "CBFDeserializer",
+    "CTFDeserializer",
+    "HTKFeatureDeserializer",
+    "HTKMLFBinaryDeserializer",
+    "HTKMLFDeserializer",
+    "ImageDeserializer",
+    "LatticeDeserializer",
+    "NumpyDeserializer",
+    "ParquetDeserializer",
+]

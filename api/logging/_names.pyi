@@ -5,3 +5,11 @@ from cntk.plugins.progress.printer import ProgressPrinter as ProgressPrinter
 from cntk.plugins.progress.rich_bar import RichProgressBar as RichProgressBar
 from cntk.plugins.progress.summary import TrainingSummaryProgressCallback as TrainingSummaryProgressCallback
 from cntk.plugins.progress.tensorboard import TensorBoardProgressWriter as TensorBoardProgressWriter
+
+__all__ = [
+    "MLflowProgressWriter",
+    "ProgressPrinter",
+    "RichProgressBar",
+    "TensorBoardProgressWriter",
+    "TrainingSummaryProgressCallback",
+]

@@ -24,6 +24,7 @@ __all__ = [*_OPERATORS, "fmeasure", "hierarchical_softmax_layer", "lattice_seque
 
 
 if TYPE_CHECKING:
+    from cntk.losses import _names
     from cntk.losses._names import *
     from cntk.ops._names import binary_cross_entropy as binary_cross_entropy
     from cntk.ops._names import cosine_distance as cosine_distance
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from cntk.ops._names import nce_loss as nce_loss
     from cntk.ops._names import squared_error as squared_error
     from cntk.ops._names import weighted_binary_cross_entropy as weighted_binary_cross_entropy
+
+    __all__ += _names.__all__
 else:
 
     def __getattr__(name: str) -> Any:

@@ -12,10 +12,13 @@ __all__ = [*_OPERATORS]
 
 
 if TYPE_CHECKING:
+    from cntk.metrics import _names
     from cntk.metrics._names import *
     from cntk.ops._names import classification_error as classification_error
     from cntk.ops._names import edit_distance_error as edit_distance_error
     from cntk.ops._names import ndcg_at_1 as ndcg_at_1
+
+    __all__ += _names.__all__
 else:
 
     def __getattr__(name: str) -> Any:

@@ -16,3 +16,22 @@ from cntk.plugins.ops.sequence_slicing import last as last
 from cntk.plugins.ops.sequence_slicing import slice as slice
 from cntk.plugins.ops.sequence_softmax import softmax as softmax
 from cntk.plugins.ops.sequence_unpacking import unpack as unpack
+
+__all__ = [
+    "broadcast_as",
+    "delay",
+    "first",
+    "future_value",
+    "gather",
+    "is_first",
+    "is_last",
+    "last",
+    "past_value",
+    "reduce_max",
+    "reduce_sum",
+    "scatter",
+    "slice",
+    "softmax",
+    "unpack",
+    "where",
+]

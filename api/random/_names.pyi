@@ -8,3 +8,14 @@ from cntk.plugins.ops.random_distribution import normal as normal
 from cntk.plugins.ops.random_distribution import normal_like as normal_like
 from cntk.plugins.ops.random_distribution import uniform as uniform
 from cntk.plugins.ops.random_distribution import uniform_like as uniform_like
+
+__all__ = [
+    "bernoulli",
+    "bernoulli_like",
+    "gumbel",
+    "gumbel_like",
+    "normal",
+    "normal_like",
+    "uniform",
+    "uniform_like",
+]

@@ -1,4 +1,4 @@
-"""Type checkers know the public names: they find what is wrong in calls, and nothing where they are right."""
+"""Type checkers know the public names, also those of plugins: they find what is wrong in calls, and nothing where they are right."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,40 @@ pytestmark = pytest.mark.slow
 
 PARTS = ("core", "plugins", "backends", "readers", "learners")
 EXPECTED = re.compile(r"# (error|gives (\w+))$")
+PLUGIN = {
+    "cntk_extra/__init__.py": """
+from cntk.extend import Register, hookimpl
+
+@hookimpl
+def cntk_register_ops(register: Register) -> None:
+    register("softcap", "cntk_extra.things:softcap")
+    register("sequence.halve", "cntk_extra.things:halved")
+    register("layers.Halved", "cntk_extra.things:Halved")
+
+@hookimpl
+def cntk_register_deserializers(register: Register) -> None:
+    register("TapeDeserializer", "cntk_extra.things:TapeDeserializer")
+""",
+    "cntk_extra/things.py": """
+import cntk as C
+
+def softcap(x: C.Variable, cap: float = 1.0) -> C.Function:
+    return C.tanh(x / cap) * cap
+
+def halved(x: C.Variable) -> C.Function:
+    return x / 2
+
+def Halved(shape: int) -> C.Function:
+    return C.layers.Dense(shape) >> (lambda y: y / 2)
+
+class TapeDeserializer:
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+""",
+    "cntk_extra/py.typed": "",
+    "cntk_extra-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: cntk-extra\nVersion: 1.0\n",
+    "cntk_extra-1.0.dist-info/entry_points.txt": "[cntk]\nextra = cntk_extra\n",
+}
 
 
 class Found(NamedTuple):
@@ -26,14 +62,26 @@ class Found(NamedTuple):
     types: dict[int, str]
 
 
-@pytest.fixture(scope="module")
-def tree(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package under its import name, of links to the checkout."""
-    folder = tmp_path_factory.mktemp("tree")
-    (folder / "cntk").mkdir()
+def environment(folder: Path, root: Path) -> Path:
+    """The interpreter of an environment with the package, of links to the checkout, a plugin, and the stubs that ``cntk stubs`` makes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    site = Path(subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], **READ).stdout.strip())
+    (site / "cntk").mkdir()
     for part in [*(root / "api").iterdir(), *(root / part for part in PARTS)]:
-        (folder / "cntk" / part.name).symlink_to(part)
-    return folder
+        (site / "cntk" / part.name).symlink_to(part)
+    for name, text in PLUGIN.items():
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(text, encoding="utf-8")
+    (site / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    done = subprocess.run([python, "-m", "cntk", "stubs"], cwd=folder, **READ)
+    assert "names of plugins of others: " in done.stdout
+    assert "softcap" in done.stdout
+    return python
+
+
+READ = {"capture_output": True, "text": True, "check": True}
 
 
 def asking(source: str) -> str:
@@ -41,20 +89,19 @@ def asking(source: str) -> str:
     lines = []
     for line in source.splitlines():
         expected = EXPECTED.search(line)
-        code = line[: expected.start()].rstrip() if expected else line
         if expected is None or expected[2] is None:
             lines.append(line)
             continue
+        code = line[: expected.start()].rstrip()
         name = re.match(r"(\w+) = ", code)
         lines.append(f"{code}; reveal_type({name[1]})" if name else f"reveal_type({code})")
     return "\n".join(lines) + "\n"
 
 
-def by_mypy(program: Path, tree: Path, cache: Path) -> Found:
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary"]
-    command += ["--cache-dir", str(cache), program.name]
-    environment = os.environ | {"MYPYPATH": str(tree)}
-    done = subprocess.run(command, cwd=program.parent, env=environment, capture_output=True, text=True, check=False)
+def by_mypy(program: Path, python: Path) -> Found:
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--python-executable", str(python)]
+    done = subprocess.run([*command, program.name], cwd=program.parent, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
     found = Found({}, {})
     for line, kind, text in re.findall(rf"^{program.name}:(\d+): (error|note): (.*)$", done.stdout, re.MULTILINE):
         revealed = re.fullmatch(r'Revealed type is "(?:[\w.]+\.)?(\w+)"', text)
@@ -62,17 +109,16 @@ def by_mypy(program: Path, tree: Path, cache: Path) -> Found:
             found.errors[int(line)] = text
         elif revealed:
             found.types[int(line)] = revealed[1]
-    assert done.returncode in (0, 1), done.stdout + done.stderr
     return found
 
 
-def by_pyright(program: Path, tree: Path, cache: Path) -> Found:
+def by_pyright(program: Path, python: Path) -> Found:
     executable = shutil.which("pyright", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if executable is None:
         pytest.skip("pyright is not installed")
-    settings = {"include": [program.name], "extraPaths": [str(tree)], "pythonVersion": "3.11", "reportUnusedExpression": False}
+    settings = {"include": [program.name], "reportUnusedExpression": False}
     (program.parent / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [executable, "--outputjson", "--pythonpath", sys.executable]
+    command = [executable, "--outputjson", "--pythonpath", str(python)]
     done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
     found = Found({}, {})
     for said in json.loads(done.stdout)["generalDiagnostics"]:
@@ -85,15 +131,14 @@ def by_pyright(program: Path, tree: Path, cache: Path) -> Found:
     return found
 
 
-CHECKERS = pytest.mark.parametrize("check", [by_mypy, by_pyright])
-
-
-@CHECKERS
-def test_right_calls_pass_and_wrong_ones_do_not(check: object, root: Path, tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("check", [by_mypy, by_pyright])
+def test_right_calls_pass_and_wrong_ones_do_not(check: Callable[[Path, Path], Found], root: Path) -> None:
+    folder = root / "build" / "typing" / check.__name__  # a place that stays, for mypy's cache
+    folder.mkdir(parents=True, exist_ok=True)
     source = (root / "tests" / "typing" / "calls.py").read_text("utf-8")
-    program = tmp_path / "calls.py"
+    program = folder / "calls.py"
     program.write_text(asking(source), "utf-8")
-    found = check(program, tree, root / "build" / "mypy-calls")  # type: ignore[operator]
+    found = check(program, environment(folder / "environment", root))
     marked = {number: EXPECTED.search(line) for number, line in enumerate(source.splitlines(), 1)}
     wrong = {number for number, expected in marked.items() if expected and expected[1] == "error"}
     types = {number: expected[2] for number, expected in marked.items() if expected and expected[2]}

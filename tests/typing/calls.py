@@ -302,3 +302,16 @@ C.gpu()  # error
 C.try_set_default_device("cpu")  # error
 C.debugging.set_checkd_mode(True)  # error
 C.eval_(z)  # error
+
+# ---- what a plugin has registered ----
+
+C.softcap(x)  # gives Function
+C.ops.softcap(x, cap=2)
+C.sequence.halve(words)  # gives Function
+C.layers.Halved(2)(x)  # gives Function
+C.io.TapeDeserializer("a.tape")  # gives TapeDeserializer
+C.softcap(x, cap="1")  # error
+C.sequence.halve()  # error
+C.layers.Halved("2")  # error
+C.io.TapeDeserializer()  # error
+C.ops.Softcap(x)  # error
