@@ -48,3 +48,7 @@ else:
         if name in plugins.deserializers:
             return plugins.shown(plugins.deserializers, name, __name__)
         raise AttributeError(f"module 'cntk.io' has no '{name}'; registered deserializers are {plugins.deserializers.names()}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *plugins.names_shown(plugins.deserializers)})

@@ -46,3 +46,7 @@ else:
         if name in plugins.progress_writers:
             return plugins.shown(plugins.progress_writers, name, __name__)
         raise AttributeError(f"module 'cntk.logging' has no '{name}'; registered progress writers are {plugins.progress_writers.names()}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *plugins.names_shown(plugins.progress_writers)})

@@ -42,3 +42,7 @@ else:
         if name in _OPERATORS:
             return plugins.ops.get(name)
         raise AttributeError(f"module 'cntk.losses' has no loss '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OPERATORS})

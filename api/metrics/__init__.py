@@ -25,3 +25,7 @@ else:
         if name in _OPERATORS:
             return plugins.ops.get(name)
         raise AttributeError(f"module 'cntk.metrics' has no metric '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OPERATORS})
