@@ -83,17 +83,17 @@ def test_help_shows_short_signatures(module: str) -> None:
 
 
 LOOSE = frozenset(
-    {
+    [
+        "Record",
+        "Signature",
         "combine",
         "custom_proxy_op",
-        "hierarchical_softmax_layer",
-        "minibatch_size_schedule",
-        "Signature",
         "default_options",
         "default_options_for",
+        "hierarchical_softmax_layer",
+        "minibatch_size_schedule",
         "native_user_function",
-        "Record",
-    }
+    ]
 )
 """What takes things of any kind."""
 
