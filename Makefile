@@ -4,7 +4,7 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 TREE   := build/tree
-SOURCES = $(shell find api core plugins backends readers learners -name '*.py')
+SOURCES = $(shell find api core plugins backends readers learners -name '*.py' -o -name '*.pyi')
 JOBS   ?= 2
 # Of `make hostile`, and SEED of `make mutants`.
 SECONDS ?= 75
@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
+.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
 	@echo "make lint      ruff"
 	@echo "make types     mypy, on the tree of the built wheel"
+	@echo "make stubs     bring the stubs with the names of built-in plugins up to date"
 	@echo "make contract  who may import whom, on the same tree"
 	@echo "make docs      run every example in the docs and docstrings"
 	@echo "make wheel     build the wheel into dist/"
@@ -144,6 +145,10 @@ build/node.made:
 	touch $@
 
 # ---- checks ----
+
+# The names of built-in plugins, for type checkers.
+stubs: $(VENV)/dev.installed
+	$(PYTHON) packaging/stubs.py
 
 lint: $(VENV)/dev.installed
 	$(PYTHON) -m ruff check .

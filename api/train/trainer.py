@@ -17,7 +17,7 @@ from cntk.learners.interface import LearnerInterface
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Transport
 from cntk.plugins.progress.not_finite import warn_unless_finite
-from cntk.train.criterion import Criterion, Model, function_of
+from cntk.train.criterion import Criterion, CriterionLike, Model, function_of
 from cntk.train.loss_scales import scale_for
 from cntk.train.plan import Planner, TrainingPlan, values_of, wanted
 from cntk.train.progress import Progress, Writers
@@ -59,7 +59,7 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        criterion: Any,
+        criterion: CriterionLike,
         parameter_learners: LearnerInterface | Sequence[LearnerInterface],
         progress_writers: Writers = None,
         loss_scale: float | str | LossScale | None = None,
