@@ -7,7 +7,7 @@ from typing import Any
 from cntk.core.extension import plugins
 from cntk.logging import graph, progress_print
 from cntk.logging.graph import depth_first_search, find_all_with_name, find_by_name, find_by_uid, get_node_outputs, plot
-from cntk.logging.model_summary import summary
+from cntk.logging.model_summary import named_parameters, summary
 from cntk.logging.report import TraceLevel, get_trace_level, log_number_of_parameters, set_trace_level
 
 _OWN_NAMES = [
@@ -20,6 +20,7 @@ _OWN_NAMES = [
     "get_trace_level",
     "graph",
     "log_number_of_parameters",
+    "named_parameters",
     "plot",
     "progress_print",
     "set_trace_level",
