@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cntk.core.common.shape import FreeDimension, InferredDimension, Shape, is_concrete, size_of
+from cntk.core.common.shape import FreeDimension, InferredDimension, is_concrete, size_of
 from cntk.core.graph import graph
 from cntk.core.graph.block import Block, Combine
 from cntk.core.graph.function import Function
@@ -162,8 +162,8 @@ def _operations(function: Function) -> dict[str, int] | None:
 
 
 def shown(spec: Spec) -> str:
-    """A type as ``[batch, sequence, 4]``."""
+    """A type as ``[batch, sequence, 4]``; ``?`` stands for what is not known yet."""
     names = {FreeDimension: "free", InferredDimension: "inferred"}
-    shape: Shape = spec.shape or ()
-    dynamic = ["batch" if axis.is_batch_axis else "sequence" for axis in spec.axes or ()]
-    return f"[{', '.join([*dynamic, *(names.get(size, str(size)) for size in shape)])}]"
+    dynamic = ["?"] if spec.axes is None else ["batch" if axis.is_batch_axis else "sequence" for axis in spec.axes]
+    static = ["?"] if spec.shape is None else [names.get(size, str(size)) for size in spec.shape]
+    return f"[{', '.join(['?'] if spec.axes is spec.shape is None else [*dynamic, *static])}]"

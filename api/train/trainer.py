@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
 from cntk.core.graph.function import Function
 from cntk.core.run.workspace import Run
 from cntk.core.types.arguments import checked
@@ -23,7 +24,7 @@ from cntk.train.state import TrainerState
 from cntk.train.updates import updates_by
 
 
-class Trainer:
+class Trainer(Displayed):
     """Trains a criterion with learners.
 
     Args:
