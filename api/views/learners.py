@@ -22,7 +22,7 @@ def view(learner: LearnerInterface) -> View:
     parameters = learner.updated_parameters
     rows = [(p.name or p.uid, shown(p.spec), size_of(p.shape) if is_concrete(p.shape) else "") for p in parameters]
     updated = folded(f"{len(rows):,} parameters", table("", ("name", "shape", "numbers"), rows))
-    return View(repr(learner), page(repr(learner), table("", ("setting", "value"), settings), facts(standing.items()), updated))
+    return View(repr(learner), page(repr(learner), facts(settings), facts(standing.items()), updated))
 
 
 def _setting(value: Any) -> Any:

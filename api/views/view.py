@@ -11,7 +11,7 @@ ROWS = 40
 LETTERS = 200
 """Letters of a cell at most."""
 
-CELL = "padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #8886;vertical-align:top;text-align:"
+CELL = "padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #8886;vertical-align:top;white-space:nowrap;text-align:"
 
 
 class View(NamedTuple):
@@ -50,7 +50,7 @@ def table(caption: str, heading: Sequence[str], rows: Sequence[Sequence[Any]], m
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> str:
     """A table of names and what they stand for."""
-    return table("", ("", ""), list(pairs))
+    return table("", ("", ""), [(name, _text(held)) for name, held in pairs])
 
 
 def folded(title: str, content: str) -> str:
@@ -73,6 +73,9 @@ def _row(cells: Sequence[Any]) -> str:
 
 
 def _cell(held: Any) -> str:
-    is_number = isinstance(held, (int, float)) and not isinstance(held, bool)
-    text = f"{held:,}" if isinstance(held, int) and is_number else f"{held:.6g}" if is_number else str(held)
-    return f'<td style="{CELL}{"right" if is_number else "left"}">{escape(cut(text))}</td>'
+    side = "right" if isinstance(held, (int, float)) else "left"
+    return f'<td style="{CELL}{side}">{escape(cut(_text(held)))}</td>'
+
+
+def _text(held: Any) -> str:
+    return f"{held:,}" if isinstance(held, int) else f"{held:.6g}" if isinstance(held, float) else str(held)

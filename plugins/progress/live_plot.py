@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from collections.abc import Callable
 from time import monotonic
@@ -15,6 +14,7 @@ from ...core.storage.files import write_file
 from .base import ProgressWriter
 from .chart import Line, Panel, chart, last_of
 from .curve import Curve, smoothed
+from .notebook import notebook_shell
 
 SECONDS_PER_DRAWING = 0.5
 AXES = ("samples", "minibatches")
@@ -195,7 +195,7 @@ class _Picture:
     def _show(self) -> None:
         """Draw in the notebook, if there is one."""
         if self._display is None:
-            shell = _kernel()
+            shell = notebook_shell()
             if shell is None:
                 return
             from IPython.display import display
@@ -209,13 +209,6 @@ class _Picture:
         """A training curve as it is, faint, and smoothed."""
         points = self.curves[name].points()
         return [Line("", points, is_faint=True), Line("training", smoothed(points, self._smoothing))]
-
-
-def _kernel() -> Any:
-    """IPython's shell where it is that of a notebook, else None."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell if hasattr(shell, "kernel") else None
 
 
 def _draw_last(picture: weakref.ref[_Picture]) -> Callable[..., None]:
