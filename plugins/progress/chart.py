@@ -53,7 +53,7 @@ def chart(panels: Sequence[Panel], along: str) -> str:
     height = HEIGHT * len(panels)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-        f'style="max-width:100%;height:auto" font-family="sans-serif" font-size="11" fill="currentColor">'
+        'font-family="sans-serif" font-size="11" fill="currentColor">'
         f"<title>{escape('; '.join(map(_told, panels)))}</title>"
     )
     moved = (f'<g transform="translate(0 {i * HEIGHT})">{_panel(panel, along)}</g>' for i, panel in enumerate(panels))
