@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from cntk.plugins.progress.chart import last_of, short
+from cntk.plugins.progress.chart import last_of, share, short
 from cntk.plugins.progress.curve import smoothed
 from cntk.watching.runs import Runs
 
@@ -89,7 +89,7 @@ def _dots(
 
 def _scaled(value: float, ends: tuple[float, float], size: int) -> int:
     low, high = ends
-    return round((value - low) / (high - low) * (size - 1)) if high > low else size // 2
+    return round(share(value, low, high) * (size - 1)) if high > low else size // 2
 
 
 def _pieces(row: Sequence[tuple[int, int | None]]) -> list[Piece]:

@@ -65,10 +65,10 @@ def _panel(panel: Panel, along: str) -> str:
     known = [y for line in lines for _, y in line.points if math.isfinite(y)]
     low_x, high_x = _range([x for line in lines for x, _ in line.points])
     low_y, high_y = _range(known)
-    across, up = (WIDTH - LEFT - RIGHT) / (high_x - low_x), (HEIGHT - TOP - BOTTOM) / (high_y - low_y)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return LEFT + (x - low_x) * across, HEIGHT - BOTTOM - (y - low_y) * up
+        across, up = share(x, low_x, high_x), share(y, low_y, high_y)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
     title = f'<text x="{LEFT}" y="14" font-size="13" font-weight="bold">{escape(panel.title)}</text>'
     grid = [_tick(LEFT - 6, place(low_x, y)[1] + 4, "end", y) + _rule(place(low_x, y)[1]) for y in _ticks(low_y, high_y)]
@@ -121,17 +121,22 @@ def _told(panel: Panel) -> str:
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if high > low and math.isfinite(high - low):
+    if high > low:
         return low, high
     room = abs(low) / 2 or 0.5
     return low - room, low + room
 
 
+def share(value: float, low: float, high: float) -> float:
+    """Where a value is between two, from 0 to 1; halves, since differences may be too large for a number."""
+    return (value / 2 - low / 2) / (high / 2 - low / 2)
+
+
 def _ticks(low: float, high: float) -> list[float]:
     """Round numbers in a range."""
-    rough = (high - low) / TICKS
+    rough = high / TICKS - low / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    step = next((power * factor for factor in (1, 2, 5) if power * factor >= rough), power * 10)
     first = math.ceil(low / step)
     return [i * step for i in range(first, math.floor(high / step) + 1)]
 
