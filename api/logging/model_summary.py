@@ -81,11 +81,12 @@ def totals_of(function: Function) -> list[str]:
     known = [p for p in function.parameters if is_concrete(p.shape)]
     count = sum(size_of(p.shape) for p in known)
     nbytes = sum(size_of(p.shape) * np.dtype(p.dtype or np.float32).itemsize for p in known)
-    rest = len(function.parameters) - len(known)
+    unknown = len(function.parameters) - len(known)
+    rest = f", {unknown} arrays of unknown shape" if unknown else ""
     return [
         f"inputs: {', '.join(f'{v.name or v.uid} {shown(v.spec)}' for v in function.arguments) or 'none'}",
         f"outputs: {', '.join(f'{v.name or v.uid} {shown(v.spec)}' for v in function.outputs) or 'none'}",
-        f"{count:,} parameters ({nbytes:,} bytes){f', {rest} arrays of unknown shape' if rest else ''}, {len(function.constants)} constants",
+        f"{count:,} parameters ({nbytes:,} bytes){rest}, {len(function.constants)} constants",
     ]
 
 

@@ -26,7 +26,9 @@ def view(learner: LearnerInterface) -> View:
 
 
 def _setting(value: Any) -> Any:
-    return schedule_text(value) if isinstance(value, TrainingParameterSchedule) else "yes" if value is True else "no" if value is False else value
+    if isinstance(value, TrainingParameterSchedule):
+        return schedule_text(value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
 
 
 def schedule_text(schedule: TrainingParameterSchedule[Any]) -> str:

@@ -12,7 +12,7 @@ from cntk.views.view import View, facts, page, table
 def view(source: Any) -> View:
     """The view of a minibatch source or a deserializer, the user's own among them."""
     streams = source.stream_infos()
-    rows = [(stream.name, str(list(stream.sample_shape)), dtype_name(stream.dtype), stream.storage_format, _role(stream)) for stream in streams]
+    rows = [(one.name, str(list(one.sample_shape)), dtype_name(one.dtype), one.storage_format, _role(one)) for one in streams]
     title = f"{type(source).__name__}({', '.join(map(repr, streams))})"
     files = source.files() if hasattr(source, "files") else []
     known = [("ends", "no" if source.is_infinite() else "yes")] if hasattr(source, "is_infinite") else []

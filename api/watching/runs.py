@@ -36,7 +36,7 @@ class Runs:
     def refresh(self) -> bool:
         """Read what has come; tells whether there was anything."""
         self.notes = []
-        return any([self._read(run, path) for run, path in self._files()])
+        return sum(self._read(run, path) for run, path in self._files()) > 0
 
     def names(self) -> list[str]:
         """Names of the runs that have numbers."""

@@ -20,6 +20,7 @@ pytest.importorskip("prometheus_client", reason="what serving needs is not insta
 from browsing import chromium, foreign_addresses, severe_messages, until
 from serving import ServerProcess
 
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("served")

@@ -65,6 +65,8 @@ def test_names_are_text_and_panels_lie_below_each_other() -> None:
     assert root.attrib["height"] == str(2 * HEIGHT)
 
 
-@pytest.mark.parametrize(("number", "text"), [(0, "0"), (9000, "9000"), (20_000, "20k"), (1_500_000, "1.5M"), (-2e9, "-2G"), (0.25, "0.25")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (9000, "9000"), (20_000, "20k"), (1_500_000, "1.5M"), (-2e9, "-2G"), (0.25, "0.25")]
+)
 def test_short_numbers(number: float, text: str) -> None:
     assert short(number) == text

@@ -76,7 +76,7 @@ def test_a_curve_goes_on_from_a_checkpoint(at: int) -> None:
     ],
 )
 def test_other_things_are_no_checkpoints(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="numbers|unpack"):
+    with pytest.raises(ValueError, match=r"numbers|unpack"):
         Curve().restore_from_checkpoint(wrong)
 
 
