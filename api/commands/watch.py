@@ -88,19 +88,21 @@ def _serve(runs: Runs, options: argparse.Namespace) -> None:
 
 
 def _show(runs: Runs, options: argparse.Namespace) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+
     def lines() -> list[list[Piece]]:
         runs.refresh()
         return drawn(runs, options.width or shutil.get_terminal_size().columns, options.smoothing)
 
     if options.once or not sys.stdout.isatty():
-        print(plain(lines(), sys.stdout.encoding))
+        print(plain(lines(), encoding))
         return
     try:
         from rich.live import Live
         from rich.text import Text
     except ImportError:
         while True:
-            print(f"\x1b[H\x1b[J{plain(lines(), sys.stdout.encoding)}", flush=True)
+            print(f"\x1b[H\x1b[J{plain(lines(), encoding)}", flush=True)
             time.sleep(options.seconds)
 
     def text() -> Text:
