@@ -35,6 +35,7 @@ def cntk_register_commands(register: Register) -> None:
     register("stubs", "cntk.commands.stubs:run")
     register("tune", "cntk.commands.tune:run")
     register("view", "cntk.commands.view:run")
+    register("watch", "cntk.commands.watch:run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

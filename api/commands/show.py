@@ -36,8 +36,8 @@ def run(arguments: Sequence[str]) -> int:
     ...     run([path])
     model.dnn: CNTKv2, ... bytes
     <BLANKLINE>
-    layer  kind   result      parameters  FLOP a sample
-    z      Dense  [batch, 2]           8             14
+    layer  kind   result      parameters  FLOP a sample  paths
+    z      Dense  [batch, 2]           8             14  z/W [3, 2], z/b [2]
     <BLANKLINE>
     inputs: x [batch, 3]
     outputs: z [batch, 2]

@@ -13,6 +13,7 @@ from cntk.logging.graph import find_by_name as find_by_name
 from cntk.logging.graph import find_by_uid as find_by_uid
 from cntk.logging.graph import get_node_outputs as get_node_outputs
 from cntk.logging.graph import plot as plot
+from cntk.logging.model_summary import named_parameters as named_parameters
 from cntk.logging.model_summary import summary as summary
 from cntk.logging.report import TraceLevel as TraceLevel
 from cntk.logging.report import get_trace_level as get_trace_level
@@ -29,6 +30,7 @@ _OWN_NAMES = [
     "get_trace_level",
     "graph",
     "log_number_of_parameters",
+    "named_parameters",
     "plot",
     "progress_print",
     "set_trace_level",

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
 from cntk.core.common.tracebacks import answers, end_at_user
 from cntk.core.graph.function import Function
 from cntk.core.run.workspace import Run
@@ -25,7 +26,7 @@ from cntk.train.state import TrainerState
 from cntk.train.updates import updates_by
 
 
-class Trainer:
+class Trainer(Displayed):
     """Trains a criterion with learners.
 
     Args:

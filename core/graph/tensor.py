@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.displayed import Displayed
 from ..common.options import get_global_option, option
 from ..common.tracebacks import answers
 from ..extension import plugins
@@ -23,7 +24,7 @@ def _op(name: str) -> Any:
     return plugins.ops.get(name)
 
 
-class TensorOps:
+class TensorOps(Displayed):
     """Arithmetic and indexing for everything that denotes one value of a graph."""
 
     if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _no_order(sign: str, name: str) -> Any:
     raise TypeError(f"x {sign} y is not defined for values of a graph; use C.{name}(x, y)")
 
 
-class ArrayMixin:
+class ArrayMixin(Displayed):
     """Base of objects that convert to arrays: values, views, parameters and constants.
 
     ``np.asarray`` takes it, as do others that know the protocols ``__array__`` or ``__dlpack__``.
