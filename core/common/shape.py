@@ -35,7 +35,8 @@ def as_shape(shape: float | Iterable[float]) -> Shape:
         given = (shape,) if isinstance(shape, (int, float, np.integer, np.floating)) else tuple(islice(shape, MOST_AXES + 1))
         dims = tuple(int(dim) for dim in given)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r:.80}") from None
+        hint = "; an axis of any size is C.FreeDimension" if isinstance(shape, (tuple, list)) and None in shape else ""
+        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r:.80}{hint}") from None
     if len(dims) > MOST_AXES:
         raise ValueError(f"a shape has at most {MOST_AXES} axes, got {shape!r:.80}")
     if size_of([dim for dim in dims if dim > 0]) >= _ELEMENTS:

@@ -170,7 +170,9 @@ def _in_samples_of(variable: Variable, value: Value) -> Value:
     try:
         return value.in_samples(reshaped(found, wanted))
     except ValueError as error:
-        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}") from None
+        is_label = size_of(found) == 1 and len(wanted) == 1 and wanted[0] > 1
+        hint = f". If they are numbers of classes, say so where the source is made: classes={{column: {wanted[0]}}}" if is_label else ""
+        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}{hint}") from None
 
 
 def _dims_of_value(variable: Variable, value: Value) -> Shape:
@@ -220,16 +222,32 @@ def _feed_batch(variable: Variable, data: Any, dims: Shape) -> Feed:
         return _feed_csr(variable, _whole(variable, data), dims)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
-    array = _array(variable, data)
+    array = np.asarray(data) if isinstance(data, (np.ndarray, np.generic)) else _array(variable, data)
     if array.ndim == len(wanted) + 2 and array.shape[1] == 1:
         array = array[:, 0]
     elif array.ndim == len(wanted) and _fits(array.shape, wanted) and (wanted or array.ndim == 0):
         array = array[None]
     if array.ndim != len(wanted) + 1 or not _fits(array.shape[1:], wanted):
-        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {np.shape(data)}")
+        hint = _hint_of_classes(variable, array) if array.ndim == 1 or array.shape[1:] == (1,) else ""
+        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {np.shape(data)}{hint}")
     if not array.shape[0]:
         raise _empty(variable)
+    array = _array(variable, array)
     return Feed(array, array.shape[1:], Layout(array.shape[0]))
+
+
+def _hint_of_classes(variable: Variable, labels: Any) -> str:
+    """What to do where numbers of classes are given for vectors with an element for each class."""
+    wanted = variable.spec.dims
+    if len(wanted) != 1 or wanted[0] < 2 or not is_real(labels.dtype):
+        return ""
+    is_plain = labels.ndim == 1 and labels.dtype.kind in "iu"
+    text, count = "labels" if is_plain else "labels.astype(int).ravel()", wanted[0]
+    eye = f"np.eye({count}, dtype=np.{dtype_name(variable.dtype)})[{text}], or " if not variable.is_sparse else ""
+    return (
+        f". If these are numbers of classes, from 0 to {count - 1}, give vectors that have a 1 in the place of each: {eye}"
+        f"C.Value.one_hot({text}.tolist(), {count}); or let the graph make them: C.one_hot(C.input_variable(()), {count}) for this input"
+    )
 
 
 def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
@@ -247,7 +265,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
         elif sample.ndim != len(wanted):
             raise ValueError(
                 f"{variable!r} takes a list of samples of shape {wanted}, got {sample.shape} at position {i}; "
-                "an input without sequence axis has one step a sample"
+                f"an input without sequence axis has one step a sample{_hint_of_classes(variable, np.asarray(data)) if not i else ''}"
             )
     if len({sample.shape for sample in samples}) > 1 or not _fits(samples[0].shape, wanted):
         shapes = sorted({sample.shape for sample in samples})
@@ -471,7 +489,11 @@ def _empty(variable: Variable) -> ValueError:
 
 
 def _needs_csr(variable: Variable, data: Any) -> ValueError:
-    return ValueError(f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix")
+    labels = np.asarray(data)
+    hint = _hint_of_classes(variable, labels) if labels.ndim < 2 else ""
+    return ValueError(
+        f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix{hint}"
+    )
 
 
 def _fits(shape: Shape, wanted: Shape) -> bool:

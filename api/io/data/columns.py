@@ -275,11 +275,16 @@ def values_in(columns: Mapping[str, Any]) -> int:
 
 def first_of(column: Any) -> Any:
     """The first value that is there, out of lists too; None if there is none among the first thousand."""
-    for value in values_of(column.iloc[:1000] if hasattr(column, "iloc") else column[:1000]):
+    for value in values_of(first_rows(column, 1000)):
         found = first_of(value) if is_list(value) and len(value) else value
         if not is_list(found) and not is_missing(found):
-            return found
+            return found.item() if hasattr(found, "item") else found
     return None
+
+
+def first_rows(column: Any, count: int) -> Any:
+    """At most so many rows of a column."""
+    return column.iloc[:count] if hasattr(column, "iloc") else column[:count]
 
 
 def flattened(values: Sequence[Any]) -> tuple[Any, Any]:

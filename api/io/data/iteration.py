@@ -28,10 +28,19 @@ class IteratedData:
         begin: gives an iterator over rows, or over minibatches of them.
         is_single_pass: whether it does so once.
         are_minibatches: whether items are dictionaries, or tuples, of columns; tables always are minibatches.
+        told: by column its classes, where its library tells them.
     """
 
-    def __init__(self, what: str, begin: Callable[[], Iterator[Any]], is_single_pass: bool, are_minibatches: bool) -> None:
+    def __init__(
+        self,
+        what: str,
+        begin: Callable[[], Iterator[Any]],
+        is_single_pass: bool,
+        are_minibatches: bool,
+        told: Mapping[str, Any] | None = None,
+    ) -> None:
         self.what, self._begin, self.is_single_pass, self._are_minibatches = what, begin, is_single_pass, are_minibatches
+        self.told = told or {}
         self._items: Iterator[Any] = iter(())
         self._is_begun = False
 
@@ -103,7 +112,7 @@ class IterationSource(UserMinibatchSource):
             )
         self._data = data
         head = data.head()
-        self._read: Streams = streams_of(wishes, head.names, head.part(0, min(len(head), HEAD)), None, {})
+        self._read: Streams = streams_of(wishes, head.names, head.part(0, min(len(head), HEAD)), None, data.told)
         self.classes = self._read.classes
         self._max_samples, self._max_sweeps = max_samples, 1 if data.is_single_pass else max_sweeps
         self._samples = self._sweeps = self._sequences = 0

@@ -14,7 +14,7 @@ from cntk.eval.tables import Columns, table_of
 from cntk.io.data.columns import values_in
 from cntk.io.data.iteration import IteratedData, IterationSource
 from cntk.io.data.recognition import Wishes
-from cntk.io.data.tables import ItemDeserializer, TableDeserializer, classes_told, hugging_face, names_of_places, parquet, records
+from cntk.io.data.tables import ItemDeserializer, TableDeserializer, classes_told, hugging_face, labels_of, names_of_places, parquet, records
 from cntk.io.minibatch_source import MinibatchSource
 from cntk.io.user_minibatch_source import UserMinibatchSource
 
@@ -125,6 +125,8 @@ def _iterated(data: Any, batched: bool) -> IteratedData | None:
         return IteratedData(what, lambda: iter(data), False, data.batch_sampler is not None)
     if hasattr(data, "read_next_batch") or isinstance(data, Iterator):
         return IteratedData(what, lambda: iter(data), True, batched)
+    if _is_of(data, "datasets", "IterableDataset"):
+        return IteratedData(what, lambda: iter(data), False, batched, labels_of(data.features))
     if hasattr(data, "to_batches"):  # Arrow's datasets of files
         return IteratedData(what, lambda: iter(data.to_batches()), False, batched)
     if hasattr(data, "__iter__"):

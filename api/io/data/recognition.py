@@ -12,7 +12,7 @@ from cntk.core.common.shape import Shape, as_shape
 from cntk.core.graph.foreign import as_data
 from cntk.core.types.csr import is_csr
 from cntk.eval.tables import Table, values_of
-from cntk.io.data.columns import ClassColumn, Column, NumberColumn, Stream, Streams, first_of, flattened, is_list, is_missing
+from cntk.io.data.columns import ClassColumn, Column, NumberColumn, Stream, Streams, first_of, first_rows, flattened, is_list, is_missing
 
 HEAD = 100
 """Rows that are looked at."""
@@ -20,7 +20,11 @@ HEAD = 100
 
 @dataclass
 class Wishes:
-    """What a program says of its columns; see :func:`cntk.io.from_data`."""
+    """What a program says of its columns; see :func:`cntk.io.from_data`.
+
+    *columns* may be a function that chooses them of all names, and *inputs* tells for streams the shape of the input that they are for, and
+    whether it takes sequences.
+    """
 
     columns: Any = None
     shapes: Mapping[str, Any] = field(default_factory=dict)
@@ -28,6 +32,7 @@ class Wishes:
     indices: Sequence[str] = ()
     leaves_unknown: bool = False
     dtype: Any = np.float32
+    inputs: Mapping[str, tuple[Shape, bool]] = field(default_factory=dict)
 
     def columns_of_streams(self, names: Sequence[str]) -> dict[str, list[str]]:
         """By stream its columns, of these.
@@ -36,7 +41,8 @@ class Wishes:
             ValueError: one is not there, or options are for columns that no stream takes.
             TypeError: *columns* are no names.
         """
-        given = list(names) if self.columns is None else [self.columns] if isinstance(self.columns, str) else self.columns
+        given = self.columns(names) if callable(self.columns) else list(names) if self.columns is None else self.columns
+        given = [given] if isinstance(given, str) else given
         chosen = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
         found = {name: [columns] if isinstance(columns, str) else list(columns) for name, columns in chosen.items()}
         if not found or not all(isinstance(name, str) and columns for name, columns in found.items()):
@@ -66,16 +72,26 @@ def streams_of(wishes: Wishes, names: Sequence[str], head: Table, parts: Callabl
         ValueError: a column can be no stream, with what to do.
     """
     wanted = wishes.columns_of_streams(names)
+    shapes = dict(wishes.shapes)
     taken = list(dict.fromkeys(column for columns in wanted.values() for column in columns))
     classes = {name: given for name in taken if (given := wishes.classes.get(name, told.get(name))) is not None}
+    for stream, (shape, takes_sequences) in wishes.inputs.items():
+        name, *more = wanted[stream]
+        column = head.column(name)
+        if more or name in classes or name in shapes or is_csr(column):
+            continue
+        if len(shape) == 1 and shape[0] > 1 and _holds_whole_numbers(column, takes_sequences):
+            classes[name] = shape[0]
+        elif min(shape, default=1) > 0:
+            shapes[name] = shape
     is_text = {name: isinstance(first_of(head.column(name)), str) for name in taken}
     if unknown := [name for name in taken if is_text[name] and name not in classes]:
         classes |= _classes_in(unknown, parts)
-    made = {name: _column(wishes, name, head.column(name), classes.get(name)) for name in taken}
+    made = {name: _column(wishes, name, head.column(name), classes.get(name), shapes.get(name)) for name in taken}
     return Streams([Stream(name, [made[column] for column in columns], wishes.dtype) for name, columns in wanted.items()])
 
 
-def _column(wishes: Wishes, name: str, head: Any, classes: Any) -> Column:
+def _column(wishes: Wishes, name: str, head: Any, classes: Any, wanted: Any) -> Column:
     if classes is not None:
         is_sequence = any(map(is_list, values_of(head)))
         return ClassColumn(name, is_sequence, _checked_classes(name, classes), name in wishes.indices, wishes.leaves_unknown)
@@ -84,8 +100,8 @@ def _column(wishes: Wishes, name: str, head: Any, classes: Any) -> Column:
     if is_csr(head):
         return NumberColumn(name, (head.shape[1],), False, True)
     shape, is_sequence = _shape_in(name, head)
-    if name in wishes.shapes:
-        stated = as_shape(wishes.shapes[name]) or (1,)
+    if wanted is not None:
+        stated = as_shape(wanted) or (1,)
         return NumberColumn(name, stated, is_sequence or shape != stated)
     return NumberColumn(name, shape or (1,), is_sequence)
 
@@ -118,6 +134,13 @@ def _shape_of_items(owner: str, items: Sequence[Any], may_be_samples: bool) -> t
     if len(steps) > 1:
         raise ValueError(f"{owner} holds arrays of the shapes {sorted(shapes)[:4]}, which are neither samples of one shape nor sequences of it")
     return (steps.pop() if steps else ()), True
+
+
+def _holds_whole_numbers(column: Any, in_lists: bool) -> bool:
+    """Whether values are whole numbers, by themselves or in lists of them."""
+    first = first_of(column)
+    is_flat = not any(map(is_list, values_of(first_rows(column, HEAD))))
+    return isinstance(first, (int, np.integer)) and not isinstance(first, bool) and is_flat != in_lists
 
 
 def _hint_of(name: str, head: Any) -> str:

@@ -178,12 +178,17 @@ def hugging_face(wishes: Wishes, dataset: Any) -> TableDeserializer | ItemDeseri
     if any(hasattr(features[name], "decode_example") for name in columns) or dataset.format["type"] not in (None, "arrow", "numpy", "torch"):
         return ItemDeserializer(wishes, dataset)
     arrow = dataset.with_format("arrow")
-    told = {name: list(features[name].names) for name in columns if hasattr(features[name], "names")}
+    told = {name: classes for name, classes in labels_of(features).items() if name in columns}
 
     def part(start: int, stop: int) -> Table:
         return ArrowTable(arrow[start:stop])
 
     return TableDeserializer.of_rows(wishes, dataset.column_names, len(dataset), part, told)
+
+
+def labels_of(features: Any) -> dict[str, list[str]]:
+    """The names of the classes that features of Hugging Face tell."""
+    return {name: list(feature.names) for name, feature in (features or {}).items() if hasattr(feature, "names")}
 
 
 def classes_told(table: Table) -> dict[str, Any]:
