@@ -152,12 +152,14 @@ class ClassColumn(Column):
         return numbers, lengths
 
     def _unknown(self, value: Any) -> ValueError:
+        value = value.item() if hasattr(value, "item") else value
         listed = f"numbers from 0 to {self.count - 1}" if not self._numbers else ", ".join(map(repr, list(self._numbers)[:8]))
         more = ", …" if len(self._numbers) > 8 else ""
         remedy = "" if self.is_index else ", or say unknown='zeros' for vectors of zeros in such places"
+        wanted = "[all that occur]" if self._numbers else "how many there are"
         return self.error(
-            f"has the value {value!r:.60}, which is none of its {self.count} classes ({listed}{more}); list all that occur with "
-            f"classes={{{self.name!r}: [...]}}{remedy}"
+            f"has the value {value!r:.60}, which is none of its {self.count} classes ({listed}{more}); "
+            f"say classes={{{self.name!r}: {wanted}}}{remedy}"
         )
 
 

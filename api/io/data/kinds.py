@@ -101,20 +101,29 @@ def _columns(data: Any) -> dict[str, Any] | None:
     if isinstance(data, Mapping):
         if not data:
             raise ValueError("from_data: the dictionary has no columns")
-        return {str(name): column if hasattr(column, "shape") else list(column) for name, column in data.items()}
+        return {str(name): _column(column) for name, column in data.items()}
     names = getattr(getattr(data, "dtype", None), "names", None)
     if names:
         return {name: data[name] for name in names}
     if hasattr(data, "__pandas_priority__"):
         return {str(data.name) if getattr(data, "name", None) is not None else "x": data}
-    if is_csr(data) or isinstance(data, np.ndarray) or _is_of(data, "torch", "Tensor"):
-        return {"x": data}
+    if hasattr(data, "tocsr") or isinstance(data, np.ndarray) or _is_of(data, "torch", "Tensor"):
+        return {"x": _column(data)}
     if isinstance(data, tuple) and data and all(hasattr(part, "__len__") for part in data):
-        return dict(zip(names_of_places(len(data)), data, strict=True))
+        return dict(zip(names_of_places(len(data)), map(_column, data), strict=True))
     return None
 
 
+def _column(given: Any) -> Any:
+    """A column that has a length and parts."""
+    if hasattr(given, "tocsr"):
+        return given if is_csr(given) else given.tocsr()
+    return given if hasattr(given, "shape") else list(given)
+
+
 def _of_list(wishes: Wishes, rows: list[Any]) -> TableDeserializer:
+    if not rows:
+        raise ValueError("from_data: the data has no rows")
     return TableDeserializer.of_rows(wishes, records(rows[:1]).names, len(rows), lambda start, stop: records(rows[start:stop]))
 
 

@@ -84,8 +84,8 @@ def streams_of(wishes: Wishes, names: Sequence[str], head: Table, parts: Callabl
             classes[name] = shape[0]
         elif min(shape, default=1) > 0:
             shapes[name] = shape
-    is_text = {name: isinstance(first_of(head.column(name)), str) for name in taken}
-    if unknown := [name for name in taken if is_text[name] and name not in classes]:
+    text = [name for name in taken if not is_csr(head.column(name)) and isinstance(first_of(head.column(name)), str)]
+    if unknown := [name for name in text if name not in classes]:
         classes |= _classes_in(unknown, parts)
     made = {name: _column(wishes, name, head.column(name), classes.get(name), shapes.get(name)) for name in taken}
     return Streams([Stream(name, [made[column] for column in columns], wishes.dtype) for name, columns in wanted.items()])

@@ -11,6 +11,8 @@ import pytest
 
 import cntk as C
 
+pytestmark = pytest.mark.filterwarnings("ignore:asarray")  # sequences are taken apart below
+
 FRAME = {
     "a": [1.0, 2.0, 3.0, 4.0, 5.0],
     "b": [5, 4, 3, 2, 1],
@@ -89,7 +91,6 @@ def everything(source: Any, size: int = 2) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.filterwarnings("ignore:asarray")
 def test_all_kinds_of_data_are_the_same(kind: Callable[[Path], Any], tmp_path: Path) -> None:
     columns = {"x": ["a", "b"], "kind": "kind", "steps": "steps", "words": "words"}
     source = C.io.from_data(kind(tmp_path), columns, classes=CLASSES, randomize=False, max_sweeps=1)
@@ -175,7 +176,6 @@ def test_a_sweep_has_every_row_once_and_every_sweep_another_order(count: int) ->
 
 @pytest.mark.parametrize("kind", KINDS[:9], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("served", [0, 1, 2, 4])
-@pytest.mark.filterwarnings("ignore:asarray")
 def test_goes_on_from_a_checkpoint(kind: Callable[[Path], Any], served: int, tmp_path: Path) -> None:
     def made() -> Any:
         return C.io.from_data(kind(tmp_path), ["a", "steps"])
@@ -188,6 +188,8 @@ def test_goes_on_from_a_checkpoint(kind: Callable[[Path], Any], served: int, tmp
     for _ in range(3):
         one, other = first.next_minibatch(3), second.next_minibatch(3)
         assert {info.name: sequences(data) for info, data in one.items()} == {info.name: sequences(data) for info, data in other.items()}
+        if not one:
+            break
 
 
 @pytest.mark.parametrize("kind", [lambda: {"x": np.arange(50)}, lambda: lambda: ({"x": i} for i in range(50))])
