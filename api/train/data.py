@@ -91,7 +91,11 @@ class ArrayData:
         self._passes += ends
         if start + rank >= stop:
             return {}, ends
-        return {variable: array[start + rank : stop : workers] for variable, array in self._arrays.items()}, ends
+        return {variable: self.part(array, slice(start + rank, stop, workers)) for variable, array in self._arrays.items()}, ends
+
+    def part(self, array: Any, places: slice) -> Any:
+        """What is served for the rows at some places of a pass."""
+        return array[places]
 
     def get_checkpoint_state(self) -> dict[str, Any]:
         """The place in the arrays, and the passes before."""
