@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target, unique_labels
 
 import cntk as C
-from cntk.sklearn.inputs import checked_inputs
+from cntk.sklearn.inputs import checked_data, checked_weights
 from cntk.sklearn.network import Network
 
 
@@ -43,7 +43,7 @@ class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
         callbacks: progress writers, a ``CheckpointConfig``, a ``TestConfig``, and functions that are called with the estimator after each
             epoch, of which one that returns False ends training; None, one or a list.
         warm_start: whether ``fit`` goes on from the network of the ``fit`` before.
-        dtype: float32 or float64, of data and parameters.
+        dtype: float32 or float64, of data and parameters; None for float32 with a *model* or where X is, and float64 else.
         random_state: seed of initial values, dropout, orders and validation; an int gives the same network each time.
 
     Attributes:
@@ -84,7 +84,7 @@ class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
         class_weight: Any = None,
         callbacks: Any = None,
         warm_start: bool = False,
-        dtype: Any = "float32",
+        dtype: Any = None,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -129,13 +129,13 @@ class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
         """
         goes_on = self.warm_start and hasattr(self, "model_")
         self._require_valid()
-        X, y = checked_inputs(self, X, y, reset=not goes_on, multi_output=True)
+        X, y = checked_data(self, X, y, not goes_on)
         check_classification_targets(y)
         if goes_on:
             self._require_known(y)
         else:
             self._learn_classes(y, None)
-        self._fit(X, y, self._weights(y, sample_weight), self._outputs, goes_on, self.max_epochs)
+        self._fit(X, y, self._weights(X, y, sample_weight), self._outputs, goes_on, self.max_epochs)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Classifier:
@@ -154,12 +154,12 @@ class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
         self._require_valid()
         is_first = _check_partial_fit_first_call(self, classes) if not hasattr(self, "model_") or classes is not None else False
         goes_on = hasattr(self, "model_") and not is_first
-        X, y = checked_inputs(self, X, y, reset=not goes_on, multi_output=True)
+        X, y = checked_data(self, X, y, not goes_on)
         check_classification_targets(y)
         if not goes_on:
             self._learn_classes(y, classes)
         self._require_known(y)
-        self._fit(X, y, self._weights(y, sample_weight), self._outputs, goes_on, 1)
+        self._fit(X, y, self._weights(X, y, sample_weight), self._outputs, goes_on, 1)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -227,8 +227,9 @@ class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
     def _stratified_by(self, y: Any) -> Any:
         return None if self._has_labels else y
 
-    def _weights(self, y: Any, sample_weight: Any) -> Any:
+    def _weights(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        weights = checked_weights(self, X, sample_weight)
         if self.class_weight is None:
-            return sample_weight
+            return weights
         by_class = compute_sample_weight(self.class_weight, y)
-        return by_class if sample_weight is None else by_class * np.asarray(sample_weight)
+        return by_class if weights is None else by_class * weights

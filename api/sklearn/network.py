@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 import cntk as C
 from cntk.core.common import random
@@ -45,7 +45,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.1,
         callbacks: Any = None,
         warm_start: bool = False,
-        dtype: Any = "float32",
+        dtype: Any = None,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -105,8 +105,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{name}: validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"{name}: dropout must lie in [0, 1), got {self.dropout!r}")
-        if np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(f"{name}: dtype must be float32 or float64, got {self.dtype!r}")
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"{name}: dtype must be float32, float64 or None, got {self.dtype!r}")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, outputs: int, goes_on: bool, epochs: int) -> None:
         """Train on checked data.
@@ -121,7 +121,6 @@ class Network(BaseEstimator):  # type: ignore[misc]
         draw = check_random_state(self.random_state).randint
         seed = int(draw(2**31 - 1))
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, np.zeros(_rows(X)), dtype=np.dtype(self.dtype), ensure_non_negative=True)
             there = np.flatnonzero(sample_weight)
             X, y, sample_weight = _taken(X, there), y[there], sample_weight[there]
         if not (goes_on and hasattr(self, "model_")):
@@ -138,7 +137,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
             random.reset_random_seed(seed)
             try:
                 x = input_for(X)
-                self.model_ = self._layers(outputs)(x)
+                with C.default_options(dtype=x.dtype):
+                    self.model_ = self._layers(outputs)(x)
                 if self.model_.shape != (outputs,):
                     raise ValueError(
                         f"{type(self).__name__}: the model must give {outputs} numbers for each row, got the shape {self.model_.shape}; its last "
@@ -158,18 +158,17 @@ class Network(BaseEstimator):  # type: ignore[misc]
         hidden = [self.hidden] if isinstance(self.hidden, (int, np.integer)) else list(self.hidden)
         activation = getattr(C, self.activation) if isinstance(self.activation, str) else self.activation
         layers: list[Any] = []
-        with C.default_options(dtype=np.dtype(self.dtype).type):
-            for size in hidden:
-                layers.append(C.layers.Dense(int(size), activation=activation))
-                if self.dropout:
-                    layers.append(C.layers.Dropout(self.dropout))
-            return C.layers.Sequential([*layers, C.layers.Dense(outputs)])
+        for size in hidden:
+            layers.append(C.layers.Dense(int(size), activation=activation))
+            if self.dropout:
+                layers.append(C.layers.Dropout(self.dropout))
+        return C.layers.Sequential([*layers, C.layers.Dense(outputs)])
 
     def _learner(self, parameters: Any) -> Any:
         if callable(self.learner):
             return self.learner(parameters)
         rate = C.learning_parameter_schedule(self.learning_rate)
-        options = {"l2_regularization_weight": self.l2}
+        options = {"l2_regularization_weight": self.l2, "minibatch_size": C.learners.IGNORE}  # of the mean gradient
         if self.learner == "adam":
             return C.adam(parameters, rate, C.momentum_schedule(0.9), variance_momentum=C.momentum_schedule(0.999), **options)
         if self.learner == "sgd":
@@ -184,12 +183,12 @@ class Network(BaseEstimator):  # type: ignore[misc]
         return _taken(X, learned), y[learned], weights[0], (_taken(X, kept), y[kept], weights[1])
 
     def _train(self, X: Any, y: Any, weights: Any, validation: Any, epochs: int, seed: int) -> None:
-        outputs, dtype = self.model_.shape[0], np.dtype(self.dtype)
-        target = C.input_variable(outputs, dtype.type, name="y")
+        outputs, dtype = self.model_.shape[0], self.model_.dtype
+        target = C.input_variable(outputs, dtype, name="y")
         loss, metric = self._criterion(self.model_, target)
         arguments, arrays = [self.model_.arguments[0], target], [as_input(self.model_.arguments[0], X), self._targets(y, outputs).astype(dtype)]
         if weights is not None:
-            weight = C.input_variable((), dtype.type, name="weight")
+            weight = C.input_variable((), dtype, name="weight")
             loss = C.element_times(loss, weight)
             arguments.append(weight)
             arrays.append(np.asarray(weights / weights.mean(), dtype))

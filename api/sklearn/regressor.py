@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 import cntk as C
-from cntk.sklearn.inputs import checked_inputs
+from cntk.sklearn.inputs import checked_data, checked_weights
 from cntk.sklearn.network import Network
 
 
@@ -86,17 +86,18 @@ class Regressor(RegressorMixin, Network):  # type: ignore[misc]
     def _fit_to(self, X: Any, y: Any, sample_weight: Any, may_go_on: bool, epochs: int) -> Regressor:
         goes_on = may_go_on and hasattr(self, "model_")
         self._require_valid()
-        X, y = checked_inputs(self, X, y, reset=not goes_on, multi_output=True, y_numeric=True)
+        X, y = checked_data(self, X, y, not goes_on, y_numeric=True)
+        weights = checked_weights(self, X, sample_weight)
         y = np.asarray(y, np.float64)
         rows = y.reshape(len(y), -1)
         if not goes_on:
             self._is_single = y.ndim == 1
-            self.y_mean_ = np.average(rows, axis=0, weights=sample_weight)
-            scale = np.sqrt(np.average((rows - self.y_mean_) ** 2, axis=0, weights=sample_weight))
+            self.y_mean_ = np.average(rows, axis=0, weights=weights)
+            scale = np.sqrt(np.average((rows - self.y_mean_) ** 2, axis=0, weights=weights))
             self.y_scale_ = np.where(scale > 0, scale, 1.0)
         elif rows.shape[1] != len(self.y_mean_):
             raise ValueError(f"Regressor: y has {rows.shape[1]} numbers for each sample, and it was fitted to {len(self.y_mean_)}")
-        self._fit(X, rows, sample_weight, rows.shape[1], goes_on, epochs)
+        self._fit(X, rows, weights, rows.shape[1], goes_on, epochs)
         return self
 
     def _targets(self, y: Any, outputs: int) -> Any:
