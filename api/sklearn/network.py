@@ -153,8 +153,13 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = self._passes = 0
 
     def _layers(self, outputs: int) -> Any:
+        name = type(self).__name__
         if self.model is not None:
+            if isinstance(self.model, C.Function) or not callable(self.model):
+                raise ValueError(f"{name}: model is a function that makes layers, such as lambda outputs: C.layers.Dense(outputs)")
             return self.model(outputs)
+        if isinstance(self.activation, str) and not hasattr(C, self.activation):
+            raise ValueError(f"{name}: activation must be an operator or its name, such as 'relu' or 'tanh', got {self.activation!r}")
         hidden = [self.hidden] if isinstance(self.hidden, (int, np.integer)) else list(self.hidden)
         activation = getattr(C, self.activation) if isinstance(self.activation, str) else self.activation
         layers: list[Any] = []
@@ -206,10 +211,10 @@ class Network(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Any:
         """What the network gives for each row."""
         check_is_fitted(self, "model_")
-        X = checked_inputs(self, X)
+        X = as_input(self.model_.arguments[0], checked_inputs(self, X))
         if not isinstance(X, list) and tuple(X.shape[1:]) != self.input_shape_:
             raise ValueError(f"{type(self).__name__}: samples of X have the shape {X.shape[1:]}, and it was fitted to {self.input_shape_}")
-        return Predictor(self.model_, batch_rows=1024)(as_input(self.model_.arguments[0], X))
+        return Predictor(self.model_, batch_rows=1024)(X)
 
 
 class _Watch:
