@@ -19,9 +19,9 @@ from cntk.sklearn.network import Network
 class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
     """A network that tells classes apart: of dense layers, or of a model of your own for images and sequences.
 
-    X is an array or sparse matrix ``(samples, features)``; with a *model* also an array ``(samples, *shape)``, or a list of sequences, arrays
-    ``(steps, *shape)`` or ``(steps,)`` of unequal lengths. y are classes of any kind, or, for samples that have several labels at once, an
-    array ``(samples, labels)`` of 0 and 1. Features are taken as they are: put a ``StandardScaler`` before it in a ``Pipeline``.
+    X is an array or sparse matrix ``(samples, features)``; with a *model* also an array ``(samples, *shape)``, or a list of sequences,
+    arrays ``(steps, *shape)`` or ``(steps,)`` of unequal lengths. y are classes of any kind, or, for samples that have several labels at
+    once, an array ``(samples, labels)`` of 0 and 1. Features are taken as they are: put a ``StandardScaler`` before it in a ``Pipeline``.
 
     Args:
         model: makes the layers of a network, given the number of its outputs: ``lambda outputs: C.layers.Sequential([...,

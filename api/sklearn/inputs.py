@@ -79,7 +79,9 @@ def _sequences(X: Any) -> list[Any] | None:
     """A list of arrays, those of one axis as steps of one number; None of what is one array."""
     if isinstance(X, np.ndarray) and not (X.dtype == object and X.ndim == 1):
         return None
-    if not isinstance(X, (list, tuple, np.ndarray)) or not len(X) or not all(hasattr(part, "__len__") and not isinstance(part, str) for part in X):
+    if not isinstance(X, (list, tuple, np.ndarray)) or not len(X):
+        return None
+    if not all(hasattr(part, "__len__") and not isinstance(part, str) for part in X):
         return None
     ranks = {np.ndim(part) if hasattr(part, "ndim") else np.asarray(part, object).ndim for part in X}
     if not (ranks == {1} and len({len(part) for part in X}) > 1) and not (all(hasattr(part, "ndim") for part in X) and min(ranks) > 1):

@@ -141,8 +141,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
                     self.model_ = self._layers(outputs)(x)
                 if self.model_.shape != (outputs,):
                     raise ValueError(
-                        f"{type(self).__name__}: the model must give {outputs} numbers for each row, got the shape {self.model_.shape}; its last "
-                        "layer is to be C.layers.Dense(outputs)"
+                        f"{type(self).__name__}: the model must give {outputs} numbers for each row, got the shape {self.model_.shape}; "
+                        "its last layer is to be C.layers.Dense(outputs)"
                     )
                 self.learner_ = self._learner(self.model_.parameters)
             finally:
@@ -191,7 +191,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
         outputs, dtype = self.model_.shape[0], self.model_.dtype
         target = C.input_variable(outputs, dtype, name="y")
         loss, metric = self._criterion(self.model_, target)
-        arguments, arrays = [self.model_.arguments[0], target], [as_input(self.model_.arguments[0], X), self._targets(y, outputs).astype(dtype)]
+        x = self.model_.arguments[0]
+        arguments, arrays = [x, target], [as_input(x, X), self._targets(y, outputs).astype(dtype)]
         if weights is not None:
             weight = C.input_variable((), dtype, name="weight")
             loss = C.element_times(loss, weight)

@@ -143,8 +143,8 @@ def train(
     seen = trainer.total_number_of_samples_seen
     if isinstance(data, SourceData) and data.is_single_pass and seen < max_samples < UNLIMITED:
         warnings.warn(
-            f"train: the data ended after {seen} samples, and {max_samples} were to be trained; it can be iterated over once. Give the function "
-            "that makes the iterator, or a list of what it gives",
+            f"train: the data ended after {seen} samples, and {max_samples} were to be trained; it can be iterated over once. Give the "
+            "function that makes the iterator, or a list of what it gives",
             stacklevel=2,
         )
     summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]

@@ -14,14 +14,27 @@ from cntk.eval.tables import Columns, table_of
 from cntk.io.data.columns import values_in
 from cntk.io.data.iteration import IteratedData, IterationSource
 from cntk.io.data.recognition import Wishes
-from cntk.io.data.tables import ItemDeserializer, TableDeserializer, classes_told, hugging_face, labels_of, names_of_places, parquet, records
+from cntk.io.data.tables import (
+    ItemDeserializer,
+    TableDeserializer,
+    classes_told,
+    hugging_face,
+    labels_of,
+    names_of_places,
+    parquet,
+    records,
+)
 from cntk.io.minibatch_source import MinibatchSource
 from cntk.io.user_minibatch_source import UserMinibatchSource
 
 TAKEN = (
-    "frames of pandas or Polars, tables of Arrow, paths of Parquet files, dictionaries or tuples of arrays, lists of rows, datasets of Hugging "
-    "Face and PyTorch, DataLoaders, generators and functions that make these"
+    "frames of pandas or Polars, tables of Arrow, paths of Parquet files, dictionaries or tuples of arrays, lists of rows, datasets of "
+    "Hugging Face and PyTorch, DataLoaders, generators and functions that make these"
 )
+
+
+Rows = TableDeserializer | ItemDeserializer
+"""Deserializers of data that can be read from any row on."""
 
 
 class DataSource(MinibatchSource):
@@ -40,7 +53,7 @@ class DataSource(MinibatchSource):
 
     is_single_pass = False
 
-    def __init__(self, deserializer: TableDeserializer | ItemDeserializer, window: int, seed: int, max_samples: int, max_sweeps: int) -> None:
+    def __init__(self, deserializer: Rows, window: int, seed: int, max_samples: int, max_sweeps: int) -> None:
         self.classes = deserializer.streams.classes
         samples = [info.samples for info in deserializer.chunk_infos()]
         self.samples_in_sweep = sum(samples) if min(samples) > 0 else None
@@ -51,19 +64,18 @@ def source_of(
     data: Any, wishes: Wishes, batched: bool, randomize: bool | None, order: tuple[int, int], max_samples: int, max_sweeps: int
 ) -> DataSource | IterationSource:
     """See :func:`cntk.io.from_data`."""
-    iterated = None if (deserializer := _deserializer(data, wishes)) is not None else _iterated(data, batched)
-    if deserializer is not None:
+    if (deserializer := _deserializer(data, wishes)) is not None:
         if batched:
-            raise ValueError(f"from_data: batched is about what is iterated over; {_name(data)} has rows, which are put into minibatches here")
+            raise ValueError(f"from_data: batched is about what is iterated over; of {_name(data)} minibatches are made here")
         return DataSource(deserializer, *order, max_samples, max_sweeps)
-    if iterated is None:
+    if (iterated := _iterated(data, batched)) is None:
         raise TypeError(f"from_data: expected {TAKEN}; got {_name(data)} {data!r:.60}")
     if randomize:
-        raise ValueError(f"from_data: {iterated.what} gives its data in its own order, so it cannot be randomized; shuffle where it is made")
+        raise ValueError(f"from_data: {iterated.what} gives its data in its own order and cannot be randomized; shuffle where it is made")
     return IterationSource(iterated, wishes, max_samples, max_sweeps)
 
 
-def _deserializer(data: Any, wishes: Wishes) -> TableDeserializer | ItemDeserializer | None:
+def _deserializer(data: Any, wishes: Wishes) -> Rows | None:
     """A deserializer of data that can be read from any row on; None of other data."""
     _require_data(data)
     if _is_path(data) or (isinstance(data, list) and data and all(map(_is_path, data))):
@@ -87,11 +99,12 @@ def _require_data(data: Any) -> None:
         raise TypeError(f"from_data: {_name(data)} is a minibatch source already")
     if isinstance(data, (str, os.PathLike)) and not _is_path(data):
         raise ValueError(
-            f"from_data: paths are of Parquet files, *.parquet, got {os.fspath(data)!r}; read other files with the library for them, such as "
-            "pandas.read_csv, or with a deserializer of cntk.io"
+            f"from_data: paths are of Parquet files, *.parquet, got {os.fspath(data)!r}; read other files with the library for them, "
+            "such as pandas.read_csv, or with a deserializer of cntk.io"
         )
     if _is_of(data, "datasets", "DatasetDict") or _is_of(data, "datasets", "IterableDatasetDict"):
-        raise ValueError(f"from_data: the {_name(data)} has the parts {', '.join(map(repr, data))}; give one of them, such as data['train']")
+        listed = ", ".join(map(repr, data))
+        raise ValueError(f"from_data: the {_name(data)} has the parts {listed}; give one of them, such as data['train']")
     if _is_of(data, "polars", "LazyFrame"):
         raise ValueError("from_data: a LazyFrame has no rows before it is collected; give frame.collect()")
 

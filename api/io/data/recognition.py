@@ -47,18 +47,21 @@ class Wishes:
         found = {name: [columns] if isinstance(columns, str) else list(columns) for name, columns in chosen.items()}
         if not found or not all(isinstance(name, str) and columns for name, columns in found.items()):
             raise ValueError(
-                f"from_data: columns is a list of columns, or a dictionary with one or a list of them for each stream, got {self.columns!r}"
+                f"from_data: columns are a list, or a dictionary with a column or a list of them for each stream, got {self.columns!r:.200}"
             )
         taken = list(dict.fromkeys(column for columns in found.values() for column in columns))
         if missing := [column for column in taken if column not in names]:
             raise ValueError(f"from_data: there is no column {missing[0]!r}; there are {', '.join(map(repr, names))}")
         for option in ("shapes", "classes", "indices"):
             if foreign := [column for column in getattr(self, option) if column not in taken]:
-                raise ValueError(f"from_data: {option} is about the column {foreign[0]!r}, and the streams take {', '.join(map(repr, taken))}")
+                listed = ", ".join(map(repr, taken))
+                raise ValueError(f"from_data: {option} is about the column {foreign[0]!r}, and the streams take {listed}")
         return found
 
 
-def streams_of(wishes: Wishes, names: Sequence[str], head: Table, parts: Callable[[], Iterable[Table]] | None, told: Mapping[str, Any]) -> Streams:
+def streams_of(
+    wishes: Wishes, names: Sequence[str], head: Table, parts: Callable[[], Iterable[Table]] | None, told: Mapping[str, Any]
+) -> Streams:
     """The streams that a program wishes for, of what there is.
 
     Args:
@@ -132,7 +135,8 @@ def _shape_of_items(owner: str, items: Sequence[Any], may_be_samples: bool) -> t
         return shapes.pop(), False
     steps = {shape[1:] for shape in shapes if shape}
     if len(steps) > 1:
-        raise ValueError(f"{owner} holds arrays of the shapes {sorted(shapes)[:4]}, which are neither samples of one shape nor sequences of it")
+        listed = sorted(shapes)[:4]
+        raise ValueError(f"{owner} holds arrays of the shapes {listed}, which are neither samples of one shape nor sequences of it")
     return (steps.pop() if steps else ()), True
 
 
@@ -144,7 +148,7 @@ def _holds_whole_numbers(column: Any, in_lists: bool) -> bool:
 
 
 def _hint_of(name: str, head: Any) -> str:
-    return f", or say what classes it has with classes={{{name!r}: [...]}}" if getattr(head, "dtype", None) == object else ""
+    return f", or say what classes it has with classes={{{name!r}: [...]}}" if np.dtype(object) == getattr(head, "dtype", None) else ""
 
 
 def _checked_classes(name: str, classes: Any) -> Any:

@@ -175,7 +175,8 @@ def hugging_face(wishes: Wishes, dataset: Any) -> TableDeserializer | ItemDeseri
     """A dataset of Hugging Face: by Arrow's tables, or sample by sample where features are decoded, as images are."""
     features = dataset.features
     columns = set(chain_of(wishes.columns_of_streams(dataset.column_names)))
-    if any(hasattr(features[name], "decode_example") for name in columns) or dataset.format["type"] not in (None, "arrow", "numpy", "torch"):
+    is_decoded = any(hasattr(features[name], "decode_example") for name in columns)
+    if is_decoded or dataset.format["type"] not in (None, "arrow", "numpy", "torch"):
         return ItemDeserializer(wishes, dataset)
     arrow = dataset.with_format("arrow")
     told = {name: classes for name, classes in labels_of(features).items() if name in columns}

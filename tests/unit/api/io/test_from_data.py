@@ -102,7 +102,10 @@ def test_all_kinds_of_data_are_the_same(kind: Callable[[Path], Any], tmp_path: P
     assert source.classes == CLASSES
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS[:9] if kind not in (arrow_batches, hugging_face_iterable)], ids=lambda k: k.__name__)
+READABLE = [kind for kind in KINDS[:9] if kind not in (arrow_batches, hugging_face_iterable)]
+
+
+@pytest.mark.parametrize("kind", READABLE, ids=lambda kind: kind.__name__)
 def test_classes_of_text_are_found_and_serve_for_other_data(kind: Callable[[Path], Any], tmp_path: Path) -> None:
     source = C.io.from_data(kind(tmp_path), ["kind", "words"])
     assert source.classes == CLASSES
@@ -115,7 +118,8 @@ def test_classes_of_text_are_found_and_serve_for_other_data(kind: Callable[[Path
 
 
 def test_numbers_and_classes_stand_side_by_side() -> None:
-    source = C.io.from_data(rows(), {"all": ["a", "kind", "b"], "classes": ["kind", "kind"]}, randomize=False, max_sweeps=1)
+    columns = {"all": ["a", "kind", "b"], "classes": ["kind", "kind"]}
+    source = C.io.from_data(rows(), columns, randomize=False, max_sweeps=1)
     assert source.streams.all.sample_shape == (5,)
     assert not source.streams.all.is_sparse
     assert source.streams.classes.is_sparse
@@ -125,7 +129,8 @@ def test_numbers_and_classes_stand_side_by_side() -> None:
 
 
 def test_sequences_side_by_side_are_steps_of_vectors() -> None:
-    source = C.io.from_data({"open": [[1.0, 2.0], [3.0]], "close": [[5.0, 6.0], [7.0]]}, {"x": ["open", "close"]}, max_sweeps=1, randomize=False)
+    data = {"open": [[1.0, 2.0], [3.0]], "close": [[5.0, 6.0], [7.0]]}
+    source = C.io.from_data(data, {"x": ["open", "close"]}, max_sweeps=1, randomize=False)
     assert everything(source) == {"x": [[[1, 5], [2, 6]], [[3, 7]]]}
     with pytest.raises(ValueError, match=r"'close' has sequences of other lengths than 'open', beside which it is in 'x'"):
         C.io.from_data({"open": [[1.0, 2.0], [3.0]], "close": [[5.0], [7.0]]}, {"x": ["open", "close"]}).next_minibatch(2)
@@ -204,20 +209,20 @@ def test_workers_share_a_sweep(kind: Callable[[], Any]) -> None:
 
 
 def test_datasets_are_asked_for_each_sample_in_every_sweep() -> None:
-    class Counting:
-        asked: list[int] = []
+    asked: list[int] = []
 
+    class Counting:
         def __len__(self) -> int:
             return 4
 
         def __getitem__(self, number: int) -> dict[str, Any]:
-            self.asked.append(number)
-            return {"x": np.full((2, 3), len(self.asked)), "y": number}
+            asked.append(number)
+            return {"x": np.full((2, 3), len(asked)), "y": number}
 
     source = C.io.from_data(Counting(), classes={"y": 4}, max_sweeps=2)
-    Counting.asked.clear()
+    asked.clear()
     found = everything(source)
-    assert sorted(Counting.asked) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert sorted(asked) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert len({values[0][0][0] for values in found["x"]}) == 8  # each is what was made for it
     assert source.streams.x.sample_shape == (2, 3)
 
@@ -271,7 +276,7 @@ def test_a_generator_is_served_once_and_says_so() -> None:
         C.io.from_data(numbers(), max_sweeps=2)
     with pytest.raises(ValueError, match="gives its data once, and has given them"):
         source.restore_from_checkpoint({"sweeps": 0, "sequences": 1, "samples": 1})
-    with pytest.raises(ValueError, match="in its own order, so it cannot be randomized"):
+    with pytest.raises(ValueError, match="in its own order and cannot be randomized"):
         C.io.from_data(numbers(), randomize=True)
 
 
@@ -342,7 +347,7 @@ def test_mistakes_are_told(data: Any, options: dict[str, Any], told: str) -> Non
 
 
 def test_other_things_are_no_data() -> None:
-    with pytest.raises(TypeError, match="expected frames of pandas or Polars, .*; got int 3"):
+    with pytest.raises(TypeError, match=r"expected frames of pandas or Polars, .*; got int 3"):
         C.io.from_data(3)
     with pytest.raises(TypeError, match="is a minibatch source already"):
         C.io.from_data(C.io.from_data([1.0]))

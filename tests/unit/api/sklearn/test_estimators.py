@@ -59,7 +59,8 @@ def test_in_pipelines_and_searches_over_processes() -> None:
     search = GridSearchCV(pipeline, {"classifier__hidden": [(2,), (32,)]}, n_jobs=2, cv=2).fit(X, Y)
     assert search.best_params_ == {"classifier__hidden": (32,)}
     assert search.best_score_ > 0.8
-    assert cross_val_score(Classifier(recurrent, max_epochs=25, learning_rate=0.02, random_state=0), SEQUENCES, DIRECTIONS, cv=2, n_jobs=2).min() > 0.8
+    classifier = Classifier(recurrent, max_epochs=25, learning_rate=0.02, random_state=0)
+    assert cross_val_score(classifier, SEQUENCES, DIRECTIONS, cv=2, n_jobs=2).min() > 0.8
 
 
 def test_is_pickled_and_trained_on(tmp_path: Path) -> None:
@@ -98,8 +99,8 @@ def test_sequences_of_vectors_numbers_and_words() -> None:
 
     words = [RANDOM.integers(0, 9, size=steps) for steps in RANDOM.integers(2, 6, size=60)]
     has_three = np.array([3 in part for part in words])
-    fitted = Classifier(of_words, max_epochs=30, learning_rate=0.05, early_stopping=True, validation_fraction=0.2, random_state=0).fit(words, has_three)
-    assert fitted.predict(words).dtype == bool
+    fitted = Classifier(of_words, max_epochs=30, learning_rate=0.05, early_stopping=True, validation_fraction=0.2, random_state=0)
+    assert fitted.fit(words, has_three).predict(words).dtype == bool
 
 
 def test_several_labels_at_once() -> None:
@@ -123,7 +124,8 @@ def test_several_numbers_at_once_are_brought_back() -> None:
 def test_classes_are_weighed() -> None:
     points = np.concatenate([RANDOM.normal(0, 1, (180, 2)), RANDOM.normal(1, 1, (20, 2))])
     rare = np.repeat([0, 1], [180, 20])
-    found = [Classifier(random_state=0, class_weight=weight).fit(points, rare).predict(points).sum() for weight in (None, "balanced", {0: 1, 1: 100})]
+    classifiers = [Classifier(random_state=0, class_weight=weight) for weight in (None, "balanced", {0: 1, 1: 100})]
+    found = [classifier.fit(points, rare).predict(points).sum() for classifier in classifiers]
     assert found[0] < found[1] < found[2]
 
 
@@ -191,7 +193,7 @@ def test_wrong_arguments_are_told(options: dict[str, Any], told: str) -> None:
 
 
 def test_wrong_data_are_told() -> None:
-    with pytest.raises(TypeError, match="callbacks are progress writers, .*; got int 3. Validation is early_stopping=True"):
+    with pytest.raises(TypeError, match=r"callbacks are progress writers, .*; got int 3\. Validation is early_stopping=True"):
         Classifier(callbacks=3).fit(X, Y)
     with pytest.raises(ValueError, match="X has sequences, which the dense network that is made by default does not take; give a model"):
         Classifier().fit(SEQUENCES, DIRECTIONS)

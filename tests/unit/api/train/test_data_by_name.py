@@ -66,7 +66,12 @@ def test_a_dictionary_by_input_is_arrays_in_their_order() -> None:
 def test_validation_and_test_take_them_too() -> None:
     loss = criterion()
     seen: list[tuple[float, int]] = []
-    validation = C.CrossValidationConfig(frame(), criterion=loss, frequency=100, callback=lambda _, error, samples, __: not seen.append((error, samples)))
+
+    def note(_: int, error: float, samples: int, minibatches: int) -> bool:
+        seen.append((error, samples))
+        return True
+
+    validation = C.CrossValidationConfig(frame(), criterion=loss, frequency=100, callback=note)
     progress = trained(loss, frame(), callbacks=[validation, C.TestConfig(TABLE, criterion=loss)], minibatch_size=20)
     assert [samples for _, samples in seen] == [200, 200]
     assert progress.test_summary.samples == 200
@@ -88,7 +93,7 @@ def test_sequences_of_class_numbers_go_to_inputs_of_vectors() -> None:
 
 
 def test_what_has_no_column_is_told() -> None:
-    told = r"train: there is no column for the argument Input\('p', .*there are 'label', 'other', 'points'.*C.io.from_data\(data, {'p': \['label', \.\.\.\]"
+    told = r"there is no column for the argument Input\('p', .*there are 'label', 'other', .*from_data\(data, {'p': \['label', \.\.\.\]"
     with pytest.raises(ValueError, match=told):
         trained(criterion("p"), TABLE)
 
@@ -110,7 +115,8 @@ def test_numbers_of_classes_are_explained(labels: Any, is_sparse: bool) -> None:
     trainer = C.Trainer(None, loss, C.sgd(loss.parameters, 0.1))
     if is_sparse and isinstance(labels, np.ndarray) and labels.ndim == 2:
         return  # a column of numbers is no list of classes
-    with pytest.raises(ValueError, match=r"numbers of classes, from 0 to 1, give vectors .*C\.Value\.one_hot\(labels.*C\.one_hot\(C\.input_variable\(\(\)\), 2\)"):
+    told = r"numbers of classes, from 0 to 1, give vectors .*C\.Value\.one_hot\(labels.*C\.one_hot\(C\.input_variable\(\(\)\), 2\)"
+    with pytest.raises(ValueError, match=told):
         trainer.train_minibatch({x: POINTS, y: labels})
     assert trainer.train_minibatch({x: POINTS, y: C.Value.one_hot(LABELS.tolist(), 2)})
 
