@@ -26,6 +26,8 @@ from cntk.io.data.tables import (
 )
 from cntk.io.minibatch_source import MinibatchSource
 from cntk.io.user_minibatch_source import UserMinibatchSource
+from cntk.readers.reader import SAMPLES
+from cntk.readers.streams import MinibatchData, StreamInformation
 
 TAKEN = (
     "frames of pandas or Polars, tables of Arrow, paths of Parquet files, dictionaries or tuples of arrays, lists of rows, datasets of "
@@ -58,6 +60,20 @@ class DataSource(MinibatchSource):
         samples = [info.samples for info in deserializer.chunk_infos()]
         self.samples_in_sweep = sum(samples) if min(samples) > 0 else None
         super().__init__(deserializer, max_samples, max_sweeps, window, randomization_seed=seed)
+
+    def next_minibatch(
+        self,
+        minibatch_size_in_samples: int,
+        input_map: Mapping[Any, StreamInformation] | None = None,
+        device: Any = None,
+        num_data_partitions: int | None = None,
+        partition_index: int | None = None,
+    ) -> dict[Any, MinibatchData]:
+        """As of any minibatch source; but where the number of samples is known, a minibatch of one worker ends where a sweep does."""
+        size = minibatch_size_in_samples
+        if self.samples_in_sweep and (num_data_partitions or 1) == 1:
+            size = min(size, self.samples_in_sweep - self._reader.state[SAMPLES] % self.samples_in_sweep)
+        return super().next_minibatch(size, input_map, device, num_data_partitions, partition_index)
 
 
 def source_of(

@@ -167,6 +167,17 @@ def test_sparse_columns_stay_sparse() -> None:
     assert everything(source)["x"] == [[[1, 0, 0]], [[0, 2, 0]], [[0, 0, 3]]]
 
 
+@pytest.mark.parametrize("size", [1, 3, 5, 7])
+def test_minibatches_end_where_sweeps_do(size: int) -> None:
+    source = C.io.from_data({"x": np.arange(5)})
+    served = []
+    for _ in range(8):
+        data = source.next_minibatch(size)[source.streams.x]
+        served.append((len(data), data.end_of_sweep))
+    one_sweep = [(min(size, 5 - start), start + size >= 5) for start in range(0, 5, size)]
+    assert served == (one_sweep * 8)[:8]
+
+
 # ---- order, checkpoints, workers -----------------------------------------------------------------
 
 
