@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.core.types.arguments import Count, checked
+from cntk.core.types.arguments import Count, checked, mapping
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, INFINITELY_REPEAT
 
 
@@ -91,7 +91,8 @@ def from_data(
     if max_samples != INFINITELY_REPEAT and max_sweeps != INFINITELY_REPEAT:
         raise ValueError(f"from_data: give max_samples or max_sweeps, not both; got {max_samples} and {max_sweeps}")
     chosen = [indices] if isinstance(indices, str) else list(indices)
-    wishes = Wishes(columns, dict(shapes or {}), dict(classes or {}), chosen, unknown == "zeros", dtype)
+    by_column = {name: mapping("from_data", name, given or {}) for name, given in (("shapes", shapes), ("classes", classes))}
+    wishes = Wishes(columns, by_column["shapes"], by_column["classes"], chosen, unknown == "zeros", dtype)
     window = 0 if randomize is False else DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS
     return source_of(data, wishes, batched, randomize, (window, randomization_seed), max_samples, max_sweeps)
 

@@ -111,11 +111,11 @@ def parquet_file(path: str, who: str = "ParquetDeserializer") -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ImportError("ParquetDeserializer needs pyarrow; install it with: pip install opencntk[parquet]") from None
+        raise ImportError(f"{who} needs pyarrow; install it with: pip install opencntk[parquet]") from None
     try:
         return parquet.ParquetFile(path)
     except (OSError, ValueError) as error:
-        raise RuntimeError(f"ParquetDeserializer: cannot read '{path}': {error}") from None
+        raise RuntimeError(f"{who}: cannot read '{path}': {error}") from None
 
 
 def _has_one_sample(info: StreamInformation, type: Any) -> bool:

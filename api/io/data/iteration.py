@@ -85,6 +85,18 @@ class IteratedData:
             return Columns(columns, values_in(columns))
         return records([item, *islice(self._items, max(rows - 1, 0))])
 
+    def read(self, streams: Streams, table: Table) -> Chunk:
+        """The rows of a table, by stream.
+
+        Raises:
+            ValueError: values are missing or are not what they are to be.
+        """
+        try:
+            return streams.read(table)
+        except ValueError as error:
+            hint = "" if self._are_minibatches else ". If its items are minibatches, and not rows, say C.io.from_data(data, batched=True)"
+            raise ValueError(f"{error} (in {self.what}){hint}") from None
+
 
 class IterationSource(UserMinibatchSource):
     """Serves the rows of an iteration in their order, in minibatches of the wanted size.
@@ -196,7 +208,7 @@ class IterationSource(UserMinibatchSource):
             if table is None:
                 break
             if len(table):
-                chunk = self._read.read(table)
+                chunk = self._data.read(self._read, table)
                 self._waiting.append(chunk)
                 held += int(_lengths_in(chunk).sum())
                 count += len(table)
@@ -227,7 +239,7 @@ class IterationSource(UserMinibatchSource):
             if table is None:
                 raise ValueError(f"from_data: {self._data.what} has fewer rows than the {state['sequences']} of the state, by {left}")
             if len(table) > left:
-                self._waiting = [self._read.read(table.part(left, len(table)))]
+                self._waiting = [self._data.read(self._read, table.part(left, len(table)))]
             left -= min(len(table), left)
         self._sweeps, self._sequences, self._samples = state["sweeps"], state["sequences"], state["samples"]
 

@@ -170,8 +170,15 @@ def _iterated(data: Any, batched: bool) -> IteratedData | None:
     if hasattr(data, "__iter__"):
         return IteratedData(what, lambda: iter(data), False, batched)
     if callable(data):
-        return IteratedData(f"what {getattr(data, '__name__', _name(data))} returns", lambda: iter(data()), False, batched)
+        what = f"what {getattr(data, '__name__', _name(data))} returns"
+        return IteratedData(what, lambda: _iterator(what, data()), False, batched)
     return None
+
+
+def _iterator(what: str, given: Any) -> Iterator[Any]:
+    if not hasattr(given, "__iter__"):
+        raise TypeError(f"from_data: {what} is to be iterated over, and is {_name(given)} {given!r:.60}")
+    return iter(given)
 
 
 def _is_path(data: Any) -> bool:

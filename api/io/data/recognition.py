@@ -127,7 +127,10 @@ def _shape_in(name: str, head: Any) -> tuple[Shape, bool]:
 def _shape_of_items(owner: str, items: Sequence[Any], may_be_samples: bool) -> tuple[Shape, bool]:
     """Lists are sequences, as are all items of columns of lists; arrays beside each other are if their lengths differ."""
     there = [item for item in items if not is_missing(item)] or [0.0]
-    arrays = [np.asarray(as_data(owner, item)) for item in there]
+    try:
+        arrays = [np.asarray(as_data(owner, item)) for item in there]
+    except ValueError:
+        raise ValueError(f"{owner} holds lists whose items have unequal lengths, or are no numbers, such as {there[0]!r:.60}") from None
     if wrong := [item for item, array in zip(there, arrays, strict=True) if array.dtype.kind not in "fiub"]:
         raise ValueError(f"{owner} holds {type(wrong[0]).__name__} {wrong[0]!r:.60}; expected numbers, text or lists of these")
     shapes = {array.shape for array in arrays}

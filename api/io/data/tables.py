@@ -117,7 +117,12 @@ class ItemDeserializer(Deserializer):
         self._count = len(dataset)
         if not self._count:
             raise ValueError(f"from_data: the {type(dataset).__name__} is empty")
-        head = records([dataset[number] for number in range(min(self._count, HEAD // 10))])
+        try:
+            first = [dataset[number] for number in range(min(self._count, HEAD // 10))]
+        except (KeyError, TypeError) as error:
+            name = type(dataset).__name__
+            raise TypeError(f"from_data: the {name} gives no samples by number: {type(error).__name__}: {error}") from None
+        head = records(first)
         self.streams = streams_of(wishes, head.names, head, None, {})
         self._bounds = bounds_of(self._count)
 
