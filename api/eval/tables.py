@@ -179,6 +179,15 @@ def table_of(data: Any) -> Table | None:
     return None
 
 
+def values_of(column: Any) -> list[Any]:
+    """The values of a column of any library as Python's."""
+    for convert in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, convert):
+            found: list[Any] = getattr(column, convert)()
+            return found
+    return list(column)
+
+
 def arrow(what: str) -> Any:
     """The package pyarrow.
 

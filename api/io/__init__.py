@@ -9,6 +9,7 @@ from cntk.io import transforms as transforms
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS as DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS
 from cntk.io.constants import FULL_DATA_SWEEP as FULL_DATA_SWEEP
 from cntk.io.constants import INFINITELY_REPEAT as INFINITELY_REPEAT
+from cntk.io.from_data import from_data as from_data
 from cntk.io.minibatch_source import MinibatchSource as MinibatchSource
 from cntk.io.minibatch_source_from_data import MinibatchSourceFromData as MinibatchSourceFromData
 from cntk.io.stream_def import StreamDef as StreamDef
@@ -34,6 +35,7 @@ _OWN_NAMES = [
     "StreamInformation",
     "UserDeserializer",
     "UserMinibatchSource",
+    "from_data",
     "sequence_to_cntk_text_format",
 ]
 

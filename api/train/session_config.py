@@ -11,7 +11,7 @@ import numpy as np
 from cntk.core.common.user_frame import warn_user
 from cntk.core.types.arguments import checked
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
-from cntk.train.data import ArrayData, Data, SourceData, is_source
+from cntk.train.data import Data, SourceData, data_of, is_source
 from cntk.train.data_unit import DataUnit
 
 UNLIMITED = sys.maxsize
@@ -89,7 +89,8 @@ class _Evaluation:
         if self.minibatch_source is None:
             return None
         if not is_source(self.minibatch_source):
-            return ArrayData(self.minibatch_source, self.criterion.arguments, self.criterion.outputs[-1], passes=1)
+            given, criterion = self.minibatch_source, self.criterion
+            return data_of(type(self).__name__, given, criterion.arguments, criterion.outputs[-1], 1, 1, False)
         mapping = self.model_inputs_to_streams or streams
         if not mapping:
             raise ValueError(f"{type(self).__name__}: a minibatch source needs model_inputs_to_streams: a stream for each argument")

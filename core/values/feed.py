@@ -15,7 +15,7 @@ from ..graph.variable import Variable
 from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, join, parts_of, rows_of_steps
-from .shape_hints import hint_of_shape
+from .shape_hints import hint_of_classes, hint_of_shape
 from .value import NDArrayView, Value
 
 
@@ -173,7 +173,9 @@ def _in_samples_of(variable: Variable, value: Value) -> Value:
     try:
         return value.in_samples(reshaped(found, wanted))
     except ValueError as error:
-        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}") from None
+        is_label = size_of(found) == 1 and len(wanted) == 1 and wanted[0] > 1
+        hint = f". If they are numbers of classes, say so where the source is made: classes={{column: {wanted[0]}}}" if is_label else ""
+        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}{hint}") from None
 
 
 def _dims_of_value(variable: Variable, value: Value) -> Shape:
@@ -229,7 +231,7 @@ def _feed_batch(variable: Variable, data: Any, dims: Shape) -> Feed:
     elif array.ndim == len(wanted) and _fits(array.shape, wanted) and (wanted or array.ndim == 0):
         array = array[None]
     if array.ndim != len(wanted) + 1 or not _fits(array.shape[1:], wanted):
-        hint = hint_of_shape(given, wanted)
+        hint = hint_of_shape(variable, given)
         raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {given.shape}{hint}")
     if not array.shape[0]:
         raise _empty(variable)
@@ -251,7 +253,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
         elif sample.ndim != len(wanted):
             raise ValueError(
                 f"{variable!r} takes a list of samples of shape {wanted}, got {sample.shape} at position {i}; "
-                "an input without sequence axis has one step a sample"
+                f"an input without sequence axis has one step a sample{hint_of_classes(variable, np.asarray(data)) if not i else ''}"
             )
     if len({sample.shape for sample in samples}) > 1 or not _fits(samples[0].shape, wanted):
         shapes = sorted({sample.shape for sample in samples})
@@ -486,7 +488,11 @@ def _empty(variable: Variable) -> ValueError:
 
 
 def _needs_csr(variable: Variable, data: Any) -> ValueError:
-    return ValueError(f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix")
+    labels = np.asarray(data)
+    hint = hint_of_classes(variable, labels) if labels.ndim < 2 else ""
+    return ValueError(
+        f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix{hint}"
+    )
 
 
 def _fits(shape: Shape, wanted: Shape) -> bool:

@@ -6,25 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from ..common.shape import Shape, is_concrete, size_of
+from ..common.dtypes import dtype_name
+from ..common.shape import is_concrete, size_of
+from ..graph.variable import Variable
 
 
-def hint_of_shape(array: Any, wanted: Shape) -> str:
-    """Advice on an array that an input of the static shape *wanted*, on the batch axis, does not take.
+def hint_of_shape(variable: Variable, array: Any) -> str:
+    """Advice on an array that an input on the batch axis does not take.
 
     Args:
+        variable: the input.
         array: an array of NumPy, whose type is not yet that of the input.
-        wanted: static shape of the input.
     """
-    found = array.shape
+    found, wanted = array.shape, variable.spec.dims
     if not is_concrete(wanted) or not array.ndim:
         return ""
-    if len(wanted) == 1 and found in ((len(array),), (len(array), 1)) and _are_classes(array, wanted[0]):
-        y = "y" if array.ndim == 1 else "y[:, 0]"
-        return (
-            f"; class numbers become rows of {wanted[0]} with np.eye({wanted[0]}, dtype=np.float32)[{y}], "
-            f"or in the graph with C.one_hot(C.input_variable(()), {wanted[0]})"
-        )
+    if classes := hint_of_classes(variable, array):
+        return classes
     if len(wanted) == 1 and array.ndim == 2 and found[0] == wanted[0]:
         return "; samples are rows: give its transpose, .T"
     if len(wanted) > 1 and array.ndim == len(wanted) + 1 and found[1:] == (*wanted[1:], wanted[0]):
@@ -37,6 +35,21 @@ def hint_of_shape(array: Any, wanted: Shape) -> str:
         return f"; one sample is .reshape(1, {', '.join(map(str, wanted))})"
     shape = found[1] if array.ndim == 2 else found[1:]
     return f"; give samples of {size_of(wanted)} numbers, or declare the input as C.input_variable({shape})"
+
+
+def hint_of_classes(variable: Variable, array: Any) -> str:
+    """Advice on numbers of classes, where an input takes a vector with an element for each class; nothing for other data."""
+    wanted = variable.spec.dims
+    is_column = array.ndim and array.shape in ((len(array),), (len(array), 1))
+    if not is_column or len(wanted) != 1 or wanted[0] < 2 or not _are_classes(array, wanted[0]):
+        return ""
+    y = "y" if array.ndim == 1 and array.dtype.kind in "iu" else "y.astype(int).ravel()"
+    count = wanted[0]
+    eye = "" if variable.is_sparse else f"np.eye({count}, dtype=np.{dtype_name(variable.dtype)})[{y}] or "
+    return (
+        f"; class numbers become rows of {count} with {eye}C.Value.one_hot({y}.tolist(), {count}), "
+        f"or in the graph with C.one_hot(C.input_variable(()), {count})"
+    )
 
 
 def _are_classes(array: Any, count: int) -> bool:
