@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import docstrings  # noqa: E402
+import formulas  # noqa: E402
 import names  # noqa: E402
 import reference  # noqa: E402
 
@@ -17,7 +18,7 @@ project = "opencntk"
 author = "the authors of opencntk"
 copyright = "the authors of opencntk, MIT licence"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(enum|mlflow|numpy|pluggy|PluginManager)\..*")]  # described by their own packages
 default_role = "code"
@@ -31,9 +32,10 @@ nb_execution_mode = "off"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]
 python_maximum_signature_line_length = 90
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "opencntk"
 html_static_path = [str(HERE / "static")]
@@ -46,4 +48,5 @@ copybutton_prompt_is_regexp = True
 
 def setup(app: Any) -> None:
     docstrings.setup(app)
+    formulas.setup(app)
     names.setup(app, reference.aliases())

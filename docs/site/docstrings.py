@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 
 FIRST_COLON = re.compile(r"^((?:[^:`]|``?[^`]*``?)*):\s+(?=\S)")
 RESULTS = re.compile(r"^(\s*)(Returns|Yields):$")
-STAR = re.compile(r"(?<=[(\s])\*(?=\w+[),])")
+STAR = re.compile(r"(?<=[(\s])\*(?=\w+'?[),])")
 """As in a shape of (channels, *image)."""
 
 ATTRIBUTES = ("attribute", "data", "property")

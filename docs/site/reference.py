@@ -16,8 +16,14 @@ import cntk
 from cntk.compatibility import offered
 from cntk.core.extension.plugins import DISTRIBUTION, ops
 
-INSIDE = ("cntk.backends", "cntk.commands", "cntk.compatibility", "cntk.core", "cntk.learners.", "cntk.plugins", "cntk.readers", "cntk.tests")
+INSIDE = ("cntk.backends", "cntk.commands", "cntk.compatibility", "cntk.core.", "cntk.learners.", "cntk.plugins", "cntk.readers", "cntk.tests")
 """Beginnings of the names of modules that users have no reason to import."""
+
+ALSO = ("cntk", "cntk.core", "cntk.learners")
+"""Modules whose names are public although others beside or below them are not."""
+
+FIRST = ("cntk.learners", "cntk.ops.functions")
+"""Modules where things are described that others offer, too."""
 
 OLD_NAMES = ("cntk.cntk_py_init", "cntk.distributed", "cntk.internal", "cntk.learner", "cntk.sample_installer", "cntk.utils")
 """Modules that have names for the sake of old programs; what is elsewhere too is described there."""
@@ -38,13 +44,13 @@ class Entry(NamedTuple):
 def pages() -> dict[str, tuple[str, str, list[Entry]]]:
     """For each page, by its name: a title, a sentence and what is described there, each thing on one page only."""
     found = {f"operators/{family}": (family.replace("_", " ").capitalize(), *rest) for family, *rest in _families()}
-    taken = {id(entry.value) for *_, entries in found.values() for entry in entries}
+    taken = {_identity(entry.name, entry.value) for *_, entries in found.values() for entry in entries}
     for module in _modules():
         described = []
         for name in _names_of(module):
             value = getattr(module, name)
-            if _is_ours(value, module) and not (callable(value) and id(value) in taken):
-                taken.add(id(value))
+            if _is_ours(value, module) and _identity(name, value) not in taken:
+                taken.add(_identity(name, value))
                 described.append(_entry(f"{module.__name__}.{name}", name, value))
         if described:
             found[module.__name__] = (module.__name__, _sentence(module), described)
@@ -63,7 +69,8 @@ def aliases() -> dict[str, frozenset[str]]:
 def sources() -> Iterator[tuple[str, str]]:
     """The pages in reStructuredText, as docstrings are, by their paths."""
     for page, (title, sentence, described) in pages().items():
-        module = "" if page.startswith("operators/") else f".. py:module:: {title}\n\n"
+        is_module = not page.startswith("operators/") and title not in {entry.name for entry in described}
+        module = f".. py:module:: {title}\n\n" if is_module else ""
         yield f"reference/{page}.rst", _titled(title) + f"{module}{sentence}\n\n" + "\n".join(_directive(entry) for entry in described)
     families = [page for page in pages() if page.startswith("operators/")]
     modules = [page for page in pages() if page not in families]
@@ -91,15 +98,26 @@ def _modules() -> list[ModuleType]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         named = [found.name for found in pkgutil.walk_packages(cntk.__path__, "cntk.") if not found.name.startswith(INSIDE)]
-        modules = [import_module(name) for name in named if not name.endswith("__main__")]
+        modules = [import_module(name) for name in {*named, *ALSO} if not name.endswith("__main__")]
     public = [module for module in modules if hasattr(module, "__all__")]
-    return sorted(public, key=lambda module: (module.__name__.startswith(OLD_NAMES), module.__name__.count("."), module.__name__))
+    return sorted(public, key=_rank)
+
+
+def _rank(module: ModuleType) -> tuple[bool, bool, bool, int, str]:
+    name = module.__name__
+    is_old = any(f"{name}.".startswith(f"{old}.") for old in OLD_NAMES)
+    return is_old, module is cntk, name not in FIRST, name.count("."), name
 
 
 def _names_of(module: ModuleType) -> list[str]:
     if module.__name__ != "cntk.cntk_py":
         return offered(module)
     return [name for name in module.__all__ if getattr(getattr(module, name), "__module__", None) in ENGINE]
+
+
+def _identity(name: str, value: Any) -> Any:
+    """What tells one thing from another: constants are told by their names, since equal numbers are one object."""
+    return id(value) if callable(value) else name.rpartition(".")[2]
 
 
 def _is_ours(value: Any, module: ModuleType) -> bool:
@@ -110,7 +128,8 @@ def _is_ours(value: Any, module: ModuleType) -> bool:
 
 
 def _entry(path: str, name: str, value: Any) -> Entry:
-    shortest = f"cntk.{name}" if getattr(cntk, name.partition(".")[0], None) is not None and _at(cntk, name) is value else path
+    names = [f"cntk.{name}", path.replace("cntk.ops.", "cntk."), path]
+    shortest = next(candidate for candidate in names if _at(cntk, candidate.removeprefix("cntk.")) is value or candidate == path)
     others = {path, f"cntk.ops.{name}" if path == f"cntk.{name}" else path, f"{getattr(value, '__module__', None)}.{name}"}
     return Entry(shortest, value, frozenset(others - {shortest}))
 
