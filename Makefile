@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
+.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -30,6 +30,7 @@ help:
 	@echo "make types     mypy, on the tree of the built wheel"
 	@echo "make contract  who may import whom, on the same tree"
 	@echo "make docs      run every example in the docs and docstrings"
+	@echo "make site      the docs as a site, with a reference and a search, in build/site"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make smoke     install that wheel in an environment of its own and try it"
 	@echo "make installs  install that wheel, the checkout, an sdist and from a URL, on all Pythons there are, and try them"
@@ -101,6 +102,12 @@ test-workers: $(VENV)/dev.installed
 
 docs: $(VENV)/dev.installed
 	$(PYTHON) -m pytest tests/programs/test_docs.py
+
+# Warnings are errors; nothing is fetched.  What the site must hold is tested on what has been made.
+site: $(VENV)/dev.installed $(VENV)/docs.installed
+	$(PYTHON) docs/site/sources.py build/site-sources
+	$(PYTHON) -m sphinx --quiet --builder html --fail-on-warning --keep-going --nitpicky --jobs $(JOBS) --conf-dir docs/site --doctree-dir build/site-doctrees build/site-sources build/site
+	$(PYTHON) -m pytest tests/site
 
 bench: $(VENV)/dev.installed
 	$(PYTHON) benchmarks/run.py

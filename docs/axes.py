@@ -94,7 +94,8 @@ def broadcast() -> Picture:
     """A value on the batch axis meets a sequence."""
     left, top, step = 40, 52, CELL + GAP
     lengths = [3, 1, 2]
-    parts = [words(left + 1.5 * step - 3, 30, "x  [#, *]"), words(left + 4.5 * step + 6, 30, "b  [#]"), words(left + 8 * step, 30, "x + b  [#, *]")]
+    heads = (1.5 * step - 3, "x  [#, *]"), (4.5 * step + 6, "b  [#]"), (8 * step, "x + b  [#, *]")
+    parts = [words(left + x, 30, head) for x, head in heads]
     for i, length in enumerate(lengths):
         y = top + i * step
         parts += row(left, y, [f"x{i}{t}" for t in range(length)])
@@ -103,7 +104,7 @@ def broadcast() -> Picture:
     parts += [words(left + 3.4 * step, top + 1.5 * step, "+"), words(left + 5.6 * step, top + 1.5 * step, "=")]
     return Picture(
         "A value of each sample is repeated along its sequence",
-        "A sequence with three, one and two steps plus one value for each sample gives a sequence in which the value was added at every step.",
+        "A sequence of three, one and two steps plus one value for each sample is a sequence with the value added at every step.",
         600,
         top + 3 * step + 14,
         parts,
@@ -114,7 +115,8 @@ def reduction() -> Picture:
     """From sequences to one value a sample, and back."""
     left, top, step = 40, 52, CELL + GAP
     lengths = [3, 1, 2]
-    parts = [words(left + 1.5 * step - 3, 30, "x  [#, *]"), words(left + 5.5 * step, 30, "sequence.last(x)  [#]"), words(left + 9.3 * step, 30, "broadcast_as(…, x)  [#, *]")]
+    heads = (1.5 * step - 3, "x  [#, *]"), (5.5 * step, "sequence.last(x)  [#]"), (9.3 * step, "broadcast_as(…, x)  [#, *]")
+    parts = [words(left + x, 30, head) for x, head in heads]
     for i, length in enumerate(lengths):
         y, last = top + i * step, f"x{i}{length - 1}"
         parts += row(left, y, [f"x{i}{t}" for t in range(length)])
@@ -124,7 +126,7 @@ def reduction() -> Picture:
         parts += row(left + 7.9 * step, y, [last] * length, "c")
     return Picture(
         "From a sequence to its last step, and back to a sequence",
-        "The last step of each of three sequences is a value on the batch axis; repeated as often as there are steps it is a sequence again.",
+        "The last step of each of three sequences is a value on the batch axis; repeated for each step it is a sequence again.",
         690,
         top + 3 * step + 14,
         parts,
@@ -134,11 +136,14 @@ def reduction() -> Picture:
 def recurrence() -> Picture:
     """A recurrence, step by step."""
     left, top, step = 110, 50, 120
-    parts = [words(MARGIN, top + CELL / 2 + 5, "state", "left"), words(MARGIN, top + 112 + CELL / 2 + 5, "input", "left"), cell(left, top, "0", "none")]
+    middle = CELL / 2
+    parts = [words(MARGIN, top + middle + 5, "state", "left"), words(MARGIN, top + 112 + middle + 5, "input", "left")]
+    parts.append(cell(left, top, "0", "none"))
     for t in range(3):
         x = left + (t + 1) * step
         parts += [cell(x, top, f"h{t}", "c"), cell(x, top + 112, f"x{t}")]
-        parts += [arrow(x - step + CELL + 4, top + CELL / 2, x - 4, top + CELL / 2), arrow(x + CELL / 2, top + 108, x + CELL / 2, top + CELL + 4)]
+        parts.append(arrow(x - step + CELL + 4, top + middle, x - 4, top + middle))
+        parts.append(arrow(x + middle, top + 108, x + middle, top + CELL + 4))
         parts.append(words(x + CELL / 2, 30, f"step {t}", "small"))
     parts.append(words(left + CELL / 2, 30, "initial state", "small"))
     return Picture(

@@ -7,8 +7,9 @@ import re
 from enum import Enum
 from typing import Any
 
-import cntk
 from sphinx.application import Sphinx
+
+import cntk
 
 FIRST_COLON = re.compile(r"^((?:[^:`]|``?[^`]*``?)*):\s+(?=\S)")
 RESULTS = re.compile(r"^(\s*)(Returns|Yields):$")

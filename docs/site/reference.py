@@ -16,7 +16,7 @@ import cntk
 from cntk.compatibility import offered
 from cntk.core.extension.plugins import DISTRIBUTION, ops
 
-INSIDE = ("cntk.backends", "cntk.commands", "cntk.compatibility", "cntk.core.", "cntk.learners.", "cntk.plugins", "cntk.readers", "cntk.tests")
+INSIDE = tuple(f"cntk.{name}" for name in "backends commands compatibility core. learners. plugins readers tests".split())
 """Beginnings of the names of modules that users have no reason to import."""
 
 ALSO = ("cntk", "cntk.core", "cntk.learners")
@@ -73,7 +73,7 @@ def sources() -> Iterator[tuple[str, str]]:
         module = f".. py:module:: {title}\n\n" if is_module else ""
         yield f"reference/{page}.rst", _titled(title) + f"{module}{sentence}\n\n" + "\n".join(_directive(entry) for entry in described)
     families = [page for page in pages() if page.startswith("operators/")]
-    modules = [page for page in pages() if page not in families]
+    modules = sorted(page for page in pages() if page not in families)
     yield "reference/operators.rst", _titled("Operators by family") + (
         "Every operator is ``cntk.<name>`` and ``cntk.ops.<name>``. :doc:`All operators in one table </operators>`.\n\n"
     ) + _table(families) + _toctree([f"/reference/{page}" for page in families])

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import reference  # noqa: E402
+import reference
 
 DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
