@@ -59,8 +59,8 @@ demo: $(VENV)/demo.installed
 	$(PYTHON) examples/mnist.py
 
 # Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
-# Runtime.
-APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx
+# Runtime, and those of the site follow upon its making.
+APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx --ignore tests/site
 
 test: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS) $(APART)

@@ -16,7 +16,8 @@ import cntk
 from cntk.compatibility import offered
 from cntk.core.extension.plugins import DISTRIBUTION, ops
 
-INSIDE = tuple(f"cntk.{name}" for name in "backends commands compatibility core. learners. plugins readers tests".split())
+NOT_FOR_USERS = ("backends", "commands", "compatibility", "core.", "learners.", "plugins", "readers", "tests")
+INSIDE = tuple(f"cntk.{name}" for name in NOT_FOR_USERS)
 """Beginnings of the names of modules that users have no reason to import."""
 
 ALSO = ("cntk", "cntk.core", "cntk.learners")
@@ -53,7 +54,7 @@ def pages() -> dict[str, tuple[str, str, list[Entry]]]:
                 taken.add(_identity(name, value))
                 described.append(_entry(f"{module.__name__}.{name}", name, value))
         if described:
-            found[module.__name__] = (module.__name__, _sentence(module), described)
+            found[module.__name__] = (module.__name__, _sentence(module), sorted(described, key=lambda entry: entry.name.lower()))
     return found
 
 
@@ -159,7 +160,7 @@ def _toctree(paths: list[str]) -> str:
 
 def _directive(entry: Entry) -> str:
     if inspect.isclass(entry.value):
-        return f".. autoclass:: {entry.name}\n   :members:\n   :inherited-members: object, str, int, dict, tuple, Exception\n"
+        return f".. autoclass:: {entry.name}\n   :members:\n   :inherited-members: object, type, str, int, dict, tuple, Exception\n"
     if callable(entry.value):
         return f".. autofunction:: {entry.name}\n"
     return f".. py:data:: {entry.name}\n   :value: {entry.value!r}\n"

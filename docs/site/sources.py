@@ -23,9 +23,10 @@ NOTEBOOKS = ROOT / "examples" / "notebooks"
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)#:\s]+)(?P<anchor>#[^)]*)?(?=\))")
 SECTION = re.compile(r"^## (?P<title>.+?)$(?P<entries>.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 ENTRY = re.compile(r"^\* \[(?P<title>[^\]]+)\]\((?P<path>[^)#]+)\)", re.MULTILINE)
-MADE = {"The first hour": ["notebooks/index"], "Reference": ["reference/index"]}
-"""Pages that are made here, by the heading of the index below which they stand, behind the others."""
+MADE = {"Reference": "reference/index"}
+"""Pages that are made here, by the heading of the index below which they stand, before the others."""
 
+PICTURES = (".png", ".svg")
 LANGUAGES = {".py": "python", ".yaml": "yaml", "": "docker"}
 
 
@@ -51,30 +52,32 @@ def navigation(index: str) -> dict[str, list[str]]:
 
 def _files() -> Iterator[tuple[str, bytes]]:
     """What the site is made of, by path."""
-    notebooks = dict(_notebooks())
-    for path, text in (*_pages(bool(notebooks)).items(), *reference.sources()):
+    for path, text in (*_pages().items(), *reference.sources()):
         yield path, text.encode()
-    yield from notebooks.items()
-    for file in sorted(DOCS.rglob("*")):
-        if file.suffix in (".svg", ".png") and "site" not in file.relative_to(DOCS).parts:
+    for file in _notebooks():
+        yield _page(file), _shown_of(file).read_bytes()
+    for file in sorted([*DOCS.rglob("*.*"), *NOTEBOOKS.rglob("*.*")]):
+        if file.suffix in PICTURES:
             yield _staged(file), file.read_bytes()
 
 
-def _pages(with_notebooks: bool) -> dict[str, str]:
+def _pages() -> dict[str, str]:
     """The pages of ``docs``, and all files that they link to, and so on."""
     found: dict[str, str] = {}
     files = sorted(DOCS.glob("*.md"))
     for file in files:
         text, linked = _with_links(file)
         found[_page(file)] = text if file.suffix == ".md" else _shown(file, text)
-        files += [other for other in linked if other not in files]
-    made = MADE if with_notebooks else {title: [page for page in pages if "notebooks" not in page] for title, pages in MADE.items()}
+        files += [other for other in linked if other not in files and other not in _notebooks()]
     sections = navigation(found["index.md"])
-    for title, pages in made.items():
-        sections[title] += pages
-    found["index.md"] += "".join(_toctree(title, pages) for title, pages in sections.items())
+    for title, page in MADE.items():
+        sections[title].insert(0, page)
+    found["index.md"] += "".join(_toctree(pages, title) for title, pages in sections.items())
     known = {page for pages in sections.values() for page in pages} | {"index.md"}
-    return {path: text if path in known else f"---\norphan: true\n---\n\n{text}" for path, text in found.items()}
+    found = {path: text if path in known else f"---\norphan: true\n---\n\n{text}" for path, text in found.items()}
+    if (listing := _page(NOTEBOOKS / "README.md")) in found:
+        found[listing] += _toctree([_page(file).removeprefix("examples/notebooks/") for file in _notebooks()])
+    return found
 
 
 def _with_links(file: Path) -> tuple[str, list[Path]]:
@@ -85,9 +88,9 @@ def _with_links(file: Path) -> tuple[str, list[Path]]:
         target = (file.parent / match["path"]).resolve()
         if not target.is_file():
             return match[0]
-        if target.suffix not in (".svg", ".png"):
+        if target.suffix not in PICTURES:
             linked.append(target)
-        path = _staged(target) if target.suffix in (".svg", ".png") else _page(target)
+        path = _staged(target) if target.suffix in PICTURES else _page(target)
         return os.path.relpath(path, Path(_page(file)).parent) + (match["anchor"] or "")
 
     return (LINK.sub(replaced, text), linked) if file.suffix == ".md" else (text, [])
@@ -98,6 +101,9 @@ def _staged(file: Path) -> str:
 
 
 def _page(file: Path) -> str:
+    """Where the page of a file is: it keeps its place, and all but notebooks and pages have ``.md`` behind it."""
+    if file in _notebooks():
+        return str(Path(_staged(file)).with_suffix(_shown_of(file).suffix))
     return _staged(file) if file.suffix == ".md" else f"{_staged(file).replace('.', '-')}.md"
 
 
@@ -105,20 +111,24 @@ def _shown(file: Path, text: str) -> str:
     return f"# {file.name}\n\nThe file `{file.relative_to(ROOT)}`.\n\n````{LANGUAGES[file.suffix]}\n{text}````\n"
 
 
-def _notebooks() -> Iterator[tuple[str, bytes]]:
-    """The notebooks, and a page of them: with their results where these have been kept, else as they are written."""
-    written = sorted(NOTEBOOKS.glob("*.py"))
-    for file in written:
-        made = file.with_suffix(".ipynb")
-        shown = made if made.exists() else file
-        yield f"notebooks/{shown.name}", shown.read_bytes()
-    if written:
-        names = "".join(f"{file.stem}\n" for file in written)
-        yield "notebooks/index.md", f"# Notebooks\n\n```{{toctree}}\n:maxdepth: 1\n\n{names}```\n".encode()
+def _notebooks() -> list[Path]:
+    """The notebooks as they are written."""
+    return sorted(NOTEBOOKS.glob("[0-9]*.py"))
 
 
-def _toctree(title: str, pages: list[str]) -> str:
-    return f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "".join(f"{page.removesuffix('.md')}\n" for page in pages) + "```\n"
+def _shown_of(notebook: Path) -> Path:
+    """The notebook with its results where ``make notebooks`` has kept them, else as it is written."""
+    made = ROOT / "build" / "notebooks" / f"{notebook.stem}.ipynb"
+    return made if made.exists() else notebook
+
+
+def _toctree(pages: list[str], title: str = "") -> str:
+    options = "".join(f":{option}\n" for option in ("hidden:", f"caption: {title}" if title else "") if option)
+    return f"\n```{{toctree}}\n{options}\n" + "".join(f"{_document(page)}\n" for page in pages) + "```\n"
+
+
+def _document(page: str) -> str:
+    return re.sub(r"\.(?:md|py|ipynb)$", "", page)
 
 
 if __name__ == "__main__":
