@@ -27,7 +27,7 @@ exclude_patterns = ["**/.ipynb_checkpoints"]
 
 # Titles have the anchors that GitHub gives them.
 myst_heading_anchors = 4
-nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
+nb_custom_formats = {".py": "notebooks.read"}
 nb_execution_mode = "off"
 
 autodoc_typehints = "none"

@@ -55,7 +55,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
     for path, text in (*_pages().items(), *reference.sources()):
         yield path, text.encode()
     for file in _notebooks():
-        yield _page(file), _shown_of(file).read_bytes()
+        yield _page(file), _with_links(file)[0].encode()
     for file in sorted([*DOCS.rglob("*.*"), *NOTEBOOKS.rglob("*.*")]):
         if file.suffix in PICTURES:
             yield _staged(file), file.read_bytes()
@@ -82,7 +82,7 @@ def _pages() -> dict[str, str]:
 
 def _with_links(file: Path) -> tuple[str, list[Path]]:
     """The text of a file, with links to where files are in the site, and the files that it links to."""
-    text, linked = file.read_text(encoding="utf-8"), []
+    text, linked = _shown_of(file).read_text(encoding="utf-8"), []
 
     def replaced(match: re.Match[str]) -> str:
         target = (file.parent / match["path"]).resolve()
@@ -93,7 +93,7 @@ def _with_links(file: Path) -> tuple[str, list[Path]]:
         path = _staged(target) if target.suffix in PICTURES else _page(target)
         return os.path.relpath(path, Path(_page(file)).parent) + (match["anchor"] or "")
 
-    return (LINK.sub(replaced, text), linked) if file.suffix == ".md" else (text, [])
+    return (LINK.sub(replaced, text), linked) if file.suffix == ".md" or file in _notebooks() else (text, [])
 
 
 def _staged(file: Path) -> str:
@@ -116,10 +116,10 @@ def _notebooks() -> list[Path]:
     return sorted(NOTEBOOKS.glob("[0-9]*.py"))
 
 
-def _shown_of(notebook: Path) -> Path:
-    """The notebook with its results where ``make notebooks`` has kept them, else as it is written."""
-    made = ROOT / "build" / "notebooks" / f"{notebook.stem}.ipynb"
-    return made if made.exists() else notebook
+def _shown_of(file: Path) -> Path:
+    """What is shown of a file: of a notebook that with its results, where ``make notebooks`` has kept them; else the file itself."""
+    made = ROOT / "build" / "notebooks" / f"{file.stem}.ipynb"
+    return made if file.parent == NOTEBOOKS and made.exists() else file
 
 
 def _toctree(pages: list[str], title: str = "") -> str:

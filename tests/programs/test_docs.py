@@ -8,6 +8,7 @@ import re
 import runpy
 from collections.abc import Iterator
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ PARTS = ("cntk", "cntk.core", "cntk.plugins", "cntk.backends", "cntk.readers", "
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FILES = re.compile(r"^```python\n(?!>>>).*?^```$", re.DOTALL | re.MULTILINE)
 """Modules that pages show as a whole; an example in one runs where the module is."""
+OF_EXAMPLES = {"softcap"}
+"""Names that only the plugins of examples have."""
+
 HOOKS = [name for name in vars(hookspecs) if name.startswith("cntk_register_")]
 
 OF_CUPY = {"cntk.backends.cupy.memory", "cntk.backends.cupy.namespace"}
@@ -64,6 +68,21 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_in_sentences_are_there(page: Path) -> None:
+    sentences = re.sub("^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    names = re.findall(r"`C\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", sentences)
+    assert [name for name in names if name not in OF_EXAMPLES and not _is_there(name)] == []
+
+
+def _is_there(name: str) -> bool:
+    try:
+        attrgetter(name)(C)
+    except AttributeError:
+        return False
+    return True
 
 
 def test_the_index_leads_to_every_page() -> None:
