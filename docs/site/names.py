@@ -17,7 +17,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
 
 NAME = re.compile(r"(?P<package>(?:C|cntk)\.)?(?P<name>[A-Za-z_][\w.]*)(?P<call>\(.*\))?", re.DOTALL)
-SIDE_BY_SIDE = "side by side"
+SIDE_BY_SIDE = "<!-- side by side -->"
 
 
 def setup(app: Sphinx, aliases: dict[str, frozenset[str]]) -> None:
@@ -114,7 +114,7 @@ class SideBySide(SphinxTransform):
     default_priority = 500
 
     def apply(self, **kwargs: Any) -> None:
-        for comment in [node for node in self.document.findall(nodes.comment) if node.astext().strip() == SIDE_BY_SIDE]:
+        for comment in [node for node in self.document.findall(nodes.raw) if node.astext().strip() == SIDE_BY_SIDE]:
             parent, place = comment.parent, comment.parent.index(comment)
             following = parent[place + 1 : place + 5]
             sides = [nodes.container("", *following[:2]), nodes.container("", *following[2:])]

@@ -127,3 +127,13 @@ def test_every_page_has_a_title_of_its_own() -> None:
     index = search_index()
     assert all(index["titles"])
     assert len(set(index["docnames"])) == len(index["docnames"])
+
+
+@pytest.mark.parametrize("name", ["from_keras.html", "from_pytorch.html"])
+def test_programs_stand_side_by_side(name: str) -> None:
+    assert "side-by-side" in (SITE / name).read_text(encoding="utf-8")
+
+
+def test_names_in_code_lead_to_the_reference() -> None:
+    assert "reference/cntk.learners.html#cntk.adam" in page("from_pytorch.html").links
+    assert "reference/operators/product.html#cntk.times" in page("functions.html").links
