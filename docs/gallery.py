@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
+
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "gallery"
 PAGES = ("first_hour.md", "gallery.md")
@@ -31,6 +33,15 @@ def run(page: str) -> None:
         raise SystemExit(f"{page}: an example gives something else")
 
 
+def keep(name: str) -> None:
+    """Bring a picture from the current folder to that of pictures, with no more colours than it needs."""
+    if name.endswith(".png"):
+        Image.open(name).convert("RGB").quantize(64).save(name, optimize=True)
+    if (size := os.path.getsize(name)) > LARGEST:
+        raise SystemExit(f"{name} has {size} bytes; at most {LARGEST} are allowed")
+    shutil.copy(name, FOLDER / name)
+
+
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     os.environ["MPLBACKEND"] = "Agg"
@@ -40,9 +51,7 @@ def main() -> None:
         for page in PAGES:
             run(page)
         for name in sorted({name for page in PAGES for name in shown(page)}):
-            if (size := os.path.getsize(name)) > LARGEST:
-                raise SystemExit(f"{name} has {size} bytes; at most {LARGEST} are allowed")
-            shutil.copy(name, FOLDER / name)
+            keep(name)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PythonDomain
-from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import make_refnode
@@ -22,7 +21,7 @@ SIDE_BY_SIDE = "<!-- side by side -->"
 
 def setup(app: Sphinx, aliases: dict[str, frozenset[str]]) -> None:
     app.connect("doctree-read", lambda app, doctree: _note_other_names(app, doctree, aliases))
-    app.connect("missing-reference", _nearby)
+    app.connect("missing-reference", lambda app, env, node, content: _nearby(app, node, content, aliases))
     app.add_post_transform(Links)
     app.add_transform(SideBySide)
 
@@ -42,17 +41,20 @@ def _note_other_names(app: Sphinx, doctree: nodes.document, aliases: dict[str, f
                     domain.note_object(path, signature.parent["objtype"], signature["ids"][0], aliased=True, location=signature)
 
 
-def _nearby(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement) -> nodes.Node | None:
+def _nearby(
+    app: Sphinx, node: addnodes.pending_xref, content: nodes.TextElement, aliases: dict[str, frozenset[str]]
+) -> nodes.Node | None:
     """What a docstring refers to by the end of its name; and what is inside the package, which the reference does not describe."""
     if node["refdomain"] != "py":
         return None
-    objects, target = env.domains.python_domain.objects, node["reftarget"]
+    objects, target = app.env.domains.python_domain.objects, node["reftarget"]
     found = [name for name, entry in objects.items() if not entry.aliased and f".{name}".endswith(f".{target}")]
     if len(found) == 1:
         entry = objects[found[0]]
         return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, found[0])
     around = (node.get("py:module"), node.get("py:class"))
-    paths = [target, *(".".join(part for part in (*around[:n], target) if part) for n in (1, 2))]
+    homes = [name.rpartition(".")[0] for name in aliases.get(".".join(part for part in around if part), ())]
+    paths = [target, *(".".join(part for part in (*around[:n], target) if part) for n in (1, 2)), *(f"{home}.{target}" for home in homes)]
     return content if any(_exists(path) for path in paths) else None
 
 
