@@ -47,7 +47,7 @@ def main() -> None:
     os.environ["MPLBACKEND"] = "Agg"
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        subprocess.run([sys.executable, str(DOCS.parent / "examples" / "mnist.py"), "--output", "digits.png"], check=True)
+        subprocess.run([sys.executable, str(DOCS.parent / "examples" / "mnist.py"), "--epochs", "4", "--output", "digits.png"], check=True)
         for page in PAGES:
             run(page)
         for name in sorted({name for page in PAGES for name in shown(page)}):
