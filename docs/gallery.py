@@ -36,7 +36,7 @@ def run(page: str) -> None:
 def keep(name: str) -> None:
     """Bring a picture from the current folder to that of pictures, with no more colours than it needs."""
     if name.endswith(".png"):
-        Image.open(name).convert("RGB").quantize(64).save(name, optimize=True)
+        Image.open(name).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(name, optimize=True)
     if (size := os.path.getsize(name)) > LARGEST:
         raise SystemExit(f"{name} has {size} bytes; at most {LARGEST} are allowed")
     shutil.copy(name, FOLDER / name)
