@@ -22,7 +22,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_co
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(enum|mlflow|numpy|pluggy|PluginManager)(\..*)?")]  # described by their own packages
 default_role = "code"
-smartquotes = False  # which would change the prime of h'
+smartquotes_action = "D"  # dashes alone: the prime of h' is no quotation mark
 exclude_patterns = ["**/.ipynb_checkpoints"]
 
 # Titles have the anchors that GitHub gives them.
