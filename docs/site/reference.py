@@ -117,8 +117,11 @@ def _names_of(module: ModuleType) -> list[str]:
 
 
 def _identity(name: str, value: Any) -> Any:
-    """What tells one thing from another: constants are told by their names, since equal numbers are one object."""
-    return id(value) if callable(value) else name.rpartition(".")[2]
+    """What tells one thing from another: constants are told by their names, since equal numbers are one object.
+
+    A thing that has two names, as a record of streams has, is described under each.
+    """
+    return (id(value) if callable(value) else None), name.rpartition(".")[2]
 
 
 def _is_ours(value: Any, module: ModuleType) -> bool:
@@ -160,7 +163,10 @@ def _toctree(paths: list[str]) -> str:
 
 def _directive(entry: Entry) -> str:
     if inspect.isclass(entry.value):
-        return f".. autoclass:: {entry.name}\n   :members:\n   :inherited-members: object, type, str, int, dict, tuple, Exception\n"
+        return (
+            f".. autoclass:: {entry.name}\n   :members:\n   :special-members: __call__, __getitem__, __len__\n"
+            "   :inherited-members: object, type, str, int, dict, tuple, Exception\n"
+        )
     if callable(entry.value):
         return f".. autofunction:: {entry.name}\n"
     return f".. py:data:: {entry.name}\n   :value: {entry.value!r}\n"
