@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
+.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -32,6 +32,7 @@ help:
 	@echo "make stubs     bring the stubs with the names of built-in plugins up to date"
 	@echo "make contract  who may import whom, on the same tree"
 	@echo "make docs      run every example in the docs and docstrings"
+	@echo "make site      the docs as a site, with a reference and a search, in build/site"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make smoke     install that wheel in an environment of its own and try it"
 	@echo "make installs  install that wheel, the checkout, an sdist and from a URL, on all Pythons there are, and try them"
@@ -60,8 +61,8 @@ demo: $(VENV)/demo.installed
 	$(PYTHON) examples/mnist.py
 
 # Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
-# Runtime.
-APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx
+# Runtime, and those of the site follow upon its making.
+APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx --ignore tests/site
 
 test: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS) $(APART)
@@ -112,6 +113,12 @@ build/jupyter.made: $(VENV)/dev.installed
 
 docs: $(VENV)/dev.installed
 	$(PYTHON) -m pytest tests/programs/test_docs.py
+
+# Warnings are errors; nothing is fetched.  What the site must hold is tested on what has been made.
+site: $(VENV)/dev.installed $(VENV)/docs.installed
+	$(PYTHON) docs/site/sources.py build/site-sources
+	$(PYTHON) -m sphinx --quiet --builder html --fail-on-warning --keep-going --nitpicky --jobs $(JOBS) --conf-dir docs/site --doctree-dir build/site-doctrees build/site-sources build/site
+	$(PYTHON) -m pytest tests/site
 
 bench: $(VENV)/dev.installed
 	$(PYTHON) benchmarks/run.py

@@ -89,7 +89,7 @@ def lines(curve: Curve, results: dict[str, list[Point]]) -> list[str]:
         cells.append(f"{results['opencntk'][i].step / results['PyTorch'][i].step:.2f}" if "PyTorch" in results else "")
         rows.append(cells)
     title = curve.title[0].upper() + curve.title[1:]
-    return [f"### {title}", "", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    return [f"## {title}", "", *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
 def steep(curve: Curve, points: Sequence[Point]) -> list[str]:

@@ -124,7 +124,7 @@ class Learner(LearnerInterface):
     # Implemented by learners -----------------------------------------------------------------------------------------------------
 
     def begin(self, count: int) -> None:
-        """Prepare for an update with the gradients of *count* samples; sets :attr:`rate`, the factor of this minibatch's gradient."""
+        """Prepare for an update with the gradients of *count* samples; sets ``rate``, the factor of this minibatch's gradient."""
         schedule = self._learning_rate_schedule
         rate = self.learning_rate()
         self.announce("Learning rate", schedule, rate)

@@ -317,7 +317,7 @@ class Value(SharedArrayMixin):
         """One-hot vectors, sparse: of a list of class numbers one sample each, of a list of lists one sequence each.
 
         Args:
-            batch: class numbers; :attr:`ONE_HOT_SKIP` stands for a vector of zeros.
+            batch: class numbers; ``ONE_HOT_SKIP`` stands for a vector of zeros.
             num_classes: how many classes, or a sample shape whose last axis counts them.
             dtype: element type, float32 by default; float16 and bfloat16 are held as float32, since SciPy has no CSR matrices of them.
 

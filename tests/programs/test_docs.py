@@ -8,6 +8,7 @@ import re
 import runpy
 from collections.abc import Iterator
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ PARTS = ("cntk", "cntk.core", "cntk.plugins", "cntk.backends", "cntk.readers", "
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FILES = re.compile(r"^```python\n(?!>>>).*?^```$", re.DOTALL | re.MULTILINE)
 """Modules that pages show as a whole; an example in one runs where the module is."""
+OF_EXAMPLES = {"softcap"}
+"""Names that only the plugins of examples have."""
+
 HOOKS = [name for name in vars(hookspecs) if name.startswith("cntk_register_")]
 
 OF_CUPY = {"cntk.backends.cupy.memory", "cntk.backends.cupy.namespace"}
@@ -54,7 +58,8 @@ def test_docstrings(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_example_of_a_page_gives_what_it_says(page: Path) -> None:
+def test_every_example_of_a_page_gives_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = FILES.sub("", page.read_text(encoding="utf-8"))
     text = re.sub("^```.*$", "", text, flags=re.MULTILINE)
     run(doctest.DocTestParser().get_doctest(text, {"C": C, "np": np}, page.name, str(page), 0))
@@ -65,6 +70,21 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_in_sentences_are_there(page: Path) -> None:
+    sentences = re.sub("^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    names = re.findall(r"`C\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", sentences)
+    assert [name for name in names if name not in OF_EXAMPLES and not _is_there(name)] == []
+
+
+def _is_there(name: str) -> bool:
+    try:
+        attrgetter(name)(C)
+    except AttributeError:
+        return False
+    return True
 
 
 def test_the_index_leads_to_every_page() -> None:
@@ -85,6 +105,29 @@ def test_tables_of_operators_are_up_to_date(name: str) -> None:
         pytest.importorskip("onnx", reason="onnx is not installed")
     maker = runpy.run_path(str(ROOT / "docs" / name))
     assert maker["PAGE"].read_text(encoding="utf-8") == maker["page"](), f"run python docs/{name}"
+
+
+def test_pictures_of_axes_are_up_to_date() -> None:
+    pictures = runpy.run_path(str(ROOT / "docs" / "axes.py"))
+    drawn = {name: draw().svg() for name, draw in pictures["PICTURES"].items()}
+    assert {path.stem: path.read_text(encoding="utf-8") for path in pictures["FOLDER"].glob("*.svg")} == drawn, "run python docs/axes.py"
+
+
+def test_pictures_of_the_gallery_are_there_and_small() -> None:
+    gallery = runpy.run_path(str(ROOT / "docs" / "gallery.py"))
+    names = {name for page in gallery["PAGES"] for name in gallery["shown"](page)}
+    assert {path.name for path in gallery["FOLDER"].iterdir()} == names
+    assert [name for name in names if (gallery["FOLDER"] / name).stat().st_size > gallery["LARGEST"]] == []
+
+
+def test_every_example_of_the_reference_is_run() -> None:
+    """What the reference describes has its examples where ``test_docstrings`` looks for them."""
+    reference = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    run = {test.docstring for name in set(modules()) - OF_CUPY for test in finder.find(import_module(name))}
+    described = [(entry.name, entry.value.__doc__ or "") for entry in reference["entries"]() if callable(entry.value)]
+    assert [name for name, text in described if ">>>" in text and text not in run] == []
+    assert [name for name, text in described if not text] == []
 
 
 @pytest.mark.parametrize("hook", HOOKS)
