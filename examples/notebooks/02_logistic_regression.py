@@ -135,7 +135,8 @@ assert last["0.1 per minibatch", 64] > last["0.1 per minibatch", 8] + 0.03
 
 # %% [markdown]
 # Left: the probability that the model gives, with 300 of the machines; the model's line, where it is one half, beside the true one. Right:
-# the loss on new machines against the samples seen. Only the dashed curve of the rate per minibatch leaves the others.
+# the loss on new machines against the samples seen. Three curves lie on one another; that of large minibatches at a rate per minibatch does
+# not.
 
 # %%
 figure, (plane, curve_plot) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
@@ -154,8 +155,8 @@ figure.colorbar(image, ax=plane, label="probability of failure")
 
 for (name, size), curve in curves.items():
     colour = "tab:orange" if "minibatch" in name else "tab:green"
-    style = "-" if size == 8 else "--"
-    curve_plot.plot(*curve.T, color=colour, linestyle=style, label=f"{name}, minibatches of {size}")
+    style, width = ("-", 4 if "minibatch" in name else 1.5) if size == 8 else ("--", 1.5)
+    curve_plot.plot(*curve.T, color=colour, linestyle=style, linewidth=width, label=f"{name}, minibatches of {size}")
 curve_plot.set(xlabel="samples seen", ylabel="loss on new machines")
 curve_plot.legend()
 plt.show()
