@@ -68,11 +68,11 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## Encoder, attention, decoder
+# ## Encoder, decoder, attention
 #
-# The encoder reads the source both ways. At each of its steps the decoder, an LSTM, is told the symbol before, and a weighted mean of the
-# encoder's states: `AttentionModel` learns how to choose the weights, given the decoder's state. A function of states and an input makes a
-# step, and `Recurrence` runs it along a sequence.
+# The encoder reads the source both ways. The decoder, another LSTM, runs along the symbols before each one that is to be written. At each
+# of its steps `AttentionModel` gives a weighted mean of the encoder's states; it learns how to choose the weights, given the state of the
+# decoder. State and mean together tell the next symbol (Luong et al. 2015).
 
 # %%
 WIDTH = 64
@@ -80,26 +80,20 @@ WIDTH = 64
 encode = C.layers.Sequential(
     [
         C.layers.Embedding(WIDTH),
-        (C.layers.Recurrence(C.layers.LSTM(WIDTH // 2)), C.layers.Recurrence(C.layers.LSTM(WIDTH // 2), go_backwards=True)),
+        (C.layers.Recurrence(C.layers.LSTM(WIDTH)), C.layers.Recurrence(C.layers.LSTM(WIDTH), go_backwards=True)),
         C.splice,
     ]
 )
-embed = C.layers.Embedding(WIDTH)
-cell = C.layers.LSTM(WIDTH)
-attend = C.layers.AttentionModel(WIDTH, name="attention")
-score = C.layers.Dense(SYMBOLS)
+run_along = C.layers.Sequential([C.layers.Embedding(WIDTH), C.layers.Recurrence(C.layers.LSTM(WIDTH))])
+attend = C.layers.AttentionModel(WIDTH)
+score = C.layers.Sequential([C.layers.Dense(2 * WIDTH, activation=C.tanh), C.layers.Dense(SYMBOLS)])
 
 
 @C.Function
 def decode(before, source):
     """Scores of the next symbol, for each of the symbols before and the whole source."""
-    encoded = encode(source)
-
-    @C.Function
-    def step(state, cell_state, symbol):
-        return cell(state, cell_state, C.splice(symbol, attend(encoded, state)))
-
-    return score(C.layers.Recurrence(step)(embed(before)))
+    state = run_along(before)
+    return score(C.splice(state, attend(encode(source), state)))
 
 
 # %% [markdown]
@@ -116,8 +110,8 @@ scores = decode(before, source)
 loss, error = C.cross_entropy_with_softmax(scores, following), C.classification_error(scores, following)
 print(scores)
 
-MINIBATCH, EPOCHS = 50, 3
-rates = C.learning_parameter_schedule([0.005, 0.003, 0.001], epoch_size=len(train_pairs))
+MINIBATCH, EPOCHS = 50, 5
+rates = C.learning_parameter_schedule([(3, 0.005), 0.002, 0.001], epoch_size=len(train_pairs))
 learner = C.adam(
     scores.parameters, rates, 0.9, variance_momentum=0.99, minibatch_size=C.learners.IGNORE, gradient_clipping_threshold_per_sample=1.0
 )

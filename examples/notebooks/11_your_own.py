@@ -185,7 +185,7 @@ def train(activation):
         max_epochs=30,
     )
     new = source.next_minibatch(10_000)
-    error = criterion.test((new[source.streams.points].asarray()[:, 0], new[source.streams.rings].asarray()[:, 0])).metric
+    error = criterion.test((new[source.streams.points].asarray(), new[source.streams.rings].asarray())).metric
     return z, [summary.loss for summary in progress.epoch_summaries], error
 
 
