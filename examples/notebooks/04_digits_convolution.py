@@ -80,6 +80,8 @@ except ValueError as error:
 
 # %% [markdown]
 # ## Training both
+#
+# Arrays become a source, which shuffles them in each epoch, by a `NumpyDeserializer`.
 
 
 # %%
@@ -89,7 +91,7 @@ def train(z, epochs=12):
     rates = C.learning_parameter_schedule([(8, 0.003), 0.001], epoch_size=len(training_rows))
     learner = C.adam(z.parameters, rates, 0.9, variance_momentum=0.999, minibatch_size=C.learners.IGNORE)
     printer = C.logging.ProgressPrinter(num_epochs=epochs)
-    source = C.io.MinibatchSourceFromData({"image": train_set[0], "digit": train_set[1]})
+    source = C.io.MinibatchSource(C.io.NumpyDeserializer({"image": train_set[0], "digit": train_set[1]}))
     criterion.train(
         source,
         streams=(source.streams.image, source.streams.digit),

@@ -80,13 +80,13 @@ WIDTH = 64
 encode = C.layers.Sequential(
     [
         C.layers.Embedding(WIDTH),
-        (C.layers.Recurrence(C.layers.LSTM(WIDTH)), C.layers.Recurrence(C.layers.LSTM(WIDTH), go_backwards=True)),
+        (C.layers.Recurrence(C.layers.LSTM(WIDTH // 2)), C.layers.Recurrence(C.layers.LSTM(WIDTH // 2), go_backwards=True)),
         C.splice,
     ]
 )
 run_along = C.layers.Sequential([C.layers.Embedding(WIDTH), C.layers.Recurrence(C.layers.LSTM(WIDTH))])
-attend = C.layers.AttentionModel(WIDTH)
-score = C.layers.Sequential([C.layers.Dense(2 * WIDTH, activation=C.tanh), C.layers.Dense(SYMBOLS)])
+attend = C.layers.AttentionModel(WIDTH // 2)
+score = C.layers.Sequential([C.layers.Dense(WIDTH, activation=C.tanh), C.layers.Dense(SYMBOLS)])
 
 
 @C.Function
@@ -110,8 +110,8 @@ scores = decode(before, source)
 loss, error = C.cross_entropy_with_softmax(scores, following), C.classification_error(scores, following)
 print(scores)
 
-MINIBATCH, EPOCHS = 50, 5
-rates = C.learning_parameter_schedule([(3, 0.005), 0.002, 0.001], epoch_size=len(train_pairs))
+MINIBATCH, EPOCHS = 32, 4
+rates = C.learning_parameter_schedule([(2, 0.01), 0.004, 0.001], epoch_size=len(train_pairs))
 learner = C.adam(
     scores.parameters, rates, 0.9, variance_momentum=0.99, minibatch_size=C.learners.IGNORE, gradient_clipping_threshold_per_sample=1.0
 )

@@ -104,7 +104,7 @@ loss = advantages * C.cross_entropy_with_softmax(z, actions)
 learner = C.adam(z.parameters, C.learning_parameter_schedule(0.02), 0.9, variance_momentum=0.99, minibatch_size=C.learners.IGNORE)
 trainer = C.Trainer(z, loss, [learner])
 
-DISCOUNT, EPISODES, UPDATES = 0.97, 24, 60
+DISCOUNT, EPISODES, UPDATES = 0.97, 24, 40
 # What comes after a step depends on how many follow: 1 + 0.97 + 0.97² + ... of so many.
 worth = (1 - DISCOUNT ** np.arange(LIMIT + 1)) / (1 - DISCOUNT)
 
@@ -142,7 +142,7 @@ assert stands >= 195
 # %% [markdown]
 # Left: every dot is an episode. Right: what the policy does with a cart in the middle that does not move. The line between the colours is
 # what a control engineer would draw as well: push to the side to which the pole will have fallen a moment later. The white curve is the
-# first second and a half of a new pole.
+# first second and a half of a new pole; place and speed of its cart, which change meanwhile, move the line.
 
 # %%
 figure, (curve, plane) = plt.subplots(1, 2, figsize=(11.5, 4.3), layout="constrained")
@@ -152,7 +152,7 @@ curve.plot(np.arange(1, UPDATES + 1), np.mean(history, axis=1), color="black", l
 curve.set(xlabel="update", ylabel="steps that the pole stands", ylim=(0, LIMIT + 8))
 curve.legend(loc="lower right")
 
-angles, turnings = np.linspace(-12, 12, 121), np.linspace(-100, 100, 121)
+angles, turnings = np.linspace(-12, 12, 121), np.linspace(-60, 60, 121)
 grid = np.zeros((121 * 121, 4), dtype=np.float32)
 grid[:, 2], grid[:, 3] = (axis.ravel() for axis in np.meshgrid(np.radians(angles), np.radians(turnings)))
 picture = plane.pcolormesh(angles, turnings, chances.eval({state: grid})[:, 1].reshape(121, 121), cmap="PuOr", vmin=0, vmax=1)

@@ -61,10 +61,12 @@ def train(z, images, labels, epochs, rate=0.002):
     y = C.input_variable(labels.shape[1], name="label")
     criterion = C.combine([C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)])
     learner = C.adam(z.parameters, C.learning_parameter_schedule(rate), 0.9, variance_momentum=0.99, minibatch_size=C.learners.IGNORE)
-    source = C.io.MinibatchSourceFromData({"image": images, "label": labels})
+    source = C.io.MinibatchSource(C.io.NumpyDeserializer({"image": images, "label": labels}))
     streams = (source.streams.image, source.streams.label)
     size = min(16, len(images))
-    criterion.train(source, streams, minibatch_size=size, epoch_size=len(images), max_epochs=epochs, parameter_learners=[learner])
+    criterion.train(
+        source, streams=streams, minibatch_size=size, epoch_size=len(images), max_epochs=epochs, parameter_learners=[learner]
+    )
     return criterion
 
 

@@ -62,7 +62,8 @@ elif strategy == "block momentum":
     learner = C.block_momentum_distributed_learner(learner, block_size=320)
 trainer = C.Trainer(z, (loss, error), [learner])
 
-source = C.io.MinibatchSourceFromData({"pixels": pixels[training], "labels": labels[training]}, max_samples=8 * 1400)
+arrays = C.io.NumpyDeserializer({"pixels": pixels[training], "labels": labels[training]})
+source = C.io.MinibatchSource(arrays, max_sweeps=8)
 streams = {x: source.streams.pixels, y: source.streams.labels}
 curve, more = [], True
 while more:

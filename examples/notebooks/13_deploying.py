@@ -68,7 +68,7 @@ print(predictor.signature)
 by_predictor = predictor(pixels[test])
 print(type(by_predictor).__name__, by_predictor.shape)
 records = predictor([{"pixels": row} for row in pixels[test][:2]])
-print([record["probabilities"].argmax() for record in records])
+print(*(f"a {record['probabilities'].argmax()} with {record['probabilities'].max():.1%}" for record in records), sep=", ")
 
 # %% [markdown]
 # What does not fit is refused, with what would:
