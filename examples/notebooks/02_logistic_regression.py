@@ -20,8 +20,8 @@ C.cntk_py.set_fixed_random_seed(1)
 # %% [markdown]
 # ## Data whose truth we know
 #
-# A machine fails more often the older and the hotter it is. We make 2,000 machines: age and temperature are standardised, and a failure
-# has the probability $\sigma(2\,\mathrm{age} + \mathrm{temperature} - 1)$. That is a logistic regression, so we know which weights a good fit
+# A machine fails more often the older and the hotter it is. We make 2,000 machines: age and temperature are standardised, and a failure has
+# the probability $\sigma(2\,\mathrm{age} + \mathrm{temperature} - 1)$. That is a logistic regression, so we know which weights a good fit
 # must find. Chance decides who fails, so even the truth is wrong about some machines.
 
 # %%

@@ -115,7 +115,10 @@ criteria = {"dense": train(dense), "convolutional": train(convolutional)}
 SHIFTS = range(-2, 3)
 errors = {
     name: np.array(
-        [[criterion.test((on_canvas(images[test_rows], down, right), labels[test_rows]), 400).metric for right in SHIFTS] for down in SHIFTS]
+        [
+            [criterion.test((on_canvas(images[test_rows], down, right), labels[test_rows]), 400).metric for right in SHIFTS]
+            for down in SHIFTS
+        ]
     )
     for name, criterion in criteria.items()
 }

@@ -171,4 +171,5 @@ plt.show()
 # * Read the series piece by piece with `truncation_length`, so that the state is carried from one minibatch to the next.
 # * Go on to notebook 06: a class for each word of a sentence.
 #
-# In the docs: [axes, sequences, recurrence](../../docs/sequences.md), [through time, in pieces](../../docs/readers.md#through-time-in-pieces).
+# In the docs: [axes, sequences, recurrence](../../docs/sequences.md), [through time, in
+# pieces](../../docs/readers.md#through-time-in-pieces).

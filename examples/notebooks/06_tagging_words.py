@@ -31,9 +31,9 @@ folder = tempfile.TemporaryDirectory()
 # The first two patterns begin alike; only later words tell whether a city is where the journey begins or ends.
 
 # %%
-CITIES = "boston denver dallas oakland seattle phoenix baltimore pittsburgh".split()
-DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-TIMES = "morning noon afternoon evening midnight".split()
+CITIES = ["boston", "denver", "dallas", "oakland", "seattle", "phoenix", "baltimore", "pittsburgh"]
+DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+TIMES = ["morning", "noon", "afternoon", "evening", "midnight"]
 PATTERNS = [
     "{from} is where i am now and {to} is where i want to be",
     "{to} is where i want to be and {from} is where i am now",
@@ -162,10 +162,10 @@ assert errors["from the left"] > errors["both ways"] + 0.01
 # has not heard the rest.
 
 # %%
-sentence = "denver is where i want to be and boston is where i am now".split()
+sentence = ["denver", "is", "where", "i", "want", "to", "be", "and", "boston", "is", "where", "i", "am", "now"]
 data = C.Value.one_hot([[VOCABULARY.index(word) for word in sentence]], len(VOCABULARY))
 beliefs = {name: C.softmax(z).eval({x: data})[0] for name, (x, _, z) in networks.items()}
-print({name: {tag: f'{value:.2f}' for tag, value in zip(TAGS, belief[0], strict=True)} for name, belief in beliefs.items()})
+print({name: {tag: f"{value:.2f}" for tag, value in zip(TAGS, belief[0], strict=True)} for name, belief in beliefs.items()})
 
 figure, axes = plt.subplots(2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained")
 for place, (name, belief) in zip(axes, beliefs.items(), strict=True):

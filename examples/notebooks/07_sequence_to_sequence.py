@@ -133,6 +133,7 @@ for epoch in range(EPOCHS):
 
 # %%
 
+
 @C.Function
 @C.layers.Signature(C.layers.Sequence[C.layers.Tensor[SYMBOLS]])
 def translate(source):

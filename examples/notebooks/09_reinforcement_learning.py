@@ -37,7 +37,7 @@ def begin(count):
 
 def push(states, right):
     """The states a fiftieth of a second later, after a push of 10 N to the right where *right* is 1, and to the left where it is 0."""
-    place, speed, angle, turning = states.T
+    _, speed, angle, turning = states.T
     force = np.where(right, 10.0, -10.0)
     sine, cosine = np.sin(angle), np.cos(angle)
     pull = (force + 0.05 * turning**2 * sine) / 1.1  # masses of 1 kg and 0.1 kg, half a pole of 0.5 m
@@ -95,9 +95,9 @@ print(f"pushed at random, poles stand for {np.mean(lengths):.0f} steps on averag
 # %% [markdown]
 # ## The gradient of a policy
 #
-# Each step that the pole stands is a reward of 1. What came of an action is the discounted sum of the rewards after it; how much better that
-# was than others is its *advantage*. The loss makes actions with positive advantages likelier, and those with negative ones less likely:
-# $\sum_t A_t \cdot -\log p(a_t \mid s_t)$. That is a cross entropy, times a number (REINFORCE, Williams 1992).
+# Each step that the pole stands is a reward of 1. What came of an action is the discounted sum of the rewards after it; how much better
+# that was than others is its *advantage*. The loss makes actions with positive advantages likelier, and those with negative ones less
+# likely: $\sum_t A_t \cdot -\log p(a_t \mid s_t)$. That is a cross entropy, times a number (REINFORCE, Williams 1992).
 
 # %%
 loss = advantages * C.cross_entropy_with_softmax(z, actions)

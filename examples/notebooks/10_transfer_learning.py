@@ -25,15 +25,26 @@ folder = tempfile.TemporaryDirectory()
 # %% [markdown]
 # ## Two tasks
 #
-# The digits 0 to 5 come with many labels. Of 6 to 9 we pretend to have a handful.
+# Digits lie anywhere on a canvas of 12 x 12 pixels. The digits 0 to 5 come with many labels; each is shown in four places. Of 6 to 9, each
+# in one place, we pretend to have a handful of labels.
 
 # %%
+random = np.random.default_rng(0)
+
+
+def anywhere(images):
+    """Each image at a place of its own on a canvas of 12 x 12."""
+    canvas = np.zeros((len(images), 1, 12, 12), dtype=np.float32)
+    for number, (down, right) in enumerate(random.integers(0, 5, size=(len(images), 2))):
+        canvas[number, 0, down : down + 8, right : right + 8] = images[number].reshape(8, 8) / 16
+    return canvas
+
+
 images, classes = load_digits(return_X_y=True)
-images = (images / 16).astype(np.float32).reshape(-1, 1, 8, 8)
 known = classes < 6
-base_images, base_labels = images[known], np.eye(6, dtype=np.float32)[classes[known]]
-new_images, new_labels = images[~known], np.eye(4, dtype=np.float32)[classes[~known] - 6]
-pool, test = np.split(np.random.default_rng(0).permutation(len(new_images)), [300])
+base_images, base_labels = anywhere(np.tile(images[known], (4, 1))), np.eye(6, dtype=np.float32)[np.tile(classes[known], 4)]
+new_images, new_labels = anywhere(images[~known]), np.eye(4, dtype=np.float32)[classes[~known] - 6]
+pool, test = np.split(random.permutation(len(new_images)), [300])
 print(f"base: {len(base_images)} images; new: {len(pool)} to choose from, {len(test)} to test on")
 
 # %% [markdown]
@@ -42,36 +53,35 @@ print(f"base: {len(base_images)} images; new: {len(pool)} to choose from, {len(t
 # The layer before the last has a name, by which we will find it again.
 
 # %%
-image = C.input_variable((1, 8, 8), name="image")
+image = C.input_variable((1, 12, 12), name="image")
 
 
 def features():
     with C.layers.default_options(activation=C.relu, pad=True):
-        return C.layers.Sequential(
-            [
-                C.layers.Convolution2D((3, 3), 16),
-                C.layers.Convolution2D((3, 3), 32, strides=2),
-                C.layers.Dense(64, name="features"),
-            ]
-        )
+        convolutions = [C.layers.Convolution2D((3, 3), 16), C.layers.Convolution2D((3, 3), 32, strides=2)]
+        return C.layers.Sequential([*convolutions, C.layers.Dense(64, name="features")])
 
 
-def train(z, images, labels, epochs, rate=0.002):
+def train(z, images, labels, epochs, rate=0.003, size=16):
     """Train a network; the learner gets the parameters that are not frozen."""
     y = C.input_variable(labels.shape[1], name="label")
     criterion = C.combine([C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)])
     learner = C.adam(z.parameters, C.learning_parameter_schedule(rate), 0.9, variance_momentum=0.99, minibatch_size=C.learners.IGNORE)
     source = C.io.MinibatchSource(C.io.NumpyDeserializer({"image": images, "label": labels}))
     streams = (source.streams.image, source.streams.label)
-    size = min(16, len(images))
     criterion.train(
-        source, streams=streams, minibatch_size=size, epoch_size=len(images), max_epochs=epochs, parameter_learners=[learner]
+        source,
+        streams=streams,
+        minibatch_size=min(size, len(images)),
+        epoch_size=len(images),
+        max_epochs=epochs,
+        parameter_learners=[learner],
     )
     return criterion
 
 
 base = C.layers.Sequential([features(), C.layers.Dense(6, name="scores")])(image)
-criterion = train(base, base_images, base_labels, epochs=8)
+criterion = train(base, base_images, base_labels, epochs=4, size=64)
 print(f"error on the digits 0 to 5: {criterion.test((base_images, base_labels)).metric:.2%}")
 
 path = str(Path(folder.name, "base.dnn"))
@@ -105,11 +115,11 @@ for method in ("freeze", "clone"):
     print(f"{method}: {sum(p.value.size for p in z.parameters):,} numbers to learn, {sum(c.value.size for c in z.constants):,} constants")
 
 # %% [markdown]
-# A name that is not there gives None, and what is asked of it then fails. `find_all_with_name("")` of a network shows what there is.
+# A name that is not there gives None. What names there are can be asked of the graph:
 
 # %%
 print(loaded.find_by_name("feature"))
-print([found.name for found in loaded.find_all_with_name("") if found.name][:6])
+print(sorted({found.name for found in C.logging.graph.depth_first_search(loaded, lambda found: True) if found.name}))
 
 # %% [markdown]
 # ## How many labels does it take?
@@ -122,7 +132,7 @@ ways = {
     "fine-tuned (clone)": lambda: transferred("clone"),
     "frozen features (freeze)": lambda: transferred("freeze"),
 }
-COUNTS, DRAWS, UPDATES = (1, 3, 10, 30), 4, 60
+COUNTS, DRAWS, UPDATES = (1, 3, 10, 30), 4, 80
 errors = {name: np.empty((len(COUNTS), DRAWS)) for name in ways}
 for row, count in enumerate(COUNTS):
     for draw in range(DRAWS):
@@ -157,7 +167,9 @@ _, _, directions = np.linalg.svd(centred, full_matrices=False)
 for digit, colour in enumerate(("tab:blue", "tab:orange", "tab:green", "tab:red")):
     of_digit = new_labels[test][:, digit] == 1
     map_.scatter(*(centred[of_digit] @ directions[:2].T).T, s=10, color=colour, label=str(6 + digit))
-map_.set(xlabel="first principal component", ylabel="second", title="features of digits that the base network never saw", xticks=[], yticks=[])
+map_.set(
+    xlabel="first principal component", ylabel="second", title="features of digits that the base network never saw", xticks=[], yticks=[]
+)
 map_.legend(title="digit")
 plt.show()
 

@@ -34,7 +34,7 @@ folder = tempfile.TemporaryDirectory()
 # momentum, where workers go their own ways between blocks; so the program notes the error on the test set instead.
 
 # %%
-PROGRAM = '''
+PROGRAM = """
 import json, sys
 import numpy as np
 from sklearn.datasets import load_digits
@@ -77,7 +77,7 @@ digest = [float(np.abs(p.value).sum()) for p in z.parameters]
 if rank == 0:
     json.dump({"workers": workers, "curve": curve, "digest": digest}, open(path, "w"))
 C.Communicator.finalize()                    # waits until all have come here
-'''
+"""
 program = Path(folder.name, "train.py")
 program.write_text(PROGRAM)
 
@@ -128,8 +128,8 @@ for report in runs.values():
 # ## What is sent
 #
 # Gradients of this small network have 15,000 numbers. Of each, data-parallel training sends four bytes; 1-bit gradients send a bit, and two
-# numbers a column beside. What is rounded off is kept and added to the next gradient, which is why it learns. Block momentum sends the model
-# once a block, here of 320 samples or five minibatches.
+# numbers a column beside. What is rounded off is kept and added to the next gradient, which is why it learns. Block momentum sends the
+# model once a block, here of 320 samples or five minibatches.
 
 # %%
 columns, numbers = 200 + 10 + 2, 64 * 200 + 200 + 200 * 10 + 10
@@ -143,7 +143,12 @@ for name, size in sent.items():
 
 # %%
 figure, (curve, bars) = plt.subplots(1, 2, figsize=(11.5, 4), width_ratios=(1.6, 1), layout="constrained")
-colours = {"one worker": "lightgrey", "two, data parallel": "black", "two, 1-bit gradients": "tab:orange", "two, block momentum": "tab:blue"}
+colours = {
+    "one worker": "lightgrey",
+    "two, data parallel": "black",
+    "two, 1-bit gradients": "tab:orange",
+    "two, block momentum": "tab:blue",
+}
 for name, report in runs.items():
     style = {"linewidth": 5} if name == "one worker" else {"linewidth": 1.4, "linestyle": "--" if "parallel" in name else "-"}
     samples, errors = zip(*report["curve"], strict=True)

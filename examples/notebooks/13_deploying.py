@@ -58,8 +58,8 @@ print(path.name, f"{path.stat().st_size:,} bytes")
 # %% [markdown]
 # ## In a Python program: `Predictor`
 #
-# A predictor takes the path of a model and any number of rows: arrays, dictionaries, lists of records, tables of pandas, Polars and Arrow. It
-# computes in chunks and returns what it was given.
+# A predictor takes the path of a model and any number of rows: arrays, dictionaries, lists of records, tables of pandas, Polars and Arrow.
+# It computes in chunks and returns what it was given.
 
 # %%
 predictor = C.eval.Predictor(str(path))
@@ -140,7 +140,7 @@ print("the server ended with", server.wait(timeout=30))
 
 # %%
 onnx_path = Path(folder.name, "digits.onnx")
-model.save(str(onnx_path), format=C.ModelFormat.ONNX)
+model.save(str(onnx_path), format="onnx")
 session = onnxruntime.InferenceSession(str(onnx_path), providers=["CPUExecutionProvider"])
 print([(value.name, value.shape) for value in session.get_inputs()], "->", [value.name for value in session.get_outputs()])
 (by_onnx,) = session.run(None, {"pixels": pixels[test]})
