@@ -110,8 +110,8 @@ scores = decode(before, source)
 loss, error = C.cross_entropy_with_softmax(scores, following), C.classification_error(scores, following)
 print(scores)
 
-MINIBATCH, EPOCHS = 32, 4
-rates = C.learning_parameter_schedule([(2, 0.01), 0.004, 0.001], epoch_size=len(train_pairs))
+MINIBATCH, EPOCHS = 32, 3
+rates = C.learning_parameter_schedule([(2, 0.01), 0.002], epoch_size=len(train_pairs))
 learner = C.adam(
     scores.parameters, rates, 0.9, variance_momentum=0.99, minibatch_size=C.learners.IGNORE, gradient_clipping_threshold_per_sample=1.0
 )

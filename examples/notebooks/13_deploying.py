@@ -167,7 +167,7 @@ for (top, bottom), row in zip(axes.T, unsure, strict=True):
     ways = (("Predictor", by_predictor), ("cntk serve", by_server), ("ONNX Runtime", by_onnx))
     for offset, (name, probabilities) in zip((-0.27, 0, 0.27), ways, strict=True):
         bottom.bar(np.arange(10) + offset, probabilities[row], width=0.27, label=name)
-    bottom.set(xticks=range(10), ylim=(0, 1), xlabel="digit")
+    bottom.set(xticks=range(10), ylim=(0, 0.6), xlabel="digit")
 axes[1, 0].set_ylabel("probability")
 axes[1, 3].legend(fontsize=8)
 plt.show()
