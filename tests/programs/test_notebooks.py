@@ -77,12 +77,14 @@ def test_it_claims_something_and_shows_something(script: Path) -> None:
     code = "\n".join(text for kind, text in cells(script) if kind == "code")
     assert re.search(r"^ *(?:assert |np\.testing\.assert)", code, re.MULTILINE)
     assert "plt.show()" in code
-    assert "_label(" in code or "label=" in code
+    assert re.search(r"label[=(]", code)
 
 
 @pytest.mark.parametrize("page", [*SCRIPTS, FOLDER / "README.md"], ids=lambda page: page.name)
 def test_its_links_lead_somewhere(page: Path) -> None:
     for link, heading in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        if "://" in link:
+            continue
         target = page.parent / link
         assert target.exists(), link
         if heading:
