@@ -169,7 +169,7 @@ for (top, bottom), row in zip(axes.T, unsure, strict=True):
         bottom.bar(np.arange(10) + offset, probabilities[row], width=0.27, label=name)
     bottom.set(xticks=range(10), ylim=(0, 0.6), xlabel="digit")
 axes[1, 0].set_ylabel("probability")
-axes[1, 3].legend(fontsize=8)
+axes[1, 2].legend(fontsize=8)
 plt.show()
 
 # %%
