@@ -80,9 +80,8 @@ def train(z, images, labels, updates):
 base = C.layers.Sequential([features(), C.layers.Dense(10, name="scores")])(image)
 criterion = train(base, images[old], labels[old], updates=250)
 untouched = criterion.test((new_images[test], labels[test]), minibatch_size=500).metric
-print(
-    f"error on the old scanner {criterion.test((images[test], labels[test]), minibatch_size=500).metric:.1%}, on the new one {untouched:.1%}"
-)
+usual = criterion.test((images[test], labels[test]), minibatch_size=500).metric
+print(f"error on the old scanner {usual:.1%}, on the new one {untouched:.1%}")
 
 path = str(Path(folder.name, "base.dnn"))
 base.save(path)
