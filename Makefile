@@ -14,11 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-<<<<<<< HEAD
-.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
-=======
-.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
->>>>>>> main
+.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -68,8 +64,8 @@ NOTEBOOKS = $(patsubst examples/notebooks/%.py,build/notebooks/%.ipynb,$(wildcar
 
 notebooks: $(NOTEBOOKS)
 
-build/notebooks/%.ipynb: examples/notebooks/%.py examples/notebooks/make.py $(VENV)/notebooks.installed $(VENV)/serve.installed
-	$(PYTHON) examples/notebooks/make.py $< $@
+build/notebooks/%.ipynb: examples/notebooks/%.py examples/notebooks/make.py build/jupyter.made
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) examples/notebooks/make.py $< $@
 
 # Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
 # Runtime.
@@ -115,11 +111,12 @@ test-workers: $(VENV)/dev.installed
 
 # Apart from the environment: what is installed there is looked through for plugins whenever cntk is imported.
 test-notebooks: build/jupyter.made
-	PYTHONPATH=build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook.py
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook.py
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook_series.py -k kernel
 
 build/jupyter.made: $(VENV)/dev.installed
 	rm -rf build/jupyter
-	$(PYTHON) -m pip install --quiet --target build/jupyter 'nbclient>=0.10' 'ipykernel>=6.29'
+	$(PYTHON) -m pip install --quiet --target build/jupyter 'nbclient>=0.10' 'ipykernel>=6.29' 'jupytext>=1.16'
 	touch $@
 
 docs: $(VENV)/dev.installed
