@@ -14,10 +14,11 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
+.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
+	@echo "make notebooks the notebooks of examples/notebooks with their outputs, in build/notebooks"
 	@echo "make test      run all tests but those of the backend of GPUs, and of ONNX files"
 	@echo "make test-onnx            compare models in ONNX files with ONNX Runtime, and read everyone's"
 	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
@@ -59,6 +60,13 @@ $(VENV)/%.installed: pyproject.toml $(VENV)/made
 
 demo: $(VENV)/demo.installed
 	$(PYTHON) examples/mnist.py
+
+NOTEBOOKS = $(patsubst examples/notebooks/%.py,build/notebooks/%.ipynb,$(wildcard examples/notebooks/[0-9]*.py))
+
+notebooks: $(NOTEBOOKS)
+
+build/notebooks/%.ipynb: examples/notebooks/%.py examples/notebooks/make.py build/jupyter.made
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) examples/notebooks/make.py $< $@
 
 # Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
 # Runtime, and those of the site follow upon its making.
@@ -104,11 +112,12 @@ test-workers: $(VENV)/dev.installed
 
 # Apart from the environment: what is installed there is looked through for plugins whenever cntk is imported.
 test-notebooks: build/jupyter.made
-	PYTHONPATH=build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook.py
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook.py
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook_series.py -k kernel
 
 build/jupyter.made: $(VENV)/dev.installed
 	rm -rf build/jupyter
-	$(PYTHON) -m pip install --quiet --target build/jupyter 'nbclient>=0.10' 'ipykernel>=6.29'
+	$(PYTHON) -m pip install --quiet --target build/jupyter 'nbclient>=0.10' 'ipykernel>=6.29' 'jupytext>=1.16'
 	touch $@
 
 docs: $(VENV)/dev.installed
