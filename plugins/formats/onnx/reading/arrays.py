@@ -23,7 +23,7 @@ from ....ops.comparison import element_select, less, not_equal
 from ....ops.elementary import ceil, floor
 from ....ops.product import times
 from ....ops.reduction import reduce_sum
-from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, same, without_rest
+from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, without_rest
 
 LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
