@@ -170,6 +170,9 @@ class Repository:
             self._retire(old, "replaced")
 
     def _loaded(self, source: Source) -> Served:
+        if os.path.isdir(source.path):
+            files = ", ".join(sorted(os.listdir(source.path)))
+            raise ValueError(f"the folder of a version has one file, its model, and {source.path} has several: {files:.200}")
         served = Served(Function.load(source.path), self._outputs, self._limits.rows)
         served.warm()
         return served
