@@ -166,12 +166,15 @@ def table_of(data: Any) -> Table | None:
 
     Raises:
         ImportError: it is a table of a library that exports Arrow's data, and PyArrow, which reads it, is not installed.
+        TypeError: it is a table that has yet to be computed.
     """
     pandas, polars, pyarrow = (_imported(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(data, pandas.DataFrame):
         return PandasTable(data)
     if polars is not None and isinstance(data, polars.DataFrame):
         return PolarsTable(data)
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        raise TypeError("Predictor: a LazyFrame of Polars has no rows before it is computed; give frame.collect()")
     if pyarrow is not None and isinstance(data, (pyarrow.Table, pyarrow.RecordBatch)):
         return ArrowTable(data)
     if hasattr(data, "__arrow_c_stream__") and (hasattr(data, "columns") or hasattr(data, "column_names")):
