@@ -32,6 +32,8 @@ from cntk.core import asarray as asarray  # noqa: E402
 from cntk.core import asvalue as asvalue  # noqa: E402
 from cntk.plugins.user_functions import user_function as user_function  # noqa: E402
 from cntk.core.common.dtypes import as_dtype as _as_dtype  # noqa: E402
+from cntk.core.common.phrasebook import NAMES as _NAMES_ELSEWHERE  # noqa: E402
+from cntk.core.common.phrasebook import lacking as _lacking  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as SentinelValueForAutoSelectRandomSeed  # noqa: E402
 from cntk.core.common.random import AUTO_SEED as auto_select  # noqa: E402
 from cntk.core.common.shape import FreeDimension as FreeDimension  # noqa: E402
@@ -78,7 +80,7 @@ def __getattr__(name: str) -> Any:
     for registry in (_plugins.ops, _plugins.learners):
         if name in registry:
             return _plugins.shown(registry, name, __name__)
-    raise AttributeError(f"module 'cntk' has no attribute '{name}'")
+    raise _lacking(f"module 'cntk' has no attribute '{name}'", _NAMES_ELSEWHERE, name)
 
 
 def _bfloat16() -> Any:

@@ -404,7 +404,10 @@ class Learner(LearnerInterface):
         name = type(self).__name__
         require(checkpoint, ("type",), name)
         if checkpoint["type"] != name:
-            raise RuntimeError(f"checkpoint of a learner of type {checkpoint['type']!r} given to one of type {name!r}")
+            raise RuntimeError(
+                f"checkpoint of a learner of type {checkpoint['type']!r} given to one of type {name!r}; "
+                "make the learner as it was, or load the model alone with C.load_model"
+            )
         require(checkpoint, CHECKPOINT_KEYS, name)
         require_counts(checkpoint, COUNTS, name)
         if not isinstance(checkpoint["mean"], bool):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from cntk.core.common.thresholds import TABLE, own_file, thresholds
 from cntk.core.extension import plugins
 from cntk.core.extension.backend import Need
 
-from . import loops_report
+from . import busyness, loops_report
 from .plugins import faults
 
 
@@ -82,7 +81,7 @@ def _machine() -> list[str]:
         f"{plugins.DISTRIBUTION} {version(plugins.DISTRIBUTION)}",
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         f"NumPy {version('numpy')} with {_blas()}",
-        f"{_cores()} cores",
+        *busyness.lines(),
         _tuned(),
     ]
 
@@ -103,11 +102,6 @@ def _blas() -> str:
     config: Any = np.show_config(mode="dicts")
     found = config["Build Dependencies"]["blas"]
     return f"{found['name']} {found.get('version', '')}".strip()
-
-
-def _cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

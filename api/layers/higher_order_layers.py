@@ -8,12 +8,13 @@ from functools import reduce
 from types import FunctionType
 from typing import Any
 
+from cntk.core.common.tracebacks import answers
 from cntk.core.types.arguments import checked, shown
 from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
 
 
-@checked
+@answers
 def Sequential(layers: Any, name: str = "") -> Any:
     """Chain functions: ``Sequential([f, g, h])(x)`` is ``h(g(f(x)))``.
 
@@ -34,6 +35,10 @@ def Sequential(layers: Any, name: str = "") -> Any:
     >>> f(np.array([[3]], dtype=np.float32))
     array([[9., 3.]], dtype=float32)
     """
+    if callable(name):
+        raise TypeError(f"Sequential: layers come in a list, as in Sequential([f, g]); behind it comes a name, got {type(name).__name__}")
+    if not isinstance(name, str):
+        raise TypeError(f"Sequential: name must be a text, got {shown(name)}")
     if not isinstance(layers, (list, tuple)) and not callable(layers):
         raise TypeError(f"Sequential: layers must be a list of layers and functions, got {shown(layers)}")
     if not isinstance(layers, list):

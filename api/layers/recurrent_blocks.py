@@ -5,11 +5,11 @@ Weights of several gates lie side by side in one matrix, so that a step takes on
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from cntk import ops
 from cntk.core.common.shape import as_shape
+from cntk.core.common.user_frame import warn_user
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -71,7 +71,7 @@ def RNNUnit(
     name: str = "",
 ) -> Function:
     """The old name of :func:`RNNStep`."""
-    warnings.warn("RNNUnit is the old name of RNNStep", DeprecationWarning, stacklevel=2)
+    warn_user("RNNUnit is the old name of RNNStep", DeprecationWarning)
     activation = get_default_override(RNNUnit, activation=activation)
     init = get_default_override(RNNUnit, init=init)
     init_bias = get_default_override(RNNUnit, init_bias=init_bias)

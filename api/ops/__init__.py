@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.extension import plugins
 from cntk.core.graph.block import as_block, as_composite, combine
 from cntk.core.graph.variable import BATCH, Input, constant, input_variable, parameter, placeholder
@@ -64,7 +64,7 @@ def input(
     name: str = "",
 ) -> Input:
     """The old name of :func:`input_variable`."""
-    warnings.warn("input is the old name of input_variable", DeprecationWarning, stacklevel=2)
+    warn_user("input is the old name of input_variable", DeprecationWarning)
     return input_variable(shape, dtype, needs_gradient, is_sparse, dynamic_axes, name)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.extension import plugins
 from cntk.core.graph.variable import Input
 from cntk.core.graph.variable import input_variable as _input_variable
@@ -52,7 +52,7 @@ def input(
     name: str = "",
 ) -> Input:
     """The old name of :func:`input_variable`."""
-    warnings.warn("sequence.input is the old name of sequence.input_variable", DeprecationWarning, stacklevel=2)
+    warn_user("sequence.input is the old name of sequence.input_variable", DeprecationWarning)
     return input_variable(shape, dtype, needs_gradient, is_sparse, sequence_axis, name)
 
 

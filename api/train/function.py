@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.graph.function import Function
+from cntk.core.types.arguments import checked
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.progress.base import NEVER, ProgressWriter
 from cntk.train.data import ArrayData, Data, SourceData, data_of, is_source
@@ -46,6 +47,7 @@ def _averages(samples: int, **sums: float) -> Record:
     return Record(**{name: value / (samples or 1) for name, value in sums.items()}, samples=samples)
 
 
+@checked
 def train(
     self: Function,
     minibatch_source: Any,
@@ -133,10 +135,9 @@ def train(
     trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector], loss_scale)
     seen = trainer.total_number_of_samples_seen
     if seen >= max_samples:
-        warnings.warn(
+        warn_user(
             f"train: the learner has seen {seen} samples, and {max_samples} were to be trained in all: nothing is left; ask for more "
-            "epochs or samples, or make a new learner",
-            stacklevel=2,
+            "epochs or samples, or make a new learner"
         )
     mapping = data.streams if isinstance(data, SourceData) else None
     TrainingSession(trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test).train()
@@ -152,6 +153,7 @@ def train(
     return Record(updates=collector.updates, epoch_summaries=summaries, **tested)
 
 
+@checked
 def test(
     self: Function,
     minibatch_source: Any,

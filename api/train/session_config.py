@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.types.arguments import checked
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
 from cntk.train.data import Data, SourceData, data_of, is_source
@@ -200,5 +200,5 @@ def _newer(minibatch_source: Any, minibatch_size: Any, source: Any, mb_size: Any
     """Source and size, which older programs give under other names."""
     for older, newer, given in (("source", "minibatch_source", source), ("mb_size", "minibatch_size", mb_size)):
         if given is not None:
-            warnings.warn(f"{older} is deprecated; say {newer}", DeprecationWarning, stacklevel=3)
+            warn_user(f"{older} is deprecated; say {newer}", DeprecationWarning)
     return minibatch_source if source is None else source, minibatch_size if mb_size is None else mb_size

@@ -147,8 +147,8 @@ def _along(dim: int, kernel: int, stride: int, dilation: int, padded: bool, ceil
     span = (kernel - 1) * dilation + 1
     if not 1 <= kernel <= dim or (span > dim and not padded):
         apart = f", {dilation} apart," if dilation > 1 else ""
-        hint = "; the axes of images are (channels, height, width)" if dim <= 4 else ""
-        raise ValueError(f"a window of {kernel} elements{apart} does not fit an axis of {dim}{hint}")
+        hint = "axes are (channels, *axes of the image)" + ("" if padded else ", and pad=True puts zeros around them")
+        raise ValueError(f"a window of {kernel} elements{apart} does not fit an axis of {dim}; {hint}")
     last = dim - 1 if padded else dim - span
     out = (last + stride - 1 if ceil else last) // stride + 1
     beside = dim - 1 - (out - 1) * stride

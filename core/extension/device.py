@@ -10,6 +10,7 @@ from typing import Any
 
 from ..common import switches
 from ..common.lock import ForkSafeLock
+from ..common.tracebacks import answers
 from . import plugins
 from .backend import Backend
 
@@ -147,12 +148,16 @@ def cpu() -> DeviceDescriptor:
     return _CPU
 
 
+@answers
 def gpu(device_id: int) -> DeviceDescriptor:
     """The GPU with this number.
 
     Raises:
+        TypeError: *device_id* is no whole number.
         ValueError: there is no such GPU, or nothing installed can compute on it; the message says which.
     """
+    if not hasattr(device_id, "__index__"):
+        raise TypeError(f"gpu: device_id must be a whole number, got {type(device_id).__name__} {device_id!r:.80}")
     try:
         return device(_gpu_backend().name, device_id)
     except ValueError as error:
@@ -174,8 +179,14 @@ def use_default_device() -> DeviceDescriptor:
     return _default()
 
 
+@answers
 def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
-    """Make a device the default; False when it is excluded, or the default is in use already and is another one."""
+    """Make a device the default; False when it is excluded, or the default is in use already and is another one.
+
+    Raises:
+        TypeError: what is given is no device.
+    """
+    require_device("try_set_default_device", new_default_device)
     if new_default_device in switches.excluded_devices.value or (acquire_device_lock and new_default_device.type() == DeviceKind.CPU):
         return False
     if new_default_device == _default():
@@ -187,9 +198,16 @@ def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_
 
 
 def set_excluded_devices(excluded_devices: Iterable[DeviceDescriptor]) -> None:
-    """Name devices that must not become the default; has no effect once a default is in use."""
+    """Name devices that must not become the default; has no effect once a default is in use.
+
+    Raises:
+        TypeError: one of those given is no device.
+    """
+    excluded = tuple(excluded_devices)
+    for one in excluded:
+        require_device("set_excluded_devices", one)
     if not switches.default_device_is_in_use.value:
-        switches.excluded_devices.value = tuple(excluded_devices)
+        switches.excluded_devices.value = excluded
 
 
 def always_allow_setting_default_device() -> None:
@@ -236,11 +254,23 @@ def get_gpu_properties(device: DeviceDescriptor) -> Any:
     """Properties of a GPU: ``device_id``, ``name``, ``version_major``, ``version_minor``, ``cuda_cores``, ``total_memory``.
 
     Raises:
+        TypeError: what is given is no device.
         ValueError: the device is not a GPU.
     """
+    require_device("get_gpu_properties", device)
     if device.type() != DeviceKind.GPU:
         raise ValueError(f"get_gpu_properties: {device} is not a GPU")
     return device.backend.properties()
+
+
+def require_device(who: str, given: object) -> None:
+    """Refuse what is no device.
+
+    Raises:
+        TypeError: *given* is none; the message says what is.
+    """
+    if not isinstance(given, DeviceDescriptor):
+        raise TypeError(f"{who}: expected a device such as cntk.device.cpu(), got {type(given).__name__} {given!r:.80}")
 
 
 def _usable() -> list[Backend]:

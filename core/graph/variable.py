@@ -10,8 +10,10 @@ import numpy as np
 from ..common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of, is_float, is_real
 from ..common.lock import ForkSafeLock
 from ..common.options import option
+from ..common.phrasebook import METHODS, lacking
 from ..common.services import services
 from ..common.shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
+from ..common.tracebacks import answers
 from ..common.user_frame import user_line
 from ..extension.device import DeviceDescriptor, use_default_device
 from ..types.arguments import axes_in, checked
@@ -65,6 +67,12 @@ class Variable(TensorOps):
     @name.setter
     def name(self, name: str) -> None:
         raise AttributeError(f"{self!r} cannot be named {name!r}: a variable is named when it is made, by name={name!r}")
+
+    if not TYPE_CHECKING:  # so that checkers of types know which attributes there are
+
+        @answers
+        def __getattr__(self, name):
+            raise lacking(f"'{type(self).__name__}' object has no attribute '{name}'", METHODS, name)
 
     @property
     def shape(self) -> Shape:
@@ -321,6 +329,7 @@ class _Holder(ArrayMixin, Variable):
         return self._copied()
 
     @value.setter
+    @answers
     def value(self, value: Any) -> None:
         self._assign(value)
         self.version += 1

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from ..common.switches import checked_mode, math, passes
 from ..common.user_frame import warn_user
-from ..extension.device import DeviceDescriptor, use_default_device
+from ..extension.device import require_device, use_default_device
 from ..graph import clone as cloning
 from ..graph.block import as_outputs
 from ..graph.function import Function
@@ -56,8 +56,8 @@ def program_for(
     """
     if device is None:
         device = use_default_device()
-    elif not isinstance(device, DeviceDescriptor):
-        raise TypeError(f"device: expected a device such as cntk.device.cpu(), got {type(device).__name__} {device!r:.80}")
+    else:
+        require_device("device", device)
     backend = device.backend
     key = (tuple(roots), tuple(wrt), tuple(gradient_roots), training, backend, switches())
     programs = function.__dict__.setdefault("_programs", {})

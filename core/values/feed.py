@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..graph.variable import Variable
 from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, join, parts_of, rows_of_steps
+from .shape_hints import hint_of_shape
 from .value import NDArrayView, Value
 
 
@@ -59,7 +60,9 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = 
         found[key if isinstance(key, Variable) else match_name(wanted, key, function)] = data
     missing = [v for v in wanted if v not in found]
     if missing:
-        raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
+        others = [v for v in found if v not in wanted and any(v.name == one.name and v.spec == one.spec for one in missing)]
+        alike = f"; {_listed(others)} is another variable of that name: give data for those in f.arguments, or by name" if others else ""
+        raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}{alike}")
     if function is not None and len(found) > len(wanted):
         known = function.arguments
         foreign = [v for v in found if v not in known]
@@ -222,32 +225,17 @@ def _feed_batch(variable: Variable, data: Any, dims: Shape) -> Feed:
         return _feed_csr(variable, _whole(variable, data), dims)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
-    array = np.asarray(data) if isinstance(data, (np.ndarray, np.generic)) else _array(variable, data)
+    given = array = _given_array(variable, data)
     if array.ndim == len(wanted) + 2 and array.shape[1] == 1:
         array = array[:, 0]
     elif array.ndim == len(wanted) and _fits(array.shape, wanted) and (wanted or array.ndim == 0):
         array = array[None]
     if array.ndim != len(wanted) + 1 or not _fits(array.shape[1:], wanted):
-        hint = _hint_of_classes(variable, array) if array.ndim == 1 or array.shape[1:] == (1,) else ""
-        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {np.shape(data)}{hint}")
+        hint = hint_of_shape(given, wanted)
+        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {given.shape}{hint}")
     if not array.shape[0]:
         raise _empty(variable)
-    array = _array(variable, array)
-    return Feed(array, array.shape[1:], Layout(array.shape[0]))
-
-
-def _hint_of_classes(variable: Variable, labels: Any) -> str:
-    """What to do where numbers of classes are given for vectors with an element for each class."""
-    wanted = variable.spec.dims
-    if len(wanted) != 1 or wanted[0] < 2 or not is_real(labels.dtype):
-        return ""
-    is_plain = labels.ndim == 1 and labels.dtype.kind in "iu"
-    text, count = "labels" if is_plain else "labels.astype(int).ravel()", wanted[0]
-    eye = f"np.eye({count}, dtype=np.{dtype_name(variable.dtype)})[{text}], or " if not variable.is_sparse else ""
-    return (
-        f". If these are numbers of classes, from 0 to {count - 1}, give vectors that have a 1 in the place of each: {eye}"
-        f"C.Value.one_hot({text}.tolist(), {count}); or let the graph make them: C.one_hot(C.input_variable(()), {count}) for this input"
-    )
+    return Feed(_as_typed(variable, array), array.shape[1:], Layout(array.shape[0]))
 
 
 def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
@@ -265,7 +253,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
         elif sample.ndim != len(wanted):
             raise ValueError(
                 f"{variable!r} takes a list of samples of shape {wanted}, got {sample.shape} at position {i}; "
-                f"an input without sequence axis has one step a sample{_hint_of_classes(variable, np.asarray(data)) if not i else ''}"
+                f"an input without sequence axis has one step a sample{'' if sample.ndim else hint_of_shape(np.asarray(data), wanted)}"
             )
     if len({sample.shape for sample in samples}) > 1 or not _fits(samples[0].shape, wanted):
         shapes = sorted({sample.shape for sample in samples})
@@ -457,12 +445,23 @@ def _dense(variable: Variable, data: Any) -> Any:
 
 
 def _array(variable: Variable, data: Any) -> Any:
+    """An array of the variable's dtype."""
+    return _as_typed(variable, _given_array(variable, data))
+
+
+def _given_array(variable: Variable, data: Any) -> Any:
+    """An array, of its own dtype."""
     if isinstance(data, (bool, int, float)):
         raise ValueError(f"{variable!r} takes a minibatch: a list or an array with a leading batch axis, got the number {data!r}")
     if not isinstance(data, (np.ndarray, np.generic)):
         hint = "; convert it with .tocsr()" if hasattr(data, "tocsr") else ""
+        if isinstance(data, Iterator):
+            hint = "; what it gives becomes one with np.stack(list(...)), and C.io.MinibatchSource or a loop of your own go through more"
         raise ValueError(f"{variable!r} takes NumPy arrays, lists, CSR matrices and Values, got {type(data).__name__}{hint}")
-    array = np.asarray(data)
+    return np.asarray(data)
+
+
+def _as_typed(variable: Variable, array: Any) -> Any:
     return array if array.dtype == variable.dtype else array.astype(_checked(variable, array.dtype))
 
 
@@ -489,8 +488,8 @@ def _empty(variable: Variable) -> ValueError:
 
 
 def _needs_csr(variable: Variable, data: Any) -> ValueError:
-    labels = np.asarray(data)
-    hint = _hint_of_classes(variable, labels) if labels.ndim < 2 else ""
+    wanted, are_numbers = variable.spec.dims, np.ndim(data) < 2 and len(variable.spec.dims) == 1
+    hint = f", or class numbers with C.Value.one_hot(list(labels), {wanted[0]})" if are_numbers else ""
     return ValueError(
         f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix{hint}"
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from cntk import ops
+from cntk.core.common.user_frame import warn_user
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_options, default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -90,7 +90,7 @@ def AttentionModel(
     if attention_span is None:
         return named(attention, name)
 
-    warnings.warn("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning, stacklevel=2)
+    warn_user("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning)
     window = PastValueWindow(attention_span, axis=attention_axis, go_backwards=go_backwards)
 
     def windowed_attention(h_enc: Any, h_dec: Any) -> Any:

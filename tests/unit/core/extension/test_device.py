@@ -109,6 +109,22 @@ def test_what_is_no_device_is_refused(name: str, number: int, match: str, twins:
         C.device.device(name, number)
 
 
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: C.device.try_set_default_device("gpu"), r"try_set_default_device: expected a device such as .*, got str 'gpu'"),
+        (lambda: C.device.set_excluded_devices(["gpu"]), "set_excluded_devices: expected a device"),
+        (lambda: C.device.get_gpu_properties(0), "get_gpu_properties: expected a device .*, got int 0"),
+        (lambda: C.device.gpu("a"), "gpu: device_id must be a whole number, got str 'a'"),
+        (lambda: (C.input_variable(1) + 1).eval(np.ones((1, 1), np.float32), device="gpu"), "device: expected a device"),
+    ],
+)
+def test_what_is_no_device_at_all_is_a_type_error(call: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
+        call()
+    assert C.use_default_device() == C.device.cpu()
+
+
 def test_a_backend_that_is_taken_back_leaves_no_device(twins: Twins) -> None:
     plugins.unregister_plugin("twins")
     assert C.device.all_devices() == (C.cpu(),)

@@ -13,6 +13,7 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.common.dtypes import float_types
 from cntk.core.extension import plugins
 from cntk.core.extension.device import default_device
 from cntk.core.extension.hookspecs import Register, hookimpl
@@ -138,7 +139,7 @@ def learnt(transport: Any, dtype: Any = np.float32, rows: int = 2200, steps: int
     return [parameter.value for parameter in parameters]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", float_types())
 def test_gradients_are_summed_where_they_lie(dtype: Any) -> None:
     group = Group(2)
     expected = run_workers(2, lambda transport: learnt(transport, dtype))

@@ -1,0 +1,46 @@
+"""What is probably wrong with data of another shape than an input takes, and how to mend it: the end of an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..common.shape import Shape, is_concrete, size_of
+
+
+def hint_of_shape(array: Any, wanted: Shape) -> str:
+    """Advice on an array that an input of the static shape *wanted*, on the batch axis, does not take.
+
+    Args:
+        array: an array of NumPy, whose type is not yet that of the input.
+        wanted: static shape of the input.
+    """
+    found = array.shape
+    if not is_concrete(wanted) or not array.ndim:
+        return ""
+    if len(wanted) == 1 and found in ((len(array),), (len(array), 1)) and _are_classes(array, wanted[0]):
+        y = "y" if array.ndim == 1 else "y[:, 0]"
+        return (
+            f"; class numbers become rows of {wanted[0]} with np.eye({wanted[0]}, dtype=np.float32)[{y}], "
+            f"or in the graph with C.one_hot(C.input_variable(()), {wanted[0]})"
+        )
+    if len(wanted) == 1 and array.ndim == 2 and found[0] == wanted[0]:
+        return "; samples are rows: give its transpose, .T"
+    if len(wanted) > 1 and array.ndim == len(wanted) + 1 and found[1:] == (*wanted[1:], wanted[0]):
+        return "; channels come first here: give np.moveaxis(data, -1, 1)"
+    if array.ndim == len(wanted) + 2 and found[2:] == wanted:
+        return "; for sequences declare the input with C.sequence.input_variable"
+    if array.ndim > 1 and array.size and size_of(found[1:]) == size_of(wanted):
+        return f"; its numbers fit as .reshape(-1, {', '.join(map(str, wanted))})"
+    if found == wanted[len(wanted) - array.ndim :] and size_of(found) == size_of(wanted):
+        return f"; one sample is .reshape(1, {', '.join(map(str, wanted))})"
+    shape = found[1] if array.ndim == 2 else found[1:]
+    return f"; give samples of {size_of(wanted)} numbers, or declare the input as C.input_variable({shape})"
+
+
+def _are_classes(array: Any, count: int) -> bool:
+    """Whether an array holds whole numbers from 0 to *count* - 1."""
+    if array.dtype.kind not in "iuf":
+        return False
+    return bool(np.all((array >= 0) & (array < count) & (array == np.floor(array))))
