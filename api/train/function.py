@@ -143,10 +143,9 @@ def train(
     TrainingSession(trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test).train()
     seen = trainer.total_number_of_samples_seen
     if isinstance(data, SourceData) and data.is_single_pass and seen < max_samples < UNLIMITED:
-        warnings.warn(
+        warn_user(
             f"train: the data ended after {seen} samples, and {max_samples} were to be trained; it can be iterated over once. Give the "
-            "function that makes the iterator, or a list of what it gives",
-            stacklevel=2,
+            "function that makes the iterator, or a list of what it gives"
         )
     summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]
     tested = {} if parts.test is None else {"test_summary": collector.tests[-1]}
