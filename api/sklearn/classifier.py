@@ -16,7 +16,7 @@ from cntk.sklearn.inputs import checked_data, checked_weights
 from cntk.sklearn.network import Network
 
 
-class Classifier(ClassifierMixin, Network):  # type: ignore[misc]
+class Classifier(ClassifierMixin, Network):
     """A network that tells classes apart: of dense layers, or of a model of your own for images and sequences.
 
     X is an array or sparse matrix ``(samples, features)``; with a *model* also an array ``(samples, *shape)``, or a list of sequences,

@@ -24,7 +24,7 @@ _seeding = ForkSafeLock()
 """Seeds are chosen for the whole process: one network is made at a time."""
 
 
-class Network(BaseEstimator):  # type: ignore[misc]
+class Network(BaseEstimator):
     """Base class of estimators; its arguments are those of :class:`~cntk.sklearn.Classifier`."""
 
     def __init__(

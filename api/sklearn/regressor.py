@@ -12,7 +12,7 @@ from cntk.sklearn.inputs import checked_data, checked_weights
 from cntk.sklearn.network import Network
 
 
-class Regressor(RegressorMixin, Network):  # type: ignore[misc]
+class Regressor(RegressorMixin, Network):
     """A network that predicts numbers: of dense layers, or of a model of your own for images and sequences.
 
     y is an array ``(samples,)`` or ``(samples, outputs)``. It is brought to mean 0 and variance 1 for training, and predictions are brought

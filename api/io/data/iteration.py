@@ -146,7 +146,7 @@ class IterationSource(UserMinibatchSource):
     def next_minibatch(
         self,
         num_samples: int,
-        number_of_workers: int = 1,
+        number_of_workers: Any = 1,
         worker_rank: int = 0,
         device: Any = None,
         input_map: Mapping[Any, StreamInformation] | None = None,
