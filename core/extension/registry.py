@@ -161,10 +161,15 @@ class _Entry:
 
     def __init__(self, title: str, target: object, owner: str, wanted: Wanted) -> None:
         self.owner = owner
-        self.origin = target if isinstance(target, str) else _origin_of(target)
+        self._registered = target
         self._title, self._target, self._wanted = title, target, wanted
         if not isinstance(target, str):
             self._check(target)
+
+    @property
+    def origin(self) -> str:
+        """The import string."""
+        return self._registered if isinstance(self._registered, str) else _origin_of(self._registered)
 
     @property
     def module(self) -> str:

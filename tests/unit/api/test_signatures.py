@@ -93,6 +93,7 @@ LOOSE = frozenset(
         "hierarchical_softmax_layer",
         "minibatch_size_schedule",
         "native_user_function",
+        "output_variable",
     ]
 )
 """What takes things of any kind."""

@@ -101,7 +101,7 @@ def test_a_name_of_an_operator_is_free_for_others(kind: str) -> None:
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("mine")
     assert main(["new-plugin", "cntk-softcap", "--folder", str(tmp_path)]) == 1
-    assert f"'{tmp_path}' exists and is not empty; give another --folder" in capsys.readouterr().err
+    assert f"'{tmp_path}' exists and is not empty; choose another folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     assert main(["new-plugin", "cntk-softcap", "--folder", str(tmp_path / "mine")]) == 1
     assert (tmp_path / "mine").read_text() == "mine"
