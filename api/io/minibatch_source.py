@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
 from cntk.core.common.tracebacks import end_at_user
 from cntk.core.types.arguments import Count, checked
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
@@ -23,7 +24,7 @@ from cntk.readers.values import SequencesValue
 from cntk.variables import Record
 
 
-class MinibatchSource:
+class MinibatchSource(Displayed):
     """Serves minibatches of the sequences that deserializers read.
 
     By default it never ends, and shuffles: every sweep over the data has another order, which depends on the seed alone.  A minibatch

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
 from cntk.core.common.tracebacks import answers, end_at_user
 from cntk.core.graph.function import Function
 from cntk.core.run.workspace import Run
@@ -17,7 +18,7 @@ from cntk.learners.interface import LearnerInterface
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Transport
 from cntk.plugins.progress.not_finite import warn_unless_finite
-from cntk.train.criterion import Criterion, Model, function_of
+from cntk.train.criterion import Criterion, CriterionLike, Model, function_of
 from cntk.train.loss_scales import scale_for
 from cntk.train.plan import Planner, TrainingPlan, values_of, wanted
 from cntk.train.progress import Progress, Writers
@@ -25,7 +26,7 @@ from cntk.train.state import TrainerState
 from cntk.train.updates import updates_by
 
 
-class Trainer:
+class Trainer(Displayed):
     """Trains a criterion with learners.
 
     Args:
@@ -59,7 +60,7 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        criterion: Any,
+        criterion: CriterionLike,
         parameter_learners: LearnerInterface | Sequence[LearnerInterface],
         progress_writers: Writers = None,
         loss_scale: float | str | LossScale | None = None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..common.options import get_global_option
 from ..common.phrasebook import METHODS, lacking
@@ -22,6 +22,7 @@ from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
 
 if TYPE_CHECKING:
+    from .arguments import FunctionLike, TensorLike
     from .nodes import Composite, Primitive
 
 
@@ -343,6 +344,12 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         return argument_map(self, args, kwargs)
 
+    @overload
+    def __call__(self, *args: TensorOps, **kwargs: TensorOps) -> Function: ...
+
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function: to variables and functions giving a function with shared parameters, to data giving arrays.
 
@@ -361,7 +368,7 @@ class Function(TensorOps, metaclass=_FunctionType):
             raise
 
     @answers
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: FunctionLike | tuple[FunctionLike, ...]) -> Any:
         """``f >> g`` is ``g(f)``; a tuple on the right applies its functions side by side, several outputs become arguments."""
         from .block import combine
 
@@ -374,7 +381,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         return other(*outputs) if len(outputs) > 1 else other(self)
 
     @answers
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: TensorLike) -> Any:
         """``f << g`` is ``f(g)``."""
         return self(other)
 

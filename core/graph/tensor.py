@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.displayed import Displayed
 from ..common.options import get_global_option, option
 from ..common.tracebacks import answers
 from ..extension import plugins
 from .numpy_calls import call_function, call_ufunc
+
+if TYPE_CHECKING:
+    from .arguments import TensorLike
+    from .function import Function
 
 _DLPACK_CPU = 1, 0
 
@@ -19,7 +24,7 @@ def _op(name: str) -> Any:
     return plugins.ops.get(name)
 
 
-class TensorOps:
+class TensorOps(Displayed):
     """Arithmetic and indexing for everything that denotes one value of a graph."""
 
     if TYPE_CHECKING:
@@ -108,59 +113,59 @@ class TensorOps:
         )
 
     @answers
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: TensorLike) -> Function:
         return _op("plus")(self, other)
 
     @answers
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: TensorLike) -> Function:
         return _op("plus")(other, self)
 
     @answers
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: TensorLike) -> Function:
         return _op("minus")(self, other)
 
     @answers
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: TensorLike) -> Function:
         return _op("minus")(other, self)
 
     @answers
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: TensorLike) -> Function:
         return _op("element_times")(self, other)
 
     @answers
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: TensorLike) -> Function:
         return _op("element_times")(other, self)
 
     @answers
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: TensorLike) -> Function:
         return _op("element_divide")(self, other)
 
     @answers
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: TensorLike) -> Function:
         return _op("element_divide")(other, self)
 
     @answers
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: TensorLike) -> Function:
         return _op("times")(self, other)
 
     @answers
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: TensorLike) -> Function:
         return _op("times")(other, self)
 
     @answers
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: TensorLike) -> Function:
         return _op("pow")(self, other)
 
     @answers
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: TensorLike) -> Function:
         return _op("pow")(other, self)
 
     @answers
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Function:
         return _op("negate")(self)
 
     @answers
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Function:
         return _op("abs")(self)
 
     @answers
@@ -187,7 +192,7 @@ def _no_order(sign: str, name: str) -> Any:
     raise TypeError(f"x {sign} y is not defined for values of a graph; use C.{name}(x, y)")
 
 
-class ArrayMixin:
+class ArrayMixin(Displayed):
     """Base of objects that convert to arrays: values, views, parameters and constants.
 
     ``np.asarray`` takes it, as do others that know the protocols ``__array__`` or ``__dlpack__``.
