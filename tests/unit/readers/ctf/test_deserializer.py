@@ -357,7 +357,7 @@ def test_whatever_is_in_a_file_is_read_or_refused_the_same_in_all_ways(scratch: 
 
 
 def test_columns_are_told(file: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"line 2, column 13: field \|A: expected 1 numbers, got 2$"):
+    with pytest.raises(RuntimeError, match=r"line 2, column 13: field \|A: expected 1 numbers, got 2; correct the line, or the shape"):
         read(file, "|# é |A 1\n|# é  |A\t1 2 |B 1\n", A)
     with pytest.raises(RuntimeError, match="line 1, column 7: expected the name of a field"):
         read(file, "|A 1 | 2\n", A)
