@@ -78,13 +78,14 @@ def serve(settings: Settings, host: str, port: int, workers: int, threads: int, 
         0, or 1 if the server could not start.
     """
     logs.begin(log_level)
+    protocol: Any = partial(Protocol, settings.limits.deadline)
     config = uvicorn.Config(
         partial(Worker, settings, threads, log_level),
         factory=True,
         host=host,
         port=port,
         workers=workers,
-        http=partial(Protocol, settings.limits.deadline),
+        http=protocol,
         ws="none",
         lifespan="on",
         log_config=None,
