@@ -4,7 +4,7 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 TREE   := build/tree
-SOURCES = $(shell find api core plugins backends readers learners -name '*.py')
+SOURCES = $(shell find api core plugins backends readers learners -name '*.py' -o -name '*.pyi')
 JOBS   ?= 2
 # Of `make hostile`, and SEED of `make mutants`.
 SECONDS ?= 75
@@ -14,10 +14,11 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers clean help
+.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
+	@echo "make notebooks the notebooks of examples/notebooks with their outputs, in build/notebooks"
 	@echo "make test      run all tests but those of the backend of GPUs, and of ONNX files"
 	@echo "make test-onnx            compare models in ONNX files with ONNX Runtime, and read everyone's"
 	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
@@ -26,8 +27,10 @@ help:
 	@echo "make test-standin         run the tests of the backend of GPUs, and those of operators on it, on a stand-in for CuPy of three strictnesses"
 	@echo "make test-simulator       run kernels for GPUs under Numba's simulator, with tests of the operators that have some"
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
+	@echo "make test-notebooks       what notebooks show, in a kernel of Jupyter"
 	@echo "make lint      ruff"
 	@echo "make types     mypy, on the tree of the built wheel"
+	@echo "make stubs     bring the stubs with the names of built-in plugins up to date"
 	@echo "make contract  who may import whom, on the same tree"
 	@echo "make docs      run every example in the docs and docstrings"
 	@echo "make site      the docs as a site, with a reference and a search, in build/site"
@@ -57,6 +60,13 @@ $(VENV)/%.installed: pyproject.toml $(VENV)/made
 
 demo: $(VENV)/demo.installed
 	$(PYTHON) examples/mnist.py
+
+NOTEBOOKS = $(patsubst examples/notebooks/%.py,build/notebooks/%.ipynb,$(wildcard examples/notebooks/[0-9]*.py))
+
+notebooks: $(NOTEBOOKS)
+
+build/notebooks/%.ipynb: examples/notebooks/%.py examples/notebooks/make.py build/jupyter.made
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) examples/notebooks/make.py $< $@
 
 # Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
 # Runtime, and those of the site follow upon its making.
@@ -99,6 +109,16 @@ test-simulator: $(VENV)/dev.installed
 
 test-workers: $(VENV)/dev.installed
 	$(PYTHON) tests/distributed_faults.py
+
+# Apart from the environment: what is installed there is looked through for plugins whenever cntk is imported.
+test-notebooks: build/jupyter.made
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook.py
+	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) -m pytest tests/programs/test_notebook_series.py -k kernel
+
+build/jupyter.made: $(VENV)/dev.installed
+	rm -rf build/jupyter
+	$(PYTHON) -m pip install --quiet --target build/jupyter 'nbclient>=0.10' 'ipykernel>=6.29' 'jupytext>=1.16'
+	touch $@
 
 docs: $(VENV)/dev.installed
 	$(PYTHON) -m pytest tests/programs/test_docs.py
@@ -151,6 +171,10 @@ build/node.made:
 	touch $@
 
 # ---- checks ----
+
+# The names of built-in plugins, for type checkers.
+stubs: $(VENV)/dev.installed
+	$(PYTHON) packaging/stubs.py
 
 lint: $(VENV)/dev.installed
 	$(PYTHON) -m ruff check .

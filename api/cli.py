@@ -6,9 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 
 from cntk.core.extension import plugins
 from cntk.core.extension.hookspecs import Command, Register, hookimpl
+
+SUCCESS, FAILED, USAGE_ERROR, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses."""
 
 USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
 
@@ -16,17 +20,22 @@ USAGE = "usage: cntk COMMAND [arguments]   (cntk COMMAND --help tells more)"
 @hookimpl
 def cntk_register_commands(register: Register) -> None:
     register("plugins", "cntk.commands.plugins:run")
+    register("bench", "cntk.commands.bench:run")
     register("compile", "cntk.commands.compile:run")
+    register("completion", "cntk.commands.completion:run")
     register("convert", "cntk.commands.convert:run")
     register("ctf2bin", "cntk.commands.ctf2bin:run")
     register("doctor", "cntk.commands.doctor:run")
     register("launch", "cntk.commands.launch:run")
+    register("new", "cntk.commands.new:run")
     register("new-plugin", "cntk.commands.new_plugin:run")
     register("predict", "cntk.commands.predict:run")
     register("serve", "cntk.commands.serve:run")
     register("show", "cntk.commands.show:run")
+    register("stubs", "cntk.commands.stubs:run")
     register("tune", "cntk.commands.tune:run")
     register("view", "cntk.commands.view:run")
+    register("watch", "cntk.commands.watch:run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,37 +46,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: that of the command, 0 for success; 2 when there is no such command; 1 when it raised a ValueError, an OSError or,
-        as readers of damaged files do, a RuntimeError, which is printed in one line, or when its output is a closed pipe. With
-        ``CNTK_STRICT_PLUGINS=1`` errors are raised.
+        as readers of damaged files do, a RuntimeError, which is printed in one line, or when its output is a closed pipe; 130 when it was
+        interrupted.  With ``CNTK_STRICT_PLUGINS=1`` errors are raised.
+
+    Raises:
+        SystemExit: with 2, arguments of the command are wrong, or with 0, it was asked for help.
 
     >>> from cntk.cli import main
     >>> main(["plugin"])
     2
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0] in ("-h", "--help"):
-        print(_help())
-        return 0
-    if given[0] == "--version":
-        print(_version())
-        return 0
-    name, *rest = given
-    if name not in plugins.commands:
-        print(f"cntk: there is no command '{name}'; there are {', '.join(plugins.commands)}", file=sys.stderr)
-        return 2
+    name = given[0] if given else "--help"
     try:
-        command: Command = plugins.commands.get(name)
-        status = int(command(rest) or 0)
+        status = _run(name, given[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         _close_output()
-        return 1
+        return FAILED
     except (ValueError, OSError, ImportError, RuntimeError) as error:
         if plugins.is_strict():
             raise
-        print(f"cntk {name}: {error}", file=sys.stderr)
-        return 1
+        print(f"cntk {name}: {one_line(error)}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print(f"cntk {name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return status
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    if name in ("-h", "--help"):
+        print(_help())
+        return SUCCESS
+    if name == "--version":
+        print(_version())
+        return SUCCESS
+    if name not in plugins.commands:
+        near = get_close_matches(name, list(plugins.commands), 1)
+        print(
+            f"cntk: there is no command '{name}'; {f'did you mean {near[0]}? ' if near else ''}there are {', '.join(plugins.commands)}",
+            file=sys.stderr,
+        )
+        return USAGE_ERROR
+    command: Command = plugins.commands.get(name)
+    return int(command(arguments) or SUCCESS)
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _close_output() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk.core.common.tracebacks import answers
 from cntk.core.graph.variable import Constant, Parameter, Variable
 
 
@@ -20,6 +21,7 @@ class Record(dict[str, Any]):
     def __init__(self, **entries: Any) -> None:
         super().__init__(**entries)
 
+    @answers
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name]

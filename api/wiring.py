@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cntk.core.common.services import services
 from cntk.core.graph.inference import apply
 from cntk.core.run import evaluate
 from cntk.core.run.workspace import start
 from cntk.core.values import value
 from cntk.plugins.models import files, pickling
+
+
+def _displayed(item: Any) -> dict[str, str]:
+    """What notebooks show of an object; imported where there is a notebook."""
+    from cntk.views import bundle_of
+
+    return bundle_of(item)
+
 
 services.provide(
     apply=apply,
@@ -25,4 +35,5 @@ services.provide(
     reduce=pickling.reduce,
     shallow_copy=pickling.shallow_copy,
     deep_copy=pickling.deep_copy,
+    displayed=_displayed,
 )

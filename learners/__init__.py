@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.extension import plugins
 from ..core.extension.hookspecs import Register, hookimpl
@@ -53,12 +53,16 @@ def cntk_register_learners(register: Register) -> None:
         register(name, f"cntk.learners.{name}_learner:{name}")
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return sorted([*_OWN_NAMES, *plugins.names_to_import(plugins.learners, __name__)])
-    if name in plugins.learners:
-        return plugins.shown(plugins.learners, name, __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; learners are {', '.join(plugins.learners)}")
+if TYPE_CHECKING:
+    from ._names import *
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return sorted([*_OWN_NAMES, *plugins.names_to_import(plugins.learners, __name__)])
+        if name in plugins.learners:
+            return plugins.shown(plugins.learners, name, __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; learners are {', '.join(plugins.learners)}")
 
 
 def __dir__() -> list[str]:

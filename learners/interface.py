@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from ..core.common.displayed import Displayed
+
 if TYPE_CHECKING:
     from ..core.graph.variable import Parameter
     from .loss_scale import LossScale
     from .schedules import TrainingParameterSchedule
 
 
-class LearnerInterface(ABC):
+class LearnerInterface(Displayed, ABC):
     """The common base of :class:`~cntk.learners.Learner` and :class:`~cntk.train.distributed.DistributedLearner`.
 
     CNTK has properties in one class where it has methods in the other: :attr:`updated_parameters` and :attr:`samples_seen` are properties

@@ -404,7 +404,10 @@ class Learner(LearnerInterface):
         name = type(self).__name__
         require(checkpoint, ("type",), name)
         if checkpoint["type"] != name:
-            raise RuntimeError(f"checkpoint of a learner of type {checkpoint['type']!r} given to one of type {name!r}")
+            raise RuntimeError(
+                f"checkpoint of a learner of type {checkpoint['type']!r} given to one of type {name!r}; "
+                "make the learner as it was, or load the model alone with C.load_model"
+            )
         require(checkpoint, CHECKPOINT_KEYS, name)
         require_counts(checkpoint, COUNTS, name)
         if not isinstance(checkpoint["mean"], bool):
@@ -445,7 +448,7 @@ class Learner(LearnerInterface):
     def _finish(self, count: int) -> None:
         options = self._options
         shrinkage = self.rate * options.l1_regularization_weight * (1 if self._mean else count)
-        deviation = self.current(options.gaussian_noise_injection_std_dev)
+        deviation = self.current(options.noise)
         first = self._minibatches * len(self._parameter_states)
         for draw, entry in enumerate(self._parameter_states, first):
             options.finish(entry.parameter.backend, entry.values, entry.work[0], shrinkage, deviation, self._noise_seed, draw)

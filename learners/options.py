@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from ..core.common.switches import Switch
 from .numerics import norm
@@ -116,9 +116,14 @@ class LearnerOptions:
         return self.gradient_clipping_threshold_per_sample != math.inf and not self.gradient_clipping_with_truncation
 
     @property
+    def noise(self) -> TrainingParameterSchedule[float]:
+        """The standard deviation of the noise, as a schedule."""
+        return cast("TrainingParameterSchedule[float]", self.gaussian_noise_injection_std_dev)
+
+    @property
     def has_noise(self) -> bool:
         """Whether noise is added at some time."""
-        return any(self.gaussian_noise_injection_std_dev.values)
+        return any(self.noise.values)
 
     @property
     def changes_parameters(self) -> bool:

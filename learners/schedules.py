@@ -7,7 +7,7 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, unique
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..core.common.user_frame import warn_user
 from ..core.types.arguments import checked
@@ -22,7 +22,7 @@ FULL_DATA_SWEEP = 0
 """Epoch size that means: a sweep through the data."""
 
 Number = TypeVar("Number", int, float)
-ScheduleLike = Any
+ScheduleLike: TypeAlias = "float | Sequence[float | tuple[int, float]] | TrainingParameterSchedule[Any]"
 """A number, a list of numbers or of ``(count, value)`` pairs, or a :class:`TrainingParameterSchedule`."""
 
 

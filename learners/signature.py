@@ -42,7 +42,11 @@ def takes_options(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(**signature.bind(*args, **kwargs).arguments)
+        try:
+            arguments = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}: {error}; its arguments are {', '.join(signature.parameters)}") from None
+        return function(**arguments)
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__annotations__ = {**{one.name: one.annotation for one in signature.parameters.values()}, "return": signature.return_annotation}

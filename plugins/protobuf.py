@@ -18,8 +18,13 @@ class DamagedFile(RuntimeError):
     """Bytes of a file that are not what they should be; the message names the place."""
 
 
+_OF_ONE_BYTE = [bytes([number]) for number in range(128)]
+
+
 def varint(number: int) -> bytes:
     """A number of up to 64 bits, seven bits a byte; a negative one as its complement."""
+    if 0 <= number < 128:
+        return _OF_ONE_BYTE[number]
     number %= 2**64
     made = bytearray()
     while number > 127:

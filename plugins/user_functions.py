@@ -403,5 +403,7 @@ def user_function(user_func: Function) -> Composite:
         raise TypeError(f"user_function: expected an object of a subclass of UserFunction, got {type(user_func).__name__}")
     root = user_func.root_function
     if isinstance(root, UserFunction):
+        if root is user_func:  # errors lead to where it is used, and not into the constructor of its class
+            root.line = user_line()
         root.refresh()
     return Composite(root)

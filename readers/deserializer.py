@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..core.common.displayed import Displayed
 from ..core.common.lock import ForkSafeLock
 from .rows import StreamData
 from .streams import StreamInformation
@@ -71,7 +72,7 @@ class Errors:
             raise RuntimeError(f"{error}{allowed}") from None
 
 
-class Deserializer(ABC):
+class Deserializer(Displayed, ABC):
     """Base class of formats.  It keeps no position: several minibatch sources may read from one.
 
     Attributes:

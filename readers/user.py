@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.common.displayed import Displayed
 from ..core.common.dtypes import is_real
 from ..core.common.lock import ForkSafeLock
 from ..core.common.shape import size_of
@@ -17,7 +18,7 @@ from .rows import join_rows
 from .streams import StreamInformation
 
 
-class UserDeserializer:
+class UserDeserializer(Displayed):
     """Base class of deserializers that users write: implement ``stream_infos``, ``num_chunks`` and ``get_chunk``.
 
     A chunk is what is read in one go.  The number of its sequences is known once it is read.

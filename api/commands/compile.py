@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,13 +26,18 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="cntk compile", description="Compile the loops of large networks for this processor.")
     parser.add_argument("--double", action="store_true", help="for float64 too")
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="write a wheel's prebuilt code: both types, for AVX2")
+    parser.add_argument("--json", action="store_true", help="print the names of what is compiled for programs")
     options = parser.parse_args(arguments)
     why = why_not()
     if why:
         print(f"cntk compile: {why}; install it with: pip install '{COMPILER}'", file=sys.stderr)
         return 1
-    for name in _compiled_for_wheel(options.into) if options.into else _compiled(options.double):
-        print(name)
+    compiled = _compiled_for_wheel(options.into) if options.into else _compiled(options.double)
+    if options.json:
+        print(json.dumps({"compiled": list(compiled)}, indent=2))
+        return 0
+    for name in compiled:
+        print(name, flush=True)
     return 0
 
 

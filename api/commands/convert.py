@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cntk.core.graph.function import Function
 from cntk.core.storage.model_format import ModelFormat
@@ -43,6 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-lengths", action="store_true", help="no input for lengths: all sequences of a batch are equally long")
     parser.add_argument("--external", action="store_true", help="parameters in a file of their own")
     parser.add_argument("--check", action="store_true", help="compare the two on random data, an ONNX model in ONNX Runtime")
+    parser.add_argument("--json", action="store_true", help="print what was written, and the differences, for programs")
     options = parser.parse_args(arguments)
     wanted = FORMATS.get(os.path.splitext(options.new)[1].lower(), ModelFormat.CNTKv2)
     function = Function.load(options.old)
@@ -50,9 +52,18 @@ def run(arguments: Sequence[str]) -> int:
     if chosen and wanted != "onnx":
         raise ValueError(f"{', '.join(chosen)}: these are options of ONNX; the name of the new file is to end with .onnx for that")
     function.save(options.new, wanted, options.external, **chosen)
-    if wanted == "onnx":
-        print(f"{os.path.basename(options.new)}: {_described(options.new)}")
-    return _checked(function, options.new, wanted, chosen) if options.check else 0
+    inputs, outputs = _signature(options.new) if wanted == "onnx" else ([], [])
+    if wanted == "onnx" and not options.json:
+        print(f"{os.path.basename(options.new)}: {', '.join(inputs)} -> {', '.join(outputs)}")
+    verdicts = _checked(function, options.new, wanted, chosen) if options.check else []
+    if options.json:
+        found = [one._asdict() for one in verdicts]
+        written = {"file": options.new, "format": str(wanted), "inputs": inputs, "outputs": outputs}
+        print(json.dumps({**written, "differences": found}, indent=2))
+    else:
+        for one in verdicts:
+            print(one)
+    return int(not all(one.is_equal for one in verdicts))
 
 
 def _options(options: Any) -> dict[str, Any]:
@@ -60,25 +71,43 @@ def _options(options: Any) -> dict[str, Any]:
     return {**found, "lengths": False} if options.no_lengths else found
 
 
-def _described(path: str) -> str:
+def _signature(path: str) -> tuple[list[str], list[str]]:
     """Inputs and outputs of an ONNX file."""
     from cntk.plugins.formats.onnx.format import signature_of
 
     inputs, outputs = signature_of(path)
-    return f"{', '.join(inputs)} -> {', '.join(outputs)}"
+    return list(inputs), list(outputs)
 
 
-def _checked(function: Function, path: str, wanted: Any, options: dict[str, Any]) -> int:
+class Verdict(NamedTuple):
+    """What comparing the two models says of an output.
+
+    Attributes:
+        output: its name.
+        largest, scale: the largest difference, and the largest number.
+        tolerance: the part of the largest number that rounding explains.
+        is_equal: whether the difference is no more than that.
+    """
+
+    output: str
+    largest: float
+    scale: float
+    tolerance: float
+    is_equal: bool
+
+    def __str__(self) -> str:
+        words = "equal up to rounding" if self.is_equal else f"more than rounding explains ({self.tolerance:g} of the largest number)"
+        return f"{self.output}: largest difference {self.largest:.2g}, largest number {self.scale:.3g}: {words}"
+
+
+def _checked(function: Function, path: str, wanted: Any, options: dict[str, Any]) -> list[Verdict]:
     from cntk.plugins.formats.onnx.check import differences
 
     if wanted != "onnx":
         raise ValueError("--check compares ONNX models; a model in CNTK's format has the same graph and numbers")
     found = differences(function, path, **options)
     tolerance = max(TOLERANCES.get(str(v.dtype.__name__), 1e-4) for v in function.outputs)
-    wrong = False
-    for one in found:
-        is_wrong = not one.largest <= tolerance * max(one.scale, 1)
-        wrong |= is_wrong
-        verdict = f"more than rounding explains ({tolerance:g} of the largest number)" if is_wrong else "equal up to rounding"
-        print(f"{one.output}: largest difference {one.largest:.2g}, largest number {one.scale:.3g}: {verdict}")
-    return int(wrong)
+    return [
+        Verdict(one.output, float(one.largest), float(one.scale), tolerance, bool(one.largest <= tolerance * max(one.scale, 1)))
+        for one in found
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 
@@ -40,6 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--chunk_size", type=int, default=CHUNK_SIZE, help="bytes of text that make a chunk, %(default)s")
     parser.add_argument("--precision", choices=("float", "double"), default="float")
     parser.add_argument("--max_errors", type=int, default=0, help="sequences that may be left out because they cannot be read")
+    parser.add_argument("--json", action="store_true", help="print what was written for programs")
     options = parser.parse_args(arguments)
     try:
         with open(options.header, encoding="utf-8") as file:
@@ -51,7 +53,10 @@ def run(arguments: Sequence[str]) -> int:
         print(f"cntk ctf2bin: {error}", file=sys.stderr)
         return 1
     sequences, samples = (sum(chunk[column] for chunk in layout.chunks) for column in (1, 2))
-    print(f"{sequences} sequences of {samples} samples in {len(layout.chunks)} chunks")
+    if options.json:
+        print(json.dumps({"file": options.output, "sequences": sequences, "samples": samples, "chunks": len(layout.chunks)}, indent=2))
+    else:
+        print(f"{sequences} sequences of {samples} samples in {len(layout.chunks)} chunks")
     return 0
 
 

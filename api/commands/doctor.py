@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
+from cntk.core.common.environment import processors
 from cntk.core.common.thresholds import TABLE, own_file, thresholds
 from cntk.core.extension import plugins
 from cntk.core.extension.backend import Need
 
-from . import loops_report
+from . import busyness, loops_report
 from .plugins import faults
 
 
@@ -57,9 +58,14 @@ def run(arguments: Sequence[str]) -> int:
         0, or 1 when a plugin that is installed, or a backend of another package, cannot be used.
     """
     parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
-    parser.parse_args(arguments)
+    parser.add_argument("--json", action="store_true", help="print what was found for programs")
+    options = parser.parse_args(arguments)
     backends = list(_backends())
     broken = [(record, fault) for record in plugins.records for fault in faults(record)]
+    status = 1 if broken or any(backend.is_fault for backend in backends) else 0
+    if options.json:
+        print(json.dumps(_as_data(backends, broken), indent=2))
+        return status
     _section("machine", _machine())
     _section("backends", [line for backend in backends for line in backend.lines()])
     _section("compiled loops", loops_report.lines())
@@ -68,7 +74,33 @@ def run(arguments: Sequence[str]) -> int:
         "broken plugins", [f"{record.name} of {record.distribution} ({record.value}): {fault}" for record, fault in broken] or ["none"]
     )
     _section("plugins of others", _plugins() or ["none"])
-    return 1 if broken or any(backend.is_fault for backend in backends) else 0
+    return status
+
+
+def _as_data(backends: Iterable[_Backend], broken: Iterable[tuple[plugins.PluginRecord, str]]) -> dict[str, Any]:
+    """What was found, for programs."""
+    return {
+        "machine": {
+            plugins.DISTRIBUTION: version(plugins.DISTRIBUTION),
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+            "numpy": version("numpy"),
+            "blas": _blas(),
+            "cores": processors(),
+            "load": busyness.load_average(),
+            "thresholds": _tuned(),
+        },
+        "backends": [{**asdict(backend), "usable": not backend.why} for backend in backends],
+        "compiled_loops": list(loops_report.lines()),
+        "optional_parts": [
+            {**asdict(part), "version": None if find_spec(part.module) is None else _version(part.distribution)} for part in PARTS
+        ],
+        "broken_plugins": [{"name": record.name, "distribution": record.distribution, "fault": fault} for record, fault in broken],
+        "plugins": [
+            {"name": record.name, "distribution": record.distribution, "version": record.version, "seconds": record.seconds}
+            for record in _of_others()
+        ],
+    }
 
 
 def _section(title: str, lines: Iterable[str]) -> None:
@@ -82,7 +114,7 @@ def _machine() -> list[str]:
         f"{plugins.DISTRIBUTION} {version(plugins.DISTRIBUTION)}",
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         f"NumPy {version('numpy')} with {_blas()}",
-        f"{_cores()} cores",
+        *busyness.lines(),
         _tuned(),
     ]
 
@@ -103,11 +135,6 @@ def _blas() -> str:
     config: Any = np.show_config(mode="dicts")
     found = config["Build Dependencies"]["blas"]
     return f"{found['name']} {found.get('version', '')}".strip()
-
-
-def _cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -156,11 +183,14 @@ def _parts() -> Iterator[str]:
             yield f"{part.module:12} {_version(part.distribution):8} for {part.purpose}"
 
 
-def _plugins() -> list[str]:
+def _of_others() -> list[plugins.PluginRecord]:
     """What else was loaded, the slowest first."""
-    loaded = [record for record in plugins.records if record.state == "loaded" and record.distribution != plugins.DISTRIBUTION]
-    slowest = sorted(loaded, key=lambda record: -record.seconds)
-    return [f"{record.name} of {record.distribution} {record.version}: loaded in {record.seconds:.3f} s" for record in slowest]
+    loaded = [record for record in plugins.records if record.state == "loaded" and not record.is_built_in]
+    return sorted(loaded, key=lambda record: -record.seconds)
+
+
+def _plugins() -> list[str]:
+    return [f"{record.name} of {record.distribution} {record.version}: loaded in {record.seconds:.3f} s" for record in _of_others()]
 
 
 def _version(distribution: str) -> str:

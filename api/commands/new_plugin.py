@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import re
 import sys
 import tokenize
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
-from string import Template
 from typing import NamedTuple
 
 from cntk.core.extension.plugins import REGISTRIES, Registry, installed, is_built_in
-from cntk.core.storage.files import write_file
+
+from .templates import filled, write_new
 
 
 class Kind(NamedTuple):
@@ -93,13 +93,14 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("name", help="what the package is called where it is published, such as cntk-softcap")
     parser.add_argument("--kind", choices=KINDS, default="operator", help="what the plugin is, %(default)s where nothing is said")
     parser.add_argument("--folder", type=Path, help="where to put it; the package's name where nothing is said")
+    parser.add_argument("--json", action="store_true", help="print what was made for programs")
     options = parser.parse_args(arguments)
     folder = Path(options.name) if options.folder is None else options.folder
     package = rendered(options.name, options.kind)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"'{folder}' exists and is not empty; give another --folder, or remove it")
-    for path, text in package.items():
-        write_file(folder / path, [text.encode()])
+    write_new(folder, {path: text.encode() for path, text in package.items()})
+    if options.json:
+        print(json.dumps({"folder": str(folder), "kind": options.kind, "files": list(package)}, indent=2))
+        return 0
     names, kind = names_of(options.name), KINDS[options.kind]
     print(f"{kind.article} {kind.words}, {names['Class' if kind.by_class else 'name']}, in {folder}:")
     print(*(f"    {path}" for path in package), sep="\n")
@@ -142,13 +143,9 @@ def names_of(distribution: str) -> dict[str, str]:
 
 
 def _package(kind: str, names: dict[str, str]) -> dict[str, str]:
-    templates = files(__package__) / "plugin-templates"
     values = {**names, "article": KINDS[kind].article, "kind": KINDS[kind].words}
-    made = {
-        Template(path).substitute(values): Template(templates.joinpath(*source.replace("$kind", kind).split("/")).read_text("utf-8"))
-        for source, path in FILES.items()
-    }
-    return {path: template.substitute(values) for path, template in made.items()} | {f"src/{names['package']}/py.typed": ""}
+    paths = {template.replace("$kind", kind): path for template, path in FILES.items()}
+    return filled("plugin-templates", paths, values) | {f"src/{names['package']}/py.typed": ""}
 
 
 def _check_names(distribution: str, names: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--dtype", choices=("float16", "float32", "float64"), help="type of the results; that of the model")
     parser.add_argument("--restart", action="store_true", help="begin again, where an earlier run was stopped")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--json", action="store_true", help="print what was done for programs")
     options = parser.parse_args(arguments)
     predictor = Predictor(options.model, options.outputs, options.batch_rows, options.dtype, _columns(options.columns), options.keep)
     show, hide = (None, _nothing) if options.quiet else _progress(os.path.basename(options.results))
@@ -57,7 +59,11 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     finally:
         hide()
-    print(f"{os.path.basename(options.results)}: {count} rows of {', '.join(map(str, predictor.signature.outputs))}")
+    outputs = list(map(str, predictor.signature.outputs))
+    if options.json:
+        print(json.dumps({"file": options.results, "rows": count, "outputs": outputs}, indent=2))
+    else:
+        print(f"{os.path.basename(options.results)}: {count} rows of {', '.join(outputs)}")
     return 0
 
 

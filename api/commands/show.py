@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from cntk.core.extension import plugins
 from cntk.core.graph.function import Function
 from cntk.core.storage.model_format import ModelFormat
-from cntk.logging.model_summary import summary
+from cntk.logging.model_summary import layers_of, shown, summary
 from cntk.plugins.models.files import content_of, format_in, format_of
 
 
@@ -33,8 +36,8 @@ def run(arguments: Sequence[str]) -> int:
     ...     run([path])
     model.dnn: CNTKv2, ... bytes
     <BLANKLINE>
-    layer  kind   result      parameters  FLOP a sample
-    z      Dense  [batch, 2]           8             14
+    layer  kind   result      parameters  FLOP a sample  paths
+    z      Dense  [batch, 2]           8             14  z/W [3, 2], z/b [2]
     <BLANKLINE>
     inputs: x [batch, 3]
     outputs: z [batch, 2]
@@ -43,21 +46,50 @@ def run(arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="cntk show", description="Print the layers of a model, with shapes, parameters and operations.")
     parser.add_argument("model", help="the file: a model of CNTK 2, CNTK 1, or ONNX")
+    parser.add_argument("--json", action="store_true", help="print it for programs")
     options = parser.parse_args(arguments)
-    _print_heading(options.model)
+    if options.json:
+        print(json.dumps({**asdict(_file(options.model)), **_graph(Function.load(options.model))}, indent=2))
+        return 0
+    _print_heading(_file(options.model))
     print(summary(Function.load(options.model)))
     return 0
 
 
-def _print_heading(path: str) -> None:
-    """Print the format of a file, and what the file says of itself."""
+@dataclass(frozen=True)
+class _File:
+    """A file's name, its format, its size, and what it says of itself; without a format where none is known."""
+
+    file: str
+    format: str | None
+    bytes: int
+    described: list[str]
+
+
+def _file(path: str) -> _File:
     data, source = content_of(path, "load")
     known = format_in(data, format_of(ModelFormat.CNTKv2))
-    if known.recognises(data):
-        print(f"{os.path.basename(source)}: {_name_of(known)}, {len(data):,} bytes")
-        for line in known.described(data, source) if hasattr(known, "described") else ():
-            print(line)
+    if not known.recognises(data):
+        return _File(source, None, len(data), [])
+    return _File(source, _name_of(known), len(data), list(known.described(data, source)) if hasattr(known, "described") else [])
+
+
+def _print_heading(file: _File) -> None:
+    if file.format is not None:
+        print("\n".join([f"{os.path.basename(file.file)}: {file.format}, {file.bytes:,} bytes", *file.described]))
         print(flush=True)  # in front of an error
+
+
+def _graph(function: Function) -> dict[str, Any]:
+    """Layers, inputs and outputs, and how many parameters and constants there are."""
+    layers = layers_of(function)
+    return {
+        "layers": [layer._asdict() for layer in layers],
+        "inputs": {v.name or v.uid: shown(v.spec) for v in function.arguments},
+        "outputs": {v.name or v.uid: shown(v.spec) for v in function.outputs},
+        "parameters": sum(layer.parameters for layer in layers),
+        "constants": len(function.constants),
+    }
 
 
 def _name_of(known: object) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 from cntk.core.common.threads import processors
 from cntk.core.common.thresholds import NEVER, TABLE, VARIABLE, own_file, thresholds
@@ -39,28 +40,37 @@ def run(arguments: Sequence[str]) -> int:
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--dry-run", action="store_true", help="print what is measured, and write nothing")
     ways.add_argument("--reset", action="store_true", help="remove what was measured: the defaults hold again")
+    parser.add_argument("--json", action="store_true", help="print what was measured, at the end, for programs")
     options = parser.parse_args(arguments)
     path = own_file()
     if path is None:
         return _fail(f"there is no file to keep thresholds in; unset {VARIABLE}=0, or name a file by it")
     if options.reset:
         path.unlink(missing_ok=True)
-        print(f"removed {path}; the defaults hold")
+        print(json.dumps({"removed": str(path)}) if options.json else f"removed {path}; the defaults hold")
         return 0
     why = crossover.why_not()
     if why:
         return _fail(f"{why}: there are no two ways to compare")
-    if _is_busy():
+    if is_busy():
         print("cntk tune: other programs keep this machine busy; measure again when they do not", file=sys.stderr)
-    found = dict(_measured(perf_counter() + SECONDS))
-    if options.dry_run:
-        return 0
-    write(path, {**_kept(), **found})
-    print(f"written to {path}; programs that are started from now on use it")
+    if not options.json:
+        print(HEADING)
+    rows = []
+    for row in _measured(perf_counter() + SECONDS):
+        rows.append(row)
+        if not options.json:
+            print(row, flush=True)
+    if not options.dry_run:
+        write(path, {**_kept(), **{row.name: row.new for row in rows if row.is_measured}})
+    if options.json:
+        print(json.dumps({"file": None if options.dry_run else str(path), "thresholds": [row._asdict() for row in rows]}, indent=2))
+    elif not options.dry_run:
+        print(f"written to {path}; programs that are started from now on use it")
     return 0
 
 
-def _is_busy() -> bool:
+def is_busy() -> bool:
     """Whether other programs have left less than half of the processors idle in the last minute, where the system tells."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > processors() / 2
 
@@ -75,18 +85,32 @@ def write(path: Path, values: dict[str, int]) -> None:
     write_trusted(path, [json.dumps({"thresholds": values}, indent=1).encode() + b"\n"])
 
 
-def _measured(end: float) -> Iterator[tuple[str, int]]:
-    """The thresholds that there is time to measure; prints them beside those in force and the defaults."""
-    print(f"{'threshold':30} {'default':>12} {'old':>12} {'new':>12}  unit")
+class Row(NamedTuple):
+    """A threshold as it is by default, as it was, and as it was measured; the note says why it was not, or the unit."""
+
+    name: str
+    default: int
+    old: int
+    new: int
+    is_measured: bool
+    note: str
+
+    def __str__(self) -> str:
+        return f"{self.name:30} {_shown(self.default):>12} {_shown(self.old):>12} {_shown(self.new):>12}  {self.note}"
+
+
+HEADING = f"{'threshold':30} {'default':>12} {'old':>12} {'new':>12}  unit"
+
+
+def _measured(end: float) -> Iterator[Row]:
+    """The thresholds, measured as long as there is time."""
     for name, make in WORKLOADS.items():
         line, old = TABLE[name], getattr(thresholds, name)
         too_late = perf_counter() > end
         if too_late or not crossover.is_measurable(name):
-            new, note = old, "out of time, call it again" if too_late else "there is one thread"
+            yield Row(name, line.default, old, old, False, "out of time, call it again" if too_late else "there is one thread")
         else:
-            new, note = crossover.found(line, make), ""
-            yield name, new
-        print(f"{name:30} {_shown(line.default):>12} {_shown(old):>12} {_shown(new):>12}  {note or line.unit}", flush=True)
+            yield Row(name, line.default, old, crossover.found(line, make), True, line.unit)
 
 
 def _kept() -> dict[str, int]:

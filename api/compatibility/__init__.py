@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from cntk.compatibility.names import MODULES, NAMES
+from cntk.core.common.tracebacks import answers
 
 OPTIONAL = ("scipy",)
 """Distributions without which this package works; names of one that is not installed are not shown."""
@@ -56,6 +57,7 @@ def complete(module: ModuleType) -> None:
     """Let a module find the names that it shows beside its own."""
     beside = {name: origin for name, origin in origins(module.__name__).items() if _is_installed(origin[0])}
 
+    @answers
     def find(name: str) -> Any:
         if name in beside:
             home, there = beside[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def _get_initial_state_or_default(initial_state: Any) -> Any:
         return tuple(map(_get_initial_state_or_default, initial_state))
     if initial_state is None:
         return Constant(0)
-    return Constant(initial_state, shape=1) if np.isscalar(initial_state) else initial_state
+    return Constant(cast(float, initial_state), shape=1) if np.isscalar(initial_state) else initial_state
 
 
 def _inject_name(f: Any, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cntk.cntk_py.settings import force_deterministic_algorithms
 from cntk.core.common.random import set_fixed_random_seed
+from cntk.core.common.tracebacks import set_full_tracebacks
 from cntk.core.program.passes import set_passes
 from cntk.debugging.debug import (
     DEBUG_USAGE,
@@ -45,6 +46,7 @@ __all__ = [
     "save_as_legacy_model",
     "set_checked_mode",
     "set_computation_network_trace_level",
+    "set_full_tracebacks",
     "set_node_timing",
     "set_passes",
     "start_profiler",

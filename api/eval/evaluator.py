@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cntk.core.common.tracebacks import end_at_user
 from cntk.core.graph.block import combine
 from cntk.core.graph.function import Function
 from cntk.core.graph.inference import as_variable
@@ -51,7 +52,11 @@ class Evaluator:
         Raises:
             ValueError: data that does not fit the inputs.
         """
-        average, samples = measure(self._function, self._metric, arguments, device, world() if distributed else None)
+        try:
+            average, samples = measure(self._function, self._metric, arguments, device, world() if distributed else None)
+        except Exception as error:
+            end_at_user(error)
+            raise
         self._progress.count_test(average, samples)
         return average
 

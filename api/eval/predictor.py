@@ -186,7 +186,7 @@ class Predictor:
             if len(self.signature.inputs) > 1 or len(wanted) not in (1, elements):
                 raise ValueError(
                     f"no column for the input {info}; there are {_listed(names)}. Name it {info.name!r}, or say which ones it takes: "
-                    f"columns={{{info.name!r}: {_listed(names[:2], '[{}]')}}}"
+                    f"columns={{{info.name!r}: {_listed(names[: elements or 1], '[{}]')}}}"
                 )
         if missing := [name for name in wanted if name not in names]:
             raise ValueError(f"no column {missing[0]!r} for the input {info}; there are {_listed(names)}")

@@ -166,17 +166,29 @@ def table_of(data: Any) -> Table | None:
 
     Raises:
         ImportError: it is a table of a library that exports Arrow's data, and PyArrow, which reads it, is not installed.
+        TypeError: it is a table that has yet to be computed.
     """
     pandas, polars, pyarrow = (_imported(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(data, pandas.DataFrame):
         return PandasTable(data)
     if polars is not None and isinstance(data, polars.DataFrame):
         return PolarsTable(data)
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        raise TypeError("Predictor: a LazyFrame of Polars has no rows before it is computed; give frame.collect()")
     if pyarrow is not None and isinstance(data, (pyarrow.Table, pyarrow.RecordBatch)):
         return ArrowTable(data)
     if hasattr(data, "__arrow_c_stream__") and (hasattr(data, "columns") or hasattr(data, "column_names")):
         return ArrowTable(arrow(f"a {type(data).__name__}").table(data))
     return None
+
+
+def values_of(column: Any) -> list[Any]:
+    """The values of a column of any library as Python's."""
+    for convert in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, convert):
+            found: list[Any] = getattr(column, convert)()
+            return found
+    return list(column)
 
 
 def arrow(what: str) -> Any:

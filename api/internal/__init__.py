@@ -7,7 +7,7 @@ from typing import Any
 from cntk.core.graph.variable import Variable
 from cntk.core.values.value import Value
 from cntk.internal import sanitize, utils
-from cntk.internal.sanitize import *  # noqa: F403
+from cntk.internal.sanitize import *
 from cntk.internal.sanitize import _as_tuple
 from cntk.internal.swig_helper import map_if_possible, typemap
 

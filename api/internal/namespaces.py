@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
+from cntk.core.common.phrasebook import NAMES, lacking
+from cntk.core.common.tracebacks import answers
 from cntk.core.extension import plugins
 
 
@@ -25,6 +27,7 @@ def _open(module: ModuleType) -> None:
     namespace, prefix = vars(module), _prefix(module)
     own_getattr, own_dir, own_names = (namespace.get(name) for name in ("__getattr__", "__dir__", "__all__"))
 
+    @answers
     def find(name: str) -> Any:
         if name == "__all__" and (own_names is not None or own_getattr is not None):
             own = own_names if own_names is not None else own_getattr(name)  # type: ignore[misc]
@@ -33,7 +36,7 @@ def _open(module: ModuleType) -> None:
             return plugins.shown(plugins.ops, prefix + name, module.__name__)
         if own_getattr is not None:
             return own_getattr(name)
-        raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+        raise lacking(f"module '{module.__name__}' has no attribute '{name}'", NAMES, name)
 
     def list_names() -> list[str]:
         return sorted({*(vars(module) if own_dir is None else own_dir()), *plugins.names_shown(plugins.ops, prefix)})

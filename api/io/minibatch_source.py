@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
+from cntk.core.common.tracebacks import end_at_user
 from cntk.core.types.arguments import Count, checked
 from cntk.io.constants import DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS, FULL_DATA_SWEEP, INFINITELY_REPEAT
 from cntk.logging.report import TraceLevel
@@ -22,7 +24,7 @@ from cntk.readers.values import SequencesValue
 from cntk.variables import Record
 
 
-class MinibatchSource:
+class MinibatchSource(Displayed):
     """Serves minibatches of the sequences that deserializers read.
 
     By default it never ends, and shuffles: every sweep over the data has another order, which depends on the seed alone.  A minibatch
@@ -154,22 +156,26 @@ class MinibatchSource:
             ValueError: a size or a partition that is none.
             RuntimeError: the data cannot be read.
         """
-        size = operator.index(minibatch_size_in_samples)
-        if size < 1:
-            raise ValueError(f"next_minibatch: the minibatch size must be a positive number of samples, got {size}")
-        partitions, partition = num_data_partitions or 1, partition_index or 0
-        if not 0 <= partition < partitions:
-            raise ValueError(f"next_minibatch: the partition_index must lie in 0 … {partitions - 1}, got {partition}")
-        wanted = input_map or {info: info for info in self._streams}
-        for key, info in wanted.items():
-            if info not in self._streams:
-                raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is not a stream of this source: {self._streams}")
-        place = self._reader.place
         try:
-            batch = self._reader.next(Request(size, Share(partitions, partition)))
-            return {} if batch is None else {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
-        except KeyboardInterrupt:
-            self._reader.go_back(place)  # the minibatch has not been delivered
+            size = operator.index(minibatch_size_in_samples)
+            if size < 1:
+                raise ValueError(f"next_minibatch: the minibatch size must be a positive number of samples, got {size}")
+            partitions, partition = num_data_partitions or 1, partition_index or 0
+            if not 0 <= partition < partitions:
+                raise ValueError(f"next_minibatch: the partition_index must lie in 0 … {partitions - 1}, got {partition}")
+            wanted = input_map or {info: info for info in self._streams}
+            for key, info in wanted.items():
+                if info not in self._streams:
+                    raise KeyError(f"next_minibatch: {key!r} is mapped to {info!r}, which is not a stream of this source: {self._streams}")
+            place = self._reader.place
+            try:
+                batch = self._reader.next(Request(size, Share(partitions, partition)))
+                return {} if batch is None else {key: _minibatch_data(batch, info, device) for key, info in wanted.items()}
+            except KeyboardInterrupt:
+                self._reader.go_back(place)  # the minibatch has not been delivered
+                raise
+        except Exception as error:
+            end_at_user(error)
             raise
 
     def get_checkpoint_state(self) -> dict[str, Any]:

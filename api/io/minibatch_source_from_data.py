@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.core.common.tracebacks import answers
 from cntk.core.graph.foreign import as_data
 from cntk.core.types.arguments import Count, checked, mapping
 from cntk.core.types.axis import Axis
@@ -75,6 +76,7 @@ class MinibatchSourceFromData(UserMinibatchSource):
             for i, (name, type) in enumerate(self._types.items())
         ]
 
+    @answers
     def next_minibatch(
         self, num_samples: int, number_of_workers: int = 1, worker_rank: int = 0, device: Any = None
     ) -> dict[Any, MinibatchData]:

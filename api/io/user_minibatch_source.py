@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
 from cntk.io.minibatch_source import stream_called
 from cntk.readers.streams import MinibatchData, StreamInformation
 from cntk.variables import Record
 
 
-class UserMinibatchSource:
+class UserMinibatchSource(Displayed):
     """Base class of minibatch sources that users write: implement ``stream_infos`` and ``next_minibatch``.
 
     Everything that ``stream_infos`` needs must exist before this class's ``__init__`` is called.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cntk.default_options import default_options, default_options_for
 from cntk.initializer import glorot_uniform
 from cntk.layers import layers as layers
@@ -75,3 +77,9 @@ __all__ = [
     "identity",
     "tensor",
 ]
+
+if TYPE_CHECKING:
+    from cntk.layers import _names
+    from cntk.layers._names import *
+
+    __all__ += _names.__all__

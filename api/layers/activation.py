@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from cntk import ops
 from cntk.core.common.random import AUTO_SEED
+from cntk.core.graph.arguments import FunctionLike
 from cntk.core.types.arguments import Seed, checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import activation_for
@@ -14,7 +15,7 @@ from cntk.ops.functions import BlockFunction, Function
 
 
 @checked
-def Activation(activation: Any = default_override_or(identity), name: str = "") -> Function:
+def Activation(activation: FunctionLike = default_override_or(identity), name: str = "") -> Function:
     """A layer that applies an activation function.
 
     Args:
@@ -63,7 +64,7 @@ def Dropout(dropout_rate: float | None = None, keep_prob: float | None = None, s
         raise ValueError(f"Dropout: give one of dropout_rate and keep_prob, got {dropout_rate} and {keep_prob}")
     if keep_prob is not None and not 0 <= keep_prob < 1:
         raise ValueError(f"Dropout: keep_prob must lie in [0, 1), got {keep_prob}")
-    rate = dropout_rate if keep_prob is None else 1 - keep_prob
+    rate = cast(float, dropout_rate) if keep_prob is None else 1 - keep_prob
 
     @BlockFunction("Dropout", name)
     def drop(x: Any) -> Any:

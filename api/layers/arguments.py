@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cntk.core.common.shape import InferredDimension, Shape
+from cntk.core.graph.tensor import TensorOps
 from cntk.initializer import initializer_with_rank
 from cntk.layers.basic_blocks import identity
 from cntk.plugins.initializers import Initializer, constant
@@ -18,7 +19,7 @@ INFERRED: Shape = (InferredDimension,)
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """The value as a tuple; a single value, or a string, as a tuple of one."""
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, TensorOps)) else (value,)
 
 
 def per_axis(layer: str, argument: str, value: Any, rank: int) -> tuple[Any, ...]:

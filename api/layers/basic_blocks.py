@@ -24,6 +24,9 @@ def identity(keep: Any) -> Any:
     return ops.combine([keep])
 
 
+identity.__name__ = "identity"  # type: ignore[attr-defined]  # in signatures
+
+
 @checked
 def ForwardDeclaration(name: str = "forward_declaration") -> Any:
     """Declare a variable that is defined further on, to close a loop by hand.
@@ -48,7 +51,7 @@ def ForwardDeclaration(name: str = "forward_declaration") -> Any:
 
 
 @checked
-def Stabilizer(steepness: float = 4, enable_self_stabilization: Any = default_override_or(True), name: str = "") -> Function:
+def Stabilizer(steepness: float = 4, enable_self_stabilization: bool = default_override_or(True), name: str = "") -> Function:
     """A layer that multiplies its input by one learned, positive number, 1 at first.
 
     The factor is softplus(steepness·alpha) / steepness with the parameter ``alpha``.  It lets a network scale its signals, and

@@ -8,6 +8,7 @@ import numpy as np
 
 from cntk import ops
 from cntk.axis import Axis
+from cntk.core.graph.arguments import Flags, FunctionLike, InitLike, ShapeLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -19,19 +20,19 @@ from cntk.variables import Parameter
 
 @checked
 def Convolution(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int | None = None,
     sequential: bool = False,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
     sharing: bool = True,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
     reduction_rank: int = 1,
     transpose_weight: bool = False,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     groups: int = 1,
     max_temp_mem_size_in_samples: int = 0,
     op_name: str = "Convolution",
@@ -195,16 +196,16 @@ def _filters_from_array(layer: str, init: Any, output_channels: tuple[int, ...],
 
 @checked
 def Convolution1D(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int | None = None,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     name: str = "",
 ) -> Function:
     """A convolution layer with one spatial axis.
@@ -240,16 +241,16 @@ def Convolution1D(
 
 @checked
 def Convolution2D(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int | None = None,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     groups: int = 1,
     name: str = "",
 ) -> Function:
@@ -288,16 +289,16 @@ def Convolution2D(
 
 @checked
 def Convolution3D(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int | None = None,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     groups: int = 1,
     name: str = "",
 ) -> Function:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cntk import ops
+from cntk.core.graph.arguments import FunctionLike, InitLike, ShapeLike
 from cntk.core.graph.foreign import as_data
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override, is_default_override
@@ -19,13 +20,13 @@ from cntk.variables import Constant, Parameter
 
 @checked
 def Dense(
-    shape: Any,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
+    shape: ShapeLike,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
     input_rank: int | None = None,
     map_rank: int | None = None,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
     name: str = "",
 ) -> Function:
     """A fully connected layer: activation(x · W + b).
@@ -82,7 +83,9 @@ def Dense(
 
 
 @checked
-def Embedding(shape: Any = None, init: Any = default_override_or(glorot_uniform()), weights: Any = None, name: str = "") -> Function:
+def Embedding(
+    shape: ShapeLike | None = None, init: InitLike = default_override_or(glorot_uniform()), weights: InitLike | None = None, name: str = ""
+) -> Function:
     """A layer that looks up vectors: x · E, for one-hot (or any) vectors x.
 
     Args:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from cntk.core.common.tracebacks import answers
+from cntk.core.graph.arguments import FunctionLike
 from cntk.core.types.arguments import checked, shown
 from cntk.layers.basic_blocks import identity, named
 from cntk.ops.functions import Function
 
+Layer = TypeVar("Layer", bound=FunctionLike)
 
-@checked
-def Sequential(layers: Any, name: str = "") -> Any:
+
+@overload
+def Sequential(layers: list[Any], name: str = "") -> Function: ...
+
+
+@overload
+def Sequential(layers: Layer, name: str = "") -> Layer: ...
+
+
+@answers
+def Sequential(layers: list[Any] | Layer, name: str = "") -> Function | Layer:
     """Chain functions: ``Sequential([f, g, h])(x)`` is ``h(g(f(x)))``.
 
     Args:
@@ -34,6 +46,10 @@ def Sequential(layers: Any, name: str = "") -> Any:
     >>> f(np.array([[3]], dtype=np.float32))
     array([[9., 3.]], dtype=float32)
     """
+    if callable(name):
+        raise TypeError(f"Sequential: layers come in a list, as in Sequential([f, g]); behind it comes a name, got {type(name).__name__}")
+    if not isinstance(name, str):
+        raise TypeError(f"Sequential: name must be a text, got {shown(name)}")
     if not isinstance(layers, (list, tuple)) and not callable(layers):
         raise TypeError(f"Sequential: layers must be a list of layers and functions, got {shown(layers)}")
     if not isinstance(layers, list):
@@ -43,7 +59,7 @@ def Sequential(layers: Any, name: str = "") -> Any:
 
 
 @checked
-def For(what_range: Iterable[Any], constructor: Callable[..., Any], name: str = "") -> Any:
+def For(what_range: Iterable[object], constructor: FunctionLike, name: str = "") -> Function:
     """Chain the layers that a Python function makes, one for each item of a range.
 
     Args:
@@ -69,7 +85,7 @@ def For(what_range: Iterable[Any], constructor: Callable[..., Any], name: str = 
 
 
 @checked
-def SequentialClique(functions: Iterable[Any], name: str = "") -> Function:
+def SequentialClique(functions: Iterable[FunctionLike], name: str = "") -> Function:
     """Chain functions, each of which gets the sum of the input and all results before it.
 
     Args:
@@ -100,7 +116,7 @@ def SequentialClique(functions: Iterable[Any], name: str = "") -> Function:
 
 
 @checked
-def ResNetBlock(f: Any, name: str = "") -> Function:
+def ResNetBlock(f: FunctionLike, name: str = "") -> Function:
     """Add a skip connection to a function: f(x) + x.
 
     Args:

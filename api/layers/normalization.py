@@ -8,6 +8,7 @@ import numpy as np
 
 from cntk import ops
 from cntk.core.common.dtypes import as_dtype, computing_type
+from cntk.core.graph.arguments import InitLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import INFERRED
@@ -17,13 +18,13 @@ from cntk.variables import Constant, Parameter
 
 @checked
 def BatchNormalization(
-    map_rank: Any = default_override_or(None),
-    init_scale: Any = 1,
-    normalization_time_constant: Any = default_override_or(5000),
+    map_rank: int | None = default_override_or(None),
+    init_scale: InitLike = 1,
+    normalization_time_constant: float = default_override_or(5000),
     blend_time_constant: float = 0,
-    epsilon: Any = default_override_or(0.00001),
-    use_cntk_engine: Any = default_override_or(False),
-    disable_regularization: Any = default_override_or(False),
+    epsilon: float = default_override_or(0.00001),
+    use_cntk_engine: bool = default_override_or(False),
+    disable_regularization: bool = default_override_or(False),
     name: str = "",
 ) -> Function:
     """A layer that normalises over the minibatch: scale · (x - mean) / sqrt(variance + epsilon) + bias.
@@ -94,7 +95,7 @@ def BatchNormalization(
 
 @checked
 def LayerNormalization(
-    initial_scale: Any = 1, initial_bias: Any = 0, epsilon: Any = default_override_or(0.00001), name: str = ""
+    initial_scale: InitLike = 1, initial_bias: InitLike = 0, epsilon: float = default_override_or(0.00001), name: str = ""
 ) -> Function:
     """A layer that normalises each sample over all its static axes: scale · (x - mean) / (deviation + epsilon) + bias.
 

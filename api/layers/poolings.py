@@ -6,6 +6,7 @@ from typing import Any
 
 from cntk import ops
 from cntk.core.common.shape import UnknownDimension
+from cntk.core.graph.arguments import Flags, ShapeLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.arguments import per_axis
@@ -13,7 +14,7 @@ from cntk.ops.functions import BlockFunction, Function
 
 
 @checked
-def MaxPooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = default_override_or(False), name: str = "") -> Function:
+def MaxPooling(filter_shape: tuple[int, ...], strides: ShapeLike = 1, pad: Flags = default_override_or(False), name: str = "") -> Function:
     """A layer that takes the largest value of each window.
 
     Args:
@@ -39,7 +40,9 @@ def MaxPooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = defau
 
 
 @checked
-def AveragePooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = default_override_or(False), name: str = "") -> Function:
+def AveragePooling(
+    filter_shape: tuple[int, ...], strides: ShapeLike = 1, pad: Flags = default_override_or(False), name: str = ""
+) -> Function:
     """A layer that takes the mean of each window; padding does not count.
 
     Args:
@@ -119,7 +122,7 @@ def _window(layer: str, filter_shape: tuple[int, ...], strides: Any, pad: Any) -
 
 
 @checked
-def MaxUnpooling(filter_shape: tuple[int, ...], strides: Any = 1, pad: Any = False, name: str = "") -> Function:
+def MaxUnpooling(filter_shape: tuple[int, ...], strides: ShapeLike = 1, pad: Flags = False, name: str = "") -> Function:
     """A layer that undoes max pooling: puts each value where the maximum of its window was, 0 elsewhere.
 
     Args:

@@ -5,11 +5,12 @@ Weights of several gates lie side by side in one matrix, so that a step takes on
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from cntk import ops
 from cntk.core.common.shape import as_shape
+from cntk.core.common.user_frame import warn_user
+from cntk.core.graph.arguments import FunctionLike, InitLike, ShapeLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -22,12 +23,12 @@ from cntk.variables import Parameter
 
 @checked
 def RNNStep(
-    shape: Any,
-    cell_shape: Any = None,
-    activation: Any = default_override_or(sigmoid),
-    init: Any = default_override_or(glorot_uniform()),
-    init_bias: Any = default_override_or(0),
-    enable_self_stabilization: Any = default_override_or(False),
+    shape: ShapeLike,
+    cell_shape: ShapeLike | None = None,
+    activation: FunctionLike | None = default_override_or(sigmoid),
+    init: InitLike = default_override_or(glorot_uniform()),
+    init_bias: InitLike = default_override_or(0),
+    enable_self_stabilization: bool = default_override_or(False),
     name: str = "",
 ) -> Function:
     """The step of a plain recurrent network: h = activation(x · W + h' · H + b), with h' from the step before.
@@ -62,16 +63,16 @@ def RNNStep(
 
 @checked
 def RNNUnit(
-    shape: Any,
-    cell_shape: Any = None,
-    activation: Any = default_override_or(sigmoid),
-    init: Any = default_override_or(glorot_uniform()),
-    init_bias: Any = default_override_or(0),
-    enable_self_stabilization: Any = default_override_or(False),
+    shape: ShapeLike,
+    cell_shape: ShapeLike | None = None,
+    activation: FunctionLike | None = default_override_or(sigmoid),
+    init: InitLike = default_override_or(glorot_uniform()),
+    init_bias: InitLike = default_override_or(0),
+    enable_self_stabilization: bool = default_override_or(False),
     name: str = "",
 ) -> Function:
     """The old name of :func:`RNNStep`."""
-    warnings.warn("RNNUnit is the old name of RNNStep", DeprecationWarning, stacklevel=2)
+    warn_user("RNNUnit is the old name of RNNStep", DeprecationWarning)
     activation = get_default_override(RNNUnit, activation=activation)
     init = get_default_override(RNNUnit, init=init)
     init_bias = get_default_override(RNNUnit, init_bias=init_bias)
@@ -98,12 +99,12 @@ def _rnn_step(shape: Any, cell_shape: Any, activation: Any, init: Any, init_bias
 
 @checked
 def GRU(
-    shape: Any,
-    cell_shape: Any = None,
-    activation: Any = default_override_or(tanh),
-    init: Any = default_override_or(glorot_uniform()),
-    init_bias: Any = default_override_or(0),
-    enable_self_stabilization: Any = default_override_or(False),
+    shape: ShapeLike,
+    cell_shape: ShapeLike | None = None,
+    activation: FunctionLike | None = default_override_or(tanh),
+    init: InitLike = default_override_or(glorot_uniform()),
+    init_bias: InitLike = default_override_or(0),
+    enable_self_stabilization: bool = default_override_or(False),
     name: str = "",
 ) -> Function:
     """The step of a gated recurrent unit.
@@ -176,13 +177,13 @@ def GRU(
 
 @checked
 def LSTM(
-    shape: Any,
-    cell_shape: Any = None,
-    activation: Any = default_override_or(tanh),
-    use_peepholes: Any = default_override_or(False),
-    init: Any = default_override_or(glorot_uniform()),
-    init_bias: Any = default_override_or(0),
-    enable_self_stabilization: Any = default_override_or(False),
+    shape: ShapeLike,
+    cell_shape: ShapeLike | None = None,
+    activation: FunctionLike | None = default_override_or(tanh),
+    use_peepholes: bool = default_override_or(False),
+    init: InitLike = default_override_or(glorot_uniform()),
+    init_bias: InitLike = default_override_or(0),
+    enable_self_stabilization: bool = default_override_or(False),
     name: str = "",
 ) -> Function:
     """The step of a long short-term memory.

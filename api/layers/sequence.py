@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from cntk import ops
+from cntk.axis import Axis
+from cntk.core.graph.arguments import FunctionLike, TensorLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.layers.basic_blocks import named
@@ -23,7 +25,7 @@ STATES = "hcabdefgij"
 
 
 @checked
-def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "") -> Function:
+def Delay(T: int = 1, initial_state: TensorLike | tuple[TensorLike, ...] = default_override_or(0), name: str = "") -> Function:
     """A layer that delays a sequence by some steps.
 
     Args:
@@ -52,7 +54,7 @@ def Delay(T: int = 1, initial_state: Any = default_override_or(0), name: str = "
 
 
 @checked
-def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_override_or(False), name: str = "") -> Function:
+def PastValueWindow(window_size: int, axis: int | Axis, go_backwards: bool = default_override_or(False), name: str = "") -> Function:
     """A layer that makes a static axis of the last steps of a sequence, the last one first.
 
     Args:
@@ -93,7 +95,7 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = default_ove
 
 @checked
 def RecurrenceFrom(
-    step_function: Any, go_backwards: Any = default_override_or(False), return_full_state: bool = False, name: str = ""
+    step_function: FunctionLike, go_backwards: bool = default_override_or(False), return_full_state: bool = False, name: str = ""
 ) -> Function:
     """A layer that runs a step function along a sequence, from initial states that are given as data.
 
@@ -131,9 +133,9 @@ def RecurrenceFrom(
 
 @checked
 def Recurrence(
-    step_function: Any,
-    go_backwards: Any = default_override_or(False),
-    initial_state: Any = default_override_or(0),
+    step_function: FunctionLike,
+    go_backwards: bool = default_override_or(False),
+    initial_state: TensorLike | tuple[TensorLike, ...] = default_override_or(0),
     return_full_state: bool = False,
     name: str = "",
 ) -> Function:
@@ -176,9 +178,9 @@ def Recurrence(
 
 @checked
 def Fold(
-    folder_function: Any,
-    go_backwards: Any = default_override_or(False),
-    initial_state: Any = default_override_or(0),
+    folder_function: FunctionLike,
+    go_backwards: bool = default_override_or(False),
+    initial_state: TensorLike | tuple[TensorLike, ...] = default_override_or(0),
     return_full_state: bool = False,
     name: str = "",
 ) -> Function:
@@ -207,7 +209,9 @@ def Fold(
 
 
 @checked
-def UnfoldFrom(generator_function: Any, until_predicate: Any = None, length_increase: float = 1, name: str = "") -> Function:
+def UnfoldFrom(
+    generator_function: FunctionLike, until_predicate: FunctionLike | None = None, length_increase: float = 1, name: str = ""
+) -> Function:
     """A layer that makes a sequence by applying a function again and again.
 
     Args:
@@ -313,7 +317,7 @@ def initial_value(state: Any) -> Any:
     if state is None:
         return Constant(0)
     if np.isscalar(state):
-        return Constant(state, shape=(1,))
+        return Constant(cast(float, state), shape=(1,))
     return Constant(state) if isinstance(state, (np.ndarray, list)) else state
 
 

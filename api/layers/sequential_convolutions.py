@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from cntk.core.graph.arguments import Flags, FunctionLike, InitLike, ShapeLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -15,18 +14,18 @@ from cntk.ops.functions import Function
 
 @checked
 def SequentialConvolution(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int | None = None,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
     sharing: bool = True,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
     reduction_rank: int = 1,
     transpose_weight: bool = False,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     groups: int = 1,
     max_temp_mem_size_in_samples: int = 0,
     op_name: str = "Convolution",

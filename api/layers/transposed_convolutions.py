@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk import ops
+from cntk.core.graph.arguments import Flags, FunctionLike, InitLike, ShapeLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -17,18 +18,18 @@ from cntk.variables import Parameter
 
 @checked
 def ConvolutionTranspose(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
     sharing: bool = True,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
-    output_shape: Any = None,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
+    output_shape: ShapeLike | None = None,
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     max_temp_mem_size_in_samples: int = 0,
     name: str = "",
 ) -> Function:
@@ -100,17 +101,17 @@ def ConvolutionTranspose(
 
 @checked
 def ConvolutionTranspose1D(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
-    output_shape: Any = None,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
+    output_shape: ShapeLike | None = None,
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     name: str = "",
 ) -> Function:
     """A transposed convolution layer with one spatial axis.
@@ -148,17 +149,17 @@ def ConvolutionTranspose1D(
 
 @checked
 def ConvolutionTranspose2D(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
-    output_shape: Any = None,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
+    output_shape: ShapeLike | None = None,
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     name: str = "",
 ) -> Function:
     """A transposed convolution layer with two spatial axes.
@@ -196,17 +197,17 @@ def ConvolutionTranspose2D(
 
 @checked
 def ConvolutionTranspose3D(
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     num_filters: int,
-    activation: Any = default_override_or(identity),
-    init: Any = default_override_or(glorot_uniform()),
-    pad: Any = default_override_or(False),
-    strides: Any = 1,
-    bias: Any = default_override_or(True),
-    init_bias: Any = default_override_or(0),
-    output_shape: Any = None,
+    activation: FunctionLike | None = default_override_or(identity),
+    init: InitLike = default_override_or(glorot_uniform()),
+    pad: Flags = default_override_or(False),
+    strides: ShapeLike = 1,
+    bias: bool = default_override_or(True),
+    init_bias: InitLike = default_override_or(0),
+    output_shape: ShapeLike | None = None,
     reduction_rank: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
     name: str = "",
 ) -> Function:
     """A transposed convolution layer with three spatial axes.

@@ -43,18 +43,29 @@ def shown_inputs(function: Any) -> list[Variable]:
     return [v for v in function.inputs if not (function.is_block and v.is_constant)]
 
 
-def picture_of(root: Function) -> Picture:
-    """The picture of the graph behind *root*: functions, leaves and the outputs of *root*."""
+def picture_of(root: Function, most: int | None = None) -> Picture:
+    """The picture of the graph behind *root*: functions, leaves and the outputs of *root*.
+
+    Args:
+        root: a function.
+        most: how many functions are drawn, those met first on the way back from the result; one box counts the others.  All where None.
+    """
     picture = Picture([], [])
     numbers: dict[Any, int] = {}
+    functions = functions_of(root)
+    drawn, rest = functions[:most], set(functions[most:] if most else ())
 
     def number(node: Any) -> int:
+        node = None if node in rest else node
+        if node is None and node not in numbers:
+            numbers[node] = len(picture.boxes)
+            picture.boxes.append(Box(f"{len(rest):,} more functions", "placeholder"))
         if node not in numbers:
             numbers[node] = len(picture.boxes)
             picture.boxes.append(_leaf(node) if isinstance(node, Variable) else _function(node))
         return numbers[node]
 
-    for function in functions_of(root):
+    for function in drawn:
         end = number(function)
         for variable in shown_inputs(function):
             start = number(variable.owner if isinstance(variable, Output) else variable)

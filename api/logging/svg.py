@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from cntk.logging.figure import COLOURS, ROUND
 from cntk.logging.layered import Place, place
@@ -18,15 +18,21 @@ LAYER = 84
 ASIDE = 14
 """Pixels by which arrows that point up stand beside those that point down."""
 
+HEAD = 7
+"""Length of an arrow's head."""
+INK = "#767676"
+"""Grey that is read on white and on black."""
+
 TEXT = f'font-family="sans-serif" font-size="{SIZE}" text-anchor="middle" fill="#111"'
 
 
-def draw(picture: Picture, title: str = "Graph of the model") -> bytes:
+def draw(picture: Picture, title: str = "Graph of the model", ink: str = INK) -> bytes:
     """Draw the picture.
 
     Args:
         picture: boxes and arrows.
         title: what it shows, in words.
+        ink: colour of arrows and of what stands beside boxes: ``currentColor`` is that of the text around the picture.
 
     Returns:
         Content of a file.
@@ -48,10 +54,8 @@ def draw(picture: Picture, title: str = "Graph of the model") -> bytes:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{right - left:.0f}" height="{height}" '
         f'viewBox="{left:.1f} {-LAYER / 2:.1f} {right - left:.1f} {height}"><title>{escape(title)}</title>'
-        '<marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0 0L8 4L0 8z" fill="#555"/></marker>'
     )
-    return "\n".join([head, f"<g {TEXT}>", *arrows, *boxes, "</g>", "</svg>"]).encode()
+    return "\n".join([head, f'<g {TEXT} color="{ink}">', *arrows, *boxes, "</g>", "</svg>"]).encode()
 
 
 def _width(box: Box) -> float:
@@ -76,9 +80,9 @@ def _box(box: Box, at: Place) -> str:
         round_ = 6 if box.kind == "function" else 0
         corner = f'x="{at.x - width / 2:.1f}" y="{y - height / 2:.1f}"'
         shape = f'<rect {corner} width="{width:.1f}" height="{height:.1f}" rx="{round_}" {look}/>'
-    lines = box.text.split("\n")
+    lines, colour = box.text.split("\n"), ' fill="currentColor"' if box.kind == "number" else ""
     first = y - (len(lines) - 1) * LINE / 2 + SIZE * 0.35
-    texts = [f'<text x="{at.x:.1f}" y="{first + i * LINE:.1f}">{escape(line)}</text>' for i, line in enumerate(lines)]
+    texts = [f'<text x="{at.x:.1f}" y="{first + i * LINE:.1f}"{colour}>{escape(line)}</text>' for i, line in enumerate(lines)]
     return f"<g>{shape}{''.join(texts)}</g>"
 
 
@@ -95,9 +99,11 @@ def _arrow(arrow: Arrow, path: list[Place], boxes: list[Box], drawn: set[tuple[f
         if key in drawn and not is_last:
             continue
         if i == 0 and key not in drawn:
-            parts.append(f'<text font-size="9" fill="#555" x="{(x + next_x) / 2:.1f}" y="{middle:.1f}">{escape(arrow.text)}</text>')
+            parts.append(f'<text font-size="9" fill="currentColor" x="{(x + next_x) / 2:.1f}" y="{middle:.1f}">{escape(arrow.text)}</text>')
         drawn.add(key)
-        end = f" marker-end={quoteattr('url(#head)')}" if is_last else ""
         curve = f"M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {next_x:.1f} {middle:.1f} {next_x:.1f} {next_y:.1f}"
-        parts.append(f'<path fill="none" stroke="#555" d="{curve}"{end}/>')
+        parts.append(f'<path fill="none" stroke="currentColor" d="{curve}"/>')
+        if is_last:
+            back = next_y + (-HEAD if next_y > y else HEAD)
+            parts.append(f'<path class="head" fill="currentColor" d="M{next_x:.1f} {next_y:.1f}L{next_x - 3:.1f} {back:.1f}h6z"/>')
     return "".join(parts)

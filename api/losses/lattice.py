@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from cntk.core.graph.arguments import TensorLike
 from cntk.core.types.arguments import checked
 
 
 @checked
 def lattice_sequence_with_softmax(
-    label: Any,
-    prediction: Any,
-    loglikelihood: Any,
-    lattice: Any,
+    label: TensorLike,
+    prediction: TensorLike,
+    loglikelihood: TensorLike,
+    lattice: TensorLike,
     symListPath: str,
     phonePath: str,
     stateListPath: str,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cntk import ops
 from cntk.core.common.shape import format_shape
+from cntk.core.graph.arguments import TensorLike
 from cntk.core.graph.inference import as_variables
 from cntk.core.types.arguments import checked
 from cntk.ops.functions import Function
 
 
 @checked
-def fmeasure(output: Any, target: Any, beta: float = 1) -> Function:
+def fmeasure(output: TensorLike, target: TensorLike, beta: float = 1) -> Function:
     r"""One minus the F-measure :math:`(1 + \beta^2) P R / (\beta^2 P + R)` of precision P and recall R: the Dice coefficient for β = 1.
 
     With :math:`c = \sum o t` precision is :math:`c / \sum o` and recall :math:`c / \sum t`, so that nothing has to be counted and

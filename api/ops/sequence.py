@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.extension import plugins
+from cntk.core.graph.arguments import DTypeLike, ShapeLike
 from cntk.core.graph.variable import Input
 from cntk.core.graph.variable import input_variable as _input_variable
 from cntk.core.types.arguments import checked
@@ -14,8 +15,8 @@ from cntk.core.types.axis import Axis
 
 @checked
 def input_variable(
-    shape: Any,
-    dtype: Any = None,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
     needs_gradient: bool = False,
     is_sparse: bool = False,
     sequence_axis: Axis | None = None,
@@ -44,15 +45,15 @@ def input_variable(
 
 @checked
 def input(
-    shape: Any,
-    dtype: Any = None,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
     needs_gradient: bool = False,
     is_sparse: bool = False,
     sequence_axis: Axis | None = None,
     name: str = "",
 ) -> Input:
     """The old name of :func:`input_variable`."""
-    warnings.warn("sequence.input is the old name of sequence.input_variable", DeprecationWarning, stacklevel=2)
+    warn_user("sequence.input is the old name of sequence.input_variable", DeprecationWarning)
     return input_variable(shape, dtype, needs_gradient, is_sparse, sequence_axis, name)
 
 
@@ -64,13 +65,17 @@ _RECIPES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return ["input", "input_variable", *plugins.names_to_import(plugins.ops, __name__, _PREFIX)]
-    if _PREFIX + name in plugins.ops:
-        return plugins.shown(plugins.ops, _PREFIX + name, __name__)
-    recipe = f"; write {_RECIPES[name]}" if name in _RECIPES else ""
-    raise AttributeError(f"module 'cntk.ops.sequence' has no operator '{name}'{recipe}")
+if TYPE_CHECKING:
+    from cntk.ops._sequence_names import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return ["input", "input_variable", *plugins.names_to_import(plugins.ops, __name__, _PREFIX)]
+        if _PREFIX + name in plugins.ops:
+            return plugins.shown(plugins.ops, _PREFIX + name, __name__)
+        recipe = f"; write {_RECIPES[name]}" if name in _RECIPES else ""
+        raise AttributeError(f"module 'cntk.ops.sequence' has no operator '{name}'{recipe}")
 
 
 def __dir__() -> list[str]:

@@ -155,6 +155,9 @@ class Application:
                 await _respond(send, 200, response.body, BINARY, headers)
         except _Gone:
             status = 499
+        except _TooLarge as refusal:
+            status = refusal.status
+            await self._refuse_large(receive, send, refusal)
         except Refusal as refusal:
             status = refusal.status
             await _respond(send, status, refusal.body, JSON, refusal.headers)
@@ -205,26 +208,43 @@ class Application:
         encoding = (_header(scope, b"content-encoding") or b"identity").decode("latin-1")
         if encoding != "identity":
             raise Refusal(415, f"the request is compressed, by {encoding!r:.40}; send it as it is")
-        limit, size, parts = self._limits.body, 0, []
-        while True:
+        limit, parts = self._limits.body, []
+        size = 0 if (announced := _header(scope, b"content-length")) is None else int(announced)
+        if size > limit:
+            raise _TooLarge(limit)
+        size, is_whole = 0, False
+        while not is_whole:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise _Gone
             part = message.get("body", _NO_BODY)
-            size += len(part)
-            if size > 2 * limit:
-                break
-            if size <= limit:
-                parts.append(part)
-            if not message.get("more_body", False):
-                break
-        if size > limit:  # what comes is read for a while before the refusal, which clients that are still writing would not read
-            raise Refusal(413, f"the request has more than the {limit} bytes that this server takes")
+            size, is_whole = size + len(part), not message.get("more_body", False)
+            if size > limit:
+                raise _TooLarge(limit)
+            parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _refuse_large(self, receive: Receive, send: Send, refusal: Refusal) -> None:
+        """Refuse a request, and let the client send the rest of it: many read no answer before they have."""
+        await _respond(send, refusal.status, refusal.body, JSON, [(b"connection", b"close")], is_last=False)
+        message: MutableMapping[str, Any] = {"more_body": True}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.deadline):
+                while message.get("more_body", False):
+                    message = await receive()
+        with suppress(OSError):
+            await send({"type": "http.response.body"})
 
 
 class _Gone(Exception):
     """The client has gone."""
+
+
+class _TooLarge(Refusal):
+    """A request with too many bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(413, f"the request has more than the {limit} bytes that this server takes")
 
 
 def _header(scope: Scope, wanted: bytes) -> bytes | None:
@@ -234,12 +254,13 @@ def _header(scope: Scope, wanted: bytes) -> bytes | None:
     return None
 
 
-async def _respond(send: Send, status: int, body: bytes, content_type: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-    more = [(b"connection", b"close")] if status == 413 else []
+async def _respond(
+    send: Send, status: int, body: bytes, content_type: bytes, headers: list[tuple[bytes, bytes]], is_last: bool = True
+) -> None:
     length = (b"content-length", b"%d" % len(body))
     with suppress(OSError):  # a client that has gone
-        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", content_type), length, *headers, *more]})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", content_type), length, *headers]})
+        await send({"type": "http.response.body", "body": body, "more_body": not is_last})
 
 
 def _closing(send: Send) -> Send:

@@ -105,5 +105,5 @@ def _tensor(tensor: dict[str, Any]) -> dict[str, Any]:
 
 
 def _error() -> dict[str, Any]:
-    properties = {"error": {"type": "string"}, "input": {"type": "string"}, "expected": {"type": "object"}, "example": {}}
+    properties = {"error": {"type": "string"}, "input": {"type": "string"}, "expected": {"type": ["object", "array"]}, "example": {}}
     return {"type": "object", "required": ["error"], "properties": properties}

@@ -15,7 +15,7 @@ class Refusal(Exception):
         message: what was given, what was expected, how to fix it.
         retry_after: seconds after which to try again; None if that would be of no use.
         input: the input that the message is about, by name.
-        expected: what that input takes, as models describe it.
+        expected: what that input takes, as models describe it; where the model has no such input, what all take.
         example: a tensor that it takes.
     """
 
@@ -26,7 +26,7 @@ class Refusal(Exception):
         *,
         retry_after: int | None = None,
         input: str | None = None,
-        expected: dict[str, Any] | None = None,
+        expected: dict[str, Any] | list[dict[str, Any]] | None = None,
         example: dict[str, Any] | str | None = None,
     ) -> None:
         super().__init__(message)
@@ -46,8 +46,14 @@ class Refusal(Exception):
 
 
 class BadTensor(ValueError):
-    """A tensor that does not fit; *name* is the input that it is for, and None where that is not known."""
+    """A tensor that does not fit, or a request whose tensors cannot be read.
 
-    def __init__(self, name: str | None, message: str) -> None:
+    Args:
+        name: the input that it is for; None where that is not known.
+        message: what was given, and what was expected.
+        status: status of HTTP.
+    """
+
+    def __init__(self, name: str | None, message: str, status: int = 422) -> None:
         super().__init__(message)
-        self.name = name
+        self.name, self.status = name, status

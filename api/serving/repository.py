@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from cntk.core.graph.function import Function
 from cntk.serving.batching import Batcher
@@ -68,13 +69,15 @@ class Repository:
         if not versions:
             known = ", ".join(map(repr, self._versions)) or "none"
             failures = [f"; version {number} cannot be loaded: {why}" for (of, number), (_, why) in self._failed.items() if of == name]
-            raise Refusal(404, f"there is no model {name!r:.200}{''.join(failures)}; there are {known}")
+            example = next((f"/v2/models/{quote(one)}/infer" for one in self._versions), None)
+            raise Refusal(404, f"there is no model {name!r:.200}{''.join(failures)}; there are {known}", example=example)
         if version is None:
             return versions[max(versions, key=int)]
         if version not in versions:
             reason = self._failed.get((name, version), ((), ""))[1]
             why = f"cannot be loaded: {reason}" if reason else "does not exist"
-            raise Refusal(404, f"version {version!r:.80} of the model {name!r} {why}; there are {', '.join(versions)}")
+            example = f"/v2/models/{quote(name)}/versions/{next(iter(versions))}/infer"
+            raise Refusal(404, f"version {version!r:.80} of the model {name!r} {why}; there are {', '.join(versions)}", example=example)
         return versions[version]
 
     def versions(self, name: str) -> list[str]:
@@ -167,6 +170,9 @@ class Repository:
             self._retire(old, "replaced")
 
     def _loaded(self, source: Source) -> Served:
+        if os.path.isdir(source.path):
+            files = ", ".join(sorted(os.listdir(source.path)))
+            raise ValueError(f"the folder of a version has one file, its model, and {source.path} has several: {files:.200}")
         served = Served(Function.load(source.path), self._outputs, self._limits.rows)
         served.warm()
         return served

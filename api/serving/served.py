@@ -24,6 +24,7 @@ from cntk.plugins.user_functions import UserFunction
 from cntk.readers.rows import join_rows
 from cntk.serving.datatypes import dtype_of, name_of
 from cntk.serving.refusals import BadTensor, Refusal
+from cntk.serving.requests import SHOWN as GIVEN
 from cntk.serving.requests import Request
 
 SHOWN = 16
@@ -116,14 +117,20 @@ class Served:
     def refusal(self, error: BadTensor) -> Refusal:
         """What the sender of a tensor that does not fit is told."""
         known = next((tensor for tensor in self.inputs if tensor["name"] == error.name), None)
+        given = None if error.name is None else f"{error.name:.{GIVEN}}"
         if known is None:
-            return Refusal(422, str(error), input=error.name)
-        example = self.example(known["name"])
-        if (count := len(example["data"])) > SHOWN:
-            start = ", ".join(map(str, example["data"][:2]))
-            text = f'{{"name": "{known["name"]}", "shape": {example["shape"]}, "datatype": "{example["datatype"]}", "data": '
-            return Refusal(422, str(error), input=error.name, expected=known, example=f"{text}[{start}, ...]}}, {count} numbers")
-        return Refusal(422, str(error), input=error.name, expected=known, example=example)
+            whole = {"inputs": [self._shown_example(tensor["name"]) for tensor in self.inputs]}
+            return Refusal(error.status, str(error), input=given, expected=self.inputs, example=whole)
+        return Refusal(error.status, str(error), input=given, expected=known, example=self._shown_example(known["name"]))
+
+    def _shown_example(self, name: str) -> dict[str, Any] | str:
+        """A tensor that the input takes, as text with the first numbers where it has many."""
+        example = self.example(name)
+        if (count := len(example["data"])) <= SHOWN:
+            return example
+        start = ", ".join(map(str, example["data"][:2]))
+        text = f'{{"name": "{name}", "shape": {example["shape"]}, "datatype": "{example["datatype"]}", "data": '
+        return f"{text}[{start}, ...]}}, {count} numbers"
 
     # ---- requests ----
 
@@ -137,10 +144,12 @@ class Served:
         tensors = request.tensors
         for name in request.outputs:
             if name not in self.output_names:
-                raise Refusal(422, f"the model has no output {name!r}; it has {', '.join(map(repr, self.output_names))}")
+                raise Refusal(422, f"the model has no output {name!r:.{GIVEN}}; it has {', '.join(map(repr, self.output_names))}")
         for name in tensors:
             if name not in self._inputs and name not in self._axes:
-                raise BadTensor(name, f"the model has no input {name!r}; it has {', '.join(map(repr, [*self._inputs, *self._axes]))}")
+                raise BadTensor(
+                    name, f"the model has no input {name!r:.{GIVEN}}; it has {', '.join(map(repr, [*self._inputs, *self._axes]))}"
+                )
         data = {name: self._checked(info, tensors) for name, info in self._inputs.items()}
         rows = self._rows(data)
         if rows > self._most_rows:

@@ -20,6 +20,7 @@ from cntk.core.machine import blas
 from cntk.serving import logs
 from cntk.serving.application import Application, Settings
 from cntk.serving.metrics import FOLDER
+from cntk.serving.protocol import Protocol
 
 log = logging.getLogger("cntk.serving")
 
@@ -83,14 +84,14 @@ def serve(settings: Settings, host: str, port: int, workers: int, threads: int, 
         host=host,
         port=port,
         workers=workers,
-        http="httptools",
+        http=partial(Protocol, settings.limits.deadline),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
-        limit_concurrency=settings.limits.connections,
+        limit_concurrency=settings.limits.connections + 1,  # that many are refused, the last one among them
         proxy_headers=False,
         timeout_worker_healthcheck=HEALTH,
         timeout_graceful_shutdown=max(1, round(settings.limits.grace)),

@@ -19,7 +19,7 @@ class Source(NamedTuple):
     Attributes:
         name: name of the model.
         version: its version, a number.
-        path: its file.
+        path: its file; its folder, where that has several.
     """
 
     name: str
@@ -91,5 +91,5 @@ def _in_folder(folder: Path) -> Iterator[Source]:
         versions = [path for path in model.iterdir() if path.is_dir() and path.name.isascii() and path.name.isdigit()]
         for version in sorted(versions, key=lambda path: int(path.name)):
             files = [path for path in version.iterdir() if path.is_file() and path.suffix not in BESIDE and not path.name.startswith(".")]
-            if len(files) == 1:
-                yield Source(model.name, version.name, str(files[0]))
+            if files:
+                yield Source(model.name, version.name, str(files[0] if len(files) == 1 else version))

@@ -241,7 +241,7 @@ def progress_of(filename: Any) -> tuple[int, int]:
             _, _, content = _header(_dictionary(_mapped(file), where), where)
             state = _dictionary(memoryview(content), where)
     except OSError as error:
-        raise RuntimeError(f"the checkpoint cannot be read: {error}") from error
+        raise _unreadable(error, where) from None
     external = workers[0].get("external") if isinstance(workers := state.get("workers"), list) and workers else None
     session = external.get("session") if isinstance(external, dict) else None
     begun = session.get("begun_anew", 0) if isinstance(session, dict) else 0
@@ -276,7 +276,13 @@ def _bytes_of(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise RuntimeError(f"the checkpoint cannot be read: {error}") from error
+        raise _unreadable(error, path) from None
+
+
+def _unreadable(error: OSError, path: str) -> RuntimeError:
+    model = path.removesuffix(".ckp")
+    alone = f"; {model} is a model alone, which C.load_model and Function.restore read" if model != path and os.path.exists(model) else ""
+    return RuntimeError(f"the checkpoint cannot be read: {error}{alone}")
 
 
 def _model_with(digest: str, path: str) -> bytes:

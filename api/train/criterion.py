@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
@@ -12,6 +13,9 @@ from cntk.plugins.distributed.base import Transport
 from cntk.train.measure import measure
 
 Model = Function | Variable | None
+
+CriterionLike = Model | Sequence[Model]
+"""A function with the loss as its first and a metric as its optional second output, or a tuple of these."""
 """What may be given as a trainer's model."""
 
 
@@ -33,7 +37,7 @@ class Criterion:
         TypeError: the model or a part of the criterion is something else.
     """
 
-    def __init__(self, model: Model, given: Any) -> None:
+    def __init__(self, model: Model, given: CriterionLike) -> None:
         if not isinstance(model, (Function, Variable, NoneType)):
             raise TypeError(f"Trainer: the model must be a Function or None, got {type(model).__name__} {model!r:.80}")
         self.model = model

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from cntk.core.common.shape import size_of
 from cntk.core.graph.foreign import as_data
+from cntk.core.graph.function import Function
 from cntk.core.graph.variable import Variable
 from cntk.core.types.csr import is_csr, require_whole
-from cntk.io import MinibatchSource, UserMinibatchSource
+from cntk.io import INFINITELY_REPEAT, MinibatchSource, UserMinibatchSource
 from cntk.readers.streams import MinibatchData
 
 
@@ -40,7 +43,12 @@ class ArrayData:
     def __init__(self, data: Any, arguments: Sequence[Any], counted: Variable, passes: float = math.inf) -> None:
         arrays = [as_data("train and test", one) for one in (data if isinstance(data, (tuple, list)) else [data])]
         if len(arrays) != len(arguments):
-            raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays")
+            hint = (
+                "; a loss or metric has the labels as an argument, a model has not: train and test the former"
+                if len(arguments) == 1
+                else ""
+            )
+            raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays{hint}")
         for array in arrays:
             if not (hasattr(array, "shape") or isinstance(array, list)):
                 raise TypeError(f"train and test take NumPy arrays, CSR matrices and lists of samples, got {type(array).__name__}")
@@ -88,7 +96,11 @@ class ArrayData:
         self._passes += ends
         if start + rank >= stop:
             return {}, ends
-        return {variable: array[start + rank : stop : workers] for variable, array in self._arrays.items()}, ends
+        return {variable: self.part(array, slice(start + rank, stop, workers)) for variable, array in self._arrays.items()}, ends
+
+    def part(self, array: Any, places: slice) -> Any:
+        """What is served for the rows at some places of a pass."""
+        return array[places]
 
     def get_checkpoint_state(self) -> dict[str, Any]:
         """The place in the arrays, and the passes before."""
@@ -113,11 +125,19 @@ class SourceData:
     Args:
         source: a ``MinibatchSource`` or ``UserMinibatchSource``.
         streams: the stream by argument.
+        sweeps: after how many sweeps the source was made to end, if it was made for this.
+
+    Attributes:
+        streams, sweeps: as above.
+        length: samples in a sweep, None where the source does not tell.
+        is_single_pass: whether the source has its data once.
     """
 
-    def __init__(self, source: Any, streams: Mapping[Any, Any]) -> None:
+    def __init__(self, source: Any, streams: Mapping[Any, Any], sweeps: int | None = None) -> None:
         self._source = source
-        self.streams = dict(streams)
+        self.streams, self.sweeps = dict(streams), sweeps
+        self.length: int | None = getattr(source, "samples_in_sweep", None)
+        self.is_single_pass = bool(getattr(source, "is_single_pass", False))
 
     @property
     def is_infinite(self) -> bool:
@@ -160,6 +180,83 @@ class SourceData:
 
 
 Data = ArrayData | SourceData
+
+
+def data_of(
+    where: str,
+    data: Any,
+    arguments: Sequence[Any],
+    counted: Variable,
+    passes: float = math.inf,
+    sweeps: float = math.inf,
+    randomize: bool | None = None,
+) -> Data:
+    """Data that a program gives without naming streams.
+
+    Columns go to the arguments of their names, see :func:`cntk.io.from_data`; arrays to the arguments in their order.
+
+    Args:
+        where: the function that it is given to.
+        data: the data.
+        arguments, counted, passes: see :class:`ArrayData`.
+        sweeps: how often columns are served.
+        randomize: whether columns are shuffled; see :func:`cntk.io.from_data`.
+
+    Raises:
+        ValueError: it does not fit the arguments.
+        TypeError: it is no data.
+    """
+    if isinstance(data, Mapping) and all(isinstance(key, Variable) for key in data):
+        if missing := [argument for argument in arguments if argument not in data]:
+            raise ValueError(f"{where}: no data for {missing[0]!r}; the criterion takes {list(arguments)}")
+        data = [data[argument] for argument in arguments]
+    if not _has_columns(data, len(arguments)):
+        return ArrayData(data, arguments, counted, passes)
+    from cntk.io.data.kinds import source_of  # which takes what only these need
+    from cntk.io.data.recognition import Wishes
+
+    names = {argument.name or f"argument {place}": argument for place, argument in enumerate(arguments)}
+    inputs = {name: (argument.shape, argument.has_sequence_axis()) for name, argument in names.items()}
+    limit = INFINITELY_REPEAT if math.isinf(sweeps) else max(math.ceil(sweeps), 1)
+    wishes = Wishes(lambda found: _columns_of(where, names, found), dtype=arguments[0].dtype, inputs=inputs)
+    source = source_of(data, wishes, False, randomize, (128 if randomize is None else 0, 0), INFINITELY_REPEAT, limit)
+    return SourceData(source, {argument: source.stream_info(name) for name, argument in names.items()}, limit)
+
+
+def _has_columns(data: Any, arguments: int) -> bool:
+    """Whether it is data whose columns have names, or that has a row or minibatch after the other; else it is arrays."""
+    if isinstance(data, (list, tuple)):
+        return isinstance(data, list) and bool(data) and isinstance(data[0], Mapping)
+    if isinstance(data, (Mapping, str, os.PathLike)):
+        return True
+    if hasattr(data, "columns") or hasattr(data, "column_names"):
+        return arguments > 1 or not hasattr(data, "__arrow_c_stream__")
+    if isinstance(data, Function) or any(hasattr(data, protocol) for protocol in _PROTOCOLS):
+        return False
+    return callable(data) or hasattr(data, "__iter__") or hasattr(data, "__getitem__")
+
+
+_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__", "__arrow_c_array__", "__arrow_c_stream__", "__buffer__", "tocsr")
+
+
+def _columns_of(where: str, names: Mapping[str, Any], found: Sequence[str]) -> dict[str, Any]:
+    """By argument its column, or the columns of its elements, as ``name_0``."""
+    from cntk.io.data.tables import names_of_places
+
+    if list(found) == names_of_places(len(names)) and not set(names) <= set(found):
+        return dict(zip(names, found, strict=True))
+    chosen: dict[str, Any] = {}
+    for name, argument in names.items():
+        elements = [f"{name}_{place}" for place in range(max(size_of(argument.shape), 1))]
+        chosen[name] = name if name in found or elements[0] not in found else elements
+        if name not in found and elements[0] not in found:
+            listed = ", ".join(map(repr, list(found)[:12])) + (", …" if len(found) > 12 else "")
+            raise ValueError(
+                f"{where}: there is no column for the argument {argument!r}; there are {listed}. Call inputs as the columns are called, "
+                f"C.input_variable(..., name={found[0]!r}), or say which go where: "
+                f"C.io.from_data(data, {{{name!r}: [{found[0]!r}, ...], ...}})"
+            )
+    return chosen
 
 
 def ends_sweep(arguments: Any) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.graph.function import Function
+from cntk.core.types.arguments import checked
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.progress.base import NEVER, ProgressWriter
-from cntk.train.data import ArrayData, Data, SourceData, is_source
+from cntk.train.data import ArrayData, Data, SourceData, data_of, is_source
 from cntk.train.data_unit import DataUnit
 from cntk.train.lists import as_list
 from cntk.train.progress import writers_of
@@ -46,6 +47,7 @@ def _averages(samples: int, **sums: float) -> Record:
     return Record(**{name: value / (samples or 1) for name, value in sums.items()}, samples=samples)
 
 
+@checked
 def train(
     self: Function,
     minibatch_source: Any,
@@ -103,22 +105,28 @@ def train(
         raise ValueError("train: a minibatch_size is needed: a number of samples or a minibatch_size_schedule")
     if max_epochs is not None and max_samples is not None:
         raise ValueError("train: give max_epochs or max_samples, not both")
-    data = _data_of("train", self, self.outputs[0], minibatch_source, streams, model_inputs_to_streams)
+    epochs = 1 if max_epochs is None else max_epochs
+    sweeps = epochs if max_samples is None and epoch_size is None else math.inf
+    data = _data_of("train", self, self.outputs[0], minibatch_source, streams, model_inputs_to_streams, sweeps=sweeps)
     parts = _Callbacks("train", callbacks)
     frequency = progress_frequency
     if max_samples is None and epoch_size is None and isinstance(data, ArrayData) and not data.counts_alike:
-        passes = 1 if max_epochs is None else max_epochs
-        data.end_after(passes)
-        max_samples = UNLIMITED if passes > 0 else 0
-        if frequency is None and passes >= 1:
+        data.end_after(epochs)
+        max_samples = UNLIMITED if epochs > 0 else 0
+        if frequency is None and epochs >= 1:
             frequency = (1, DataUnit.sweep)
+    elif max_samples is None and epoch_size is None and isinstance(data, SourceData) and data.sweeps is not None and data.length is None:
+        if data.sweeps != epochs:
+            raise ValueError(f"train: max_epochs must be whole for data that does not tell how many samples it has, got {max_epochs}")
+        max_samples = UNLIMITED
+        frequency = (1, DataUnit.sweep) if frequency is None else frequency
     elif max_samples is None:
         if epoch_size is None:
-            if isinstance(data, SourceData):
+            if data.length is None:
                 raise ValueError("train: a minibatch source does not tell how many samples it has; give epoch_size or max_samples")
             epoch_size = data.length
         epoch_size = int(epoch_size)
-        max_samples = int((1 if max_epochs is None else max_epochs) * epoch_size)
+        max_samples = int(epochs * epoch_size)
     if max_samples <= 0:
         raise ValueError(f"train: max_epochs or max_samples must be positive; they leave {max_samples} samples to train")
     frequency = epoch_size if frequency is None else frequency
@@ -127,18 +135,24 @@ def train(
     trainer = Trainer(None, self, parameter_learners, [*parts.writers, collector], loss_scale)
     seen = trainer.total_number_of_samples_seen
     if seen >= max_samples:
-        warnings.warn(
+        warn_user(
             f"train: the learner has seen {seen} samples, and {max_samples} were to be trained in all: nothing is left; ask for more "
-            "epochs or samples, or make a new learner",
-            stacklevel=2,
+            "epochs or samples, or make a new learner"
         )
     mapping = data.streams if isinstance(data, SourceData) else None
     TrainingSession(trainer, data, sizes, mapping, max_samples, frequency, parts.checkpoint, parts.cross_validation, parts.test).train()
+    seen = trainer.total_number_of_samples_seen
+    if isinstance(data, SourceData) and data.is_single_pass and seen < max_samples < UNLIMITED:
+        warn_user(
+            f"train: the data ended after {seen} samples, and {max_samples} were to be trained; it can be iterated over once. Give the "
+            "function that makes the iterator, or a list of what it gives"
+        )
     summaries = collector.summaries or [Record(loss=0.0, metric=0.0, samples=0)]
     tested = {} if parts.test is None else {"test_summary": collector.tests[-1]}
     return Record(updates=collector.updates, epoch_summaries=summaries, **tested)
 
 
+@checked
 def test(
     self: Function,
     minibatch_source: Any,
@@ -172,7 +186,7 @@ def test(
     from cntk.eval import Evaluator  # which is written in terms of the trainer
 
     metric = self.outputs[-1]
-    data = _data_of("test", self, metric, minibatch_source, streams, model_inputs_to_streams, passes=1)
+    data = _data_of("test", self, metric, minibatch_source, streams, model_inputs_to_streams, 1, 1, False)
     if data.is_infinite:
         raise ValueError("test: the minibatch source never ends; make it with max_sweeps=1 or max_samples")
     sizes = sizes_of(minibatch_size, "test: minibatch_size")
@@ -233,13 +247,25 @@ class _Callbacks:
 
 
 def _data_of(
-    where: str, criterion: Function, counted: Variable, data: Any, streams: Any, inputs_to_streams: Any, passes: float = math.inf
+    where: str,
+    criterion: Function,
+    counted: Variable,
+    data: Any,
+    streams: Any,
+    inputs_to_streams: Any,
+    passes: float = math.inf,
+    sweeps: float = math.inf,
+    randomize: bool | None = None,
 ) -> Data:
     arguments = criterion.arguments
     if not is_source(data):
         if streams is not None or inputs_to_streams is not None:
             raise ValueError(f"{where}: arrays are matched with arguments by position; streams and model_inputs_to_streams are for sources")
-        return ArrayData(data, arguments, counted, passes)
+        return data_of(where, data, arguments, counted, passes, sweeps, randomize)
+    if streams is None and inputs_to_streams is None:
+        by_name = {info.name: info for info in data.stream_infos()}
+        if all(argument.name in by_name for argument in arguments):
+            inputs_to_streams = {argument: by_name[argument.name] for argument in arguments}
     if (streams is None) == (inputs_to_streams is None):
         raise ValueError(f"{where}: a minibatch source needs streams, one for each argument, or model_inputs_to_streams, and not both")
     if inputs_to_streams is None:

@@ -119,6 +119,10 @@ def wanted(outputs: Any) -> dict[Any, Variable]:
     listed = [outputs] if isinstance(outputs, (Function, Variable)) else list(outputs)
     found: dict[Any, Variable] = {}
     for item in listed:
+        if isinstance(item, np.ndarray):
+            raise TypeError(
+                "train_minibatch: data of several inputs come as one dictionary, {x: X, y: Y}; the second argument is for outputs"
+            )
         variables = as_outputs(item)
         found.update({item: variables[0]} if len(variables) == 1 else {variable: variable for variable in variables})
     return found

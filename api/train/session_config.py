@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cntk.core.common.user_frame import warn_user
 from cntk.core.types.arguments import checked
 from cntk.learners.schedules import TrainingParameterSchedule, minibatch_size_schedule
-from cntk.train.data import ArrayData, Data, SourceData, is_source
+from cntk.train.data import Data, SourceData, data_of, is_source
 from cntk.train.data_unit import DataUnit
 
 UNLIMITED = sys.maxsize
@@ -89,7 +89,8 @@ class _Evaluation:
         if self.minibatch_source is None:
             return None
         if not is_source(self.minibatch_source):
-            return ArrayData(self.minibatch_source, self.criterion.arguments, self.criterion.outputs[-1], passes=1)
+            given, criterion = self.minibatch_source, self.criterion
+            return data_of(type(self).__name__, given, criterion.arguments, criterion.outputs[-1], 1, 1, False)
         mapping = self.model_inputs_to_streams or streams
         if not mapping:
             raise ValueError(f"{type(self).__name__}: a minibatch source needs model_inputs_to_streams: a stream for each argument")
@@ -199,5 +200,5 @@ def _newer(minibatch_source: Any, minibatch_size: Any, source: Any, mb_size: Any
     """Source and size, which older programs give under other names."""
     for older, newer, given in (("source", "minibatch_source", source), ("mb_size", "minibatch_size", mb_size)):
         if given is not None:
-            warnings.warn(f"{older} is deprecated; say {newer}", DeprecationWarning, stacklevel=3)
+            warn_user(f"{older} is deprecated; say {newer}", DeprecationWarning)
     return minibatch_source if source is None else source, minibatch_size if mb_size is None else mb_size

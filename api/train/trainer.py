@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from cntk.core.common.displayed import Displayed
+from cntk.core.common.tracebacks import answers, end_at_user
 from cntk.core.graph.function import Function
 from cntk.core.run.workspace import Run
 from cntk.core.types.arguments import checked
@@ -15,7 +17,8 @@ from cntk.debugging.profiler import timing_of
 from cntk.learners.interface import LearnerInterface
 from cntk.learners.loss_scale import LossScale
 from cntk.plugins.distributed.base import Transport
-from cntk.train.criterion import Criterion, Model, function_of
+from cntk.plugins.progress.not_finite import warn_unless_finite
+from cntk.train.criterion import Criterion, CriterionLike, Model, function_of
 from cntk.train.loss_scales import scale_for
 from cntk.train.plan import Planner, TrainingPlan, values_of, wanted
 from cntk.train.progress import Progress, Writers
@@ -23,7 +26,7 @@ from cntk.train.state import TrainerState
 from cntk.train.updates import updates_by
 
 
-class Trainer:
+class Trainer(Displayed):
     """Trains a criterion with learners.
 
     Args:
@@ -57,7 +60,7 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        criterion: Any,
+        criterion: CriterionLike,
         parameter_learners: LearnerInterface | Sequence[LearnerInterface],
         progress_writers: Writers = None,
         loss_scale: float | str | LossScale | None = None,
@@ -96,30 +99,40 @@ class Trainer:
         Raises:
             ValueError: data that does not fit the inputs.
         """
-        extra = {} if outputs is None else wanted(outputs)
-        updates = self._updates
-        if isinstance(arguments, dict) and not arguments:
-            with nullcontext() if self._loss_scale is None else self._loss_scale.at_work(updates.learners):
-                updated, minibatch = updates.learn_without_data(partial(self._planner.plan_for, extra, device))
-            if minibatch.samples and self._loss_scale is not None:
-                updated = self._loss_scale.finish() or updated
-            if minibatch.samples:
-                self._progress.count(minibatch, updates)
-            return updated if outputs is None else (updated, {})
-        plan = self._planner.plan_for(extra, device)
-        updates.begin()
-        run = plan.start(arguments)
         try:
-            with run.guard():
-                run.forward()
-                minibatch = plan.sums(run, arguments, is_sweep_end)
-                updated = updates.learn(plan, run, minibatch) if self._loss_scale is None else self._learn_scaled(plan, run, minibatch)
-                values = values_of(run, extra) if extra else {}
-                run.finish()
-        finally:
-            run.close()
-        self._progress.count(minibatch, updates)
-        return updated if outputs is None else (updated, values)
+            extra = {} if outputs is None else wanted(outputs)
+            updates = self._updates
+            if isinstance(arguments, dict) and not arguments:
+                updated = self._learn_without_data(extra, device)
+                return updated if outputs is None else (updated, {})
+            plan = self._planner.plan_for(extra, device)
+            updates.begin()
+            run = plan.start(arguments)
+            try:
+                with run.guard():
+                    run.forward()
+                    minibatch = plan.sums(run, arguments, is_sweep_end)
+                    updated = updates.learn(plan, run, minibatch) if self._loss_scale is None else self._learn_scaled(plan, run, minibatch)
+                    values = values_of(run, extra) if extra else {}
+                    run.finish()
+            finally:
+                run.close()
+            self._progress.count(minibatch, updates)
+            return updated if outputs is None else (updated, values)
+        except Exception as error:
+            end_at_user(error)
+            raise
+
+    def _learn_without_data(self, extra: dict[Any, Any], device: Any) -> bool:
+        """Learn from what other workers have trained on; whether any of them had samples."""
+        updates = self._updates
+        with nullcontext() if self._loss_scale is None else self._loss_scale.at_work(updates.learners):
+            updated, minibatch = updates.learn_without_data(partial(self._planner.plan_for, extra, device))
+        if minibatch.samples and self._loss_scale is not None:
+            updated = self._loss_scale.finish() or updated
+        if minibatch.samples:
+            self._progress.count(minibatch, updates)
+        return updated
 
     def _learn_scaled(self, plan: TrainingPlan, run: Run, minibatch: Minibatch) -> bool:
         """Learn from gradients that are multiplied by the loss scale, and adapt that; True also where it has left the minibatch out."""
@@ -135,8 +148,12 @@ class Trainer:
         Raises:
             ValueError: the criterion has no metric.
         """
-        self._criterion.require_metric()
-        return self.measure_minibatch(arguments, device)[0]
+        try:
+            self._criterion.require_metric()
+            return self.measure_minibatch(arguments, device)[0]
+        except Exception as error:
+            end_at_user(error)
+            raise
 
     def measure_minibatch(self, arguments: Any, device: Any = None, transport: Transport | None = None) -> tuple[float, int]:
         """Average of the metric, or of the loss where there is none, and the number of samples that it is the average of.
@@ -157,6 +174,7 @@ class Trainer:
         """Reset the progress writers, and return a function that writes their summary of training until now."""
         return self._progress.take_training_summary()
 
+    @answers
     def add_progress_writers(self, progress_writers: Writers) -> None:
         """Add progress writers.
 
@@ -165,6 +183,7 @@ class Trainer:
         """
         self._progress.add(progress_writers)
 
+    @answers
     def remove_progress_writers(self, progress_writers: Writers) -> None:
         """Remove progress writers.
 
@@ -179,6 +198,7 @@ class Trainer:
 
     # ---- checkpoints ----
 
+    @answers
     def save_checkpoint(self, filename: Any, external_state: Mapping[str, Any] | None = None) -> None:
         """Write the state of training to two files: the model to *filename*, everything else to *filename* with ``.ckp`` appended.
 
@@ -207,6 +227,7 @@ class Trainer:
         """
         self._state.require_savable()
 
+    @answers
     def restore_from_checkpoint(self, filename: Any) -> dict[str, Any]:
         """Go on from a state that :meth:`save_checkpoint` has written: what follows is what followed then, bit for bit.
 
@@ -265,6 +286,7 @@ class Trainer:
         return tuple(self._updates.learners)
 
     @property
+    @answers
     def previous_minibatch_loss_average(self) -> float:
         """Loss of the last minibatch, per sample.
 
@@ -272,9 +294,11 @@ class Trainer:
             RuntimeError: there was none.
         """
         samples, loss, _ = self._progress.previous()
+        warn_unless_finite(loss)
         return loss / samples
 
     @property
+    @answers
     def previous_minibatch_evaluation_average(self) -> float:
         """Metric of the last minibatch, per sample.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cntk.learners.schedules import minibatch_size_schedule
 from cntk.train.checkpoint import furthest, progress_of, require_parts
-from cntk.train.data import ArrayData, Data, SourceData, is_source
+from cntk.train.data import ArrayData, Data, SourceData, data_of, is_source
 from cntk.train.data_unit import DataUnit
 from cntk.train.session_config import (
     UNLIMITED,
@@ -420,7 +420,7 @@ def _data_of(trainer: Trainer, mb_source: Any, model_inputs_to_streams: Any) -> 
     if not is_source(mb_source):
         if model_inputs_to_streams is not None:
             raise ValueError("training_session: arrays go to the loss's arguments by position; model_inputs_to_streams is for sources")
-        return ArrayData(mb_source, trainer.loss_function.arguments, trainer.loss_function.output)
+        return data_of("training_session", mb_source, trainer.loss_function.arguments, trainer.loss_function.output)
     if not model_inputs_to_streams:
         raise ValueError("training_session: model_inputs_to_streams must say which stream is for which argument: it is empty")
     return SourceData(mb_source, model_inputs_to_streams)

@@ -47,7 +47,9 @@ def updates_by(given: Any, loss: Variable, loss_scale: LossScale | None = None) 
 def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Parameter]:
     """The learners' parameters, each once and part of the loss."""
     if not learners:
-        raise ValueError("Trainer: at least one learner is needed")
+        raise ValueError(
+            "Trainer: at least one learner is needed, such as C.sgd(model.parameters, 0.1); train takes it as parameter_learners"
+        )
     known = set(combine([loss]).parameters)
     owned: dict[Parameter, None] = {}
     for learner in learners:
@@ -55,7 +57,10 @@ def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Param
             raise TypeError(f"Trainer: expected learners, made by cntk.sgd(...) or the like, got {type(learner).__name__} {learner!r:.80}")
         for parameter in learner.updated_parameters:
             if parameter not in known:
-                raise ValueError(f"Trainer: {parameter!r} of a learner is not a parameter of the loss")
+                raise ValueError(
+                    f"Trainer: {parameter!r} of a learner is not a parameter of the loss; make the learner with parameters of the model "
+                    "that the loss is computed from, as C.sgd(loss.parameters, 0.1)"
+                )
             if parameter in owned:
                 raise ValueError(f"Trainer: {parameter!r} belongs to two learners; a parameter is updated by one")
             owned[parameter] = None

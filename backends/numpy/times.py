@@ -3,7 +3,6 @@ parameter; dense ones by the BLAS or, where these are faster, by compiled loops.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from ...core.common.dtypes import is_half
 from ...core.common.sums import FEW, write_in_pieces
 from ...core.common.thresholds import thresholds
+from ...core.common.user_frame import warn_user
 from ...core.extension import plugins
 from ...core.extension.compiled import Unusable
 from ...core.operators.epilogue import Epilogue, Step
@@ -133,7 +133,7 @@ def _loops(name: str) -> Any:
         return None
     except ImportError as error:
         message = f"products are slower than they could be: their loops cannot be imported, {error}"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warn_user(message, RuntimeWarning)
         return None
 
 

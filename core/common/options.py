@@ -8,9 +8,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .switches import global_options
+
+T = TypeVar("T")
 
 _RESERVED = ("_scope", "_outer")
 _scopes: ContextVar[tuple[OptionsScope, ...]] = ContextVar("default_options", default=())
@@ -78,8 +80,8 @@ def default_options_for(functions: Any, **kwargs: Any) -> OptionsScope:
     return OptionsScope(frozenset(functions) if several else frozenset([functions]), kwargs)
 
 
-class default_override_or:
-    """Default of an argument that ``default_options`` may override; shows it in the signature of a function.
+class Overridable:
+    """Default of an argument that ``default_options`` may override; signatures show its value.
 
     Args:
         value: the value where nothing overrides it.
@@ -95,7 +97,16 @@ class default_override_or:
         self.value = value
 
     def __repr__(self) -> str:
-        return f"default_override_or({self.value!r})"
+        return getattr(self.value, "__name__", None) or repr(self.value)
+
+
+if TYPE_CHECKING:
+
+    def default_override_or(value: T) -> T:
+        """It has the type of the argument whose default it is."""
+
+else:
+    default_override_or = Overridable
 
 
 def is_default_override(value: Any) -> bool:
@@ -104,7 +115,7 @@ def is_default_override(value: Any) -> bool:
     >>> C.is_default_override(C.default_override_or(1)), C.is_default_override(1)
     (True, False)
     """
-    return isinstance(value, default_override_or)
+    return isinstance(value, Overridable)
 
 
 def get_default_override(function_or_class: Callable[..., Any] | None, **kwargs: Any) -> Any:

@@ -23,6 +23,7 @@ class Services:
         view_of: an NDArrayView of a CSR matrix.
         save, load, restore, register_callback: functions and their files.
         reduce, shallow_copy, deep_copy: functions and variables for ``pickle`` and ``copy``.
+        displayed: what notebooks show of an object, by MIME type.
     """
 
     apply: Service
@@ -40,6 +41,7 @@ class Services:
     reduce: Service
     shallow_copy: Service
     deep_copy: Service
+    displayed: Service
 
     def provide(self, **services: Service) -> None:
         """Set services by name.

@@ -22,6 +22,10 @@ FreeDimension = -3
 """A dimension of an input that varies between minibatches; prints as ``*``."""
 
 
+def _has_none(shape: object) -> bool:
+    return isinstance(shape, (tuple, list)) and any(dim is None for dim in shape)
+
+
 def as_shape(shape: float | Iterable[float]) -> Shape:
     """Return *shape* as a tuple of ints; a number is a shape of one axis, and floats without fraction are accepted.
 
@@ -35,7 +39,8 @@ def as_shape(shape: float | Iterable[float]) -> Shape:
         given = (shape,) if isinstance(shape, (int, float, np.integer, np.floating)) else tuple(islice(shape, MOST_AXES + 1))
         dims = tuple(int(dim) for dim in given)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r:.80}") from None
+        free = "; an axis whose size only data tells is C.FreeDimension, and the batch axis is left out" if _has_none(shape) else ""
+        raise TypeError(f"a shape is an int or a tuple of ints, got {shape!r:.80}{free}") from None
     if len(dims) > MOST_AXES:
         raise ValueError(f"a shape has at most {MOST_AXES} axes, got {shape!r:.80}")
     if size_of([dim for dim in dims if dim > 0]) >= _ELEMENTS:
@@ -80,7 +85,8 @@ def reshaped(old: Shape, new: Shape) -> Shape:
     total, known = size_of(old), size_of([dim for dim in new if dim >= 0])
     if not open_axes:
         if total != known:
-            raise ValueError(f"the axes {format_shape(old)} have {total} elements, {format_shape(new)} has {known}")
+            batch = "; the batch axis is not among them" if total and known > total and known % total == 0 else ""
+            raise ValueError(f"the axes {format_shape(old)} have {total} elements, {format_shape(new)} has {known}{batch}")
         return new
     if known == 0 or total % known:
         raise ValueError(f"the axes {format_shape(old)} have {total} elements, which {format_shape(new)} does not divide")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..storage.cache_folder import user_cache
 from .switches import Switch
+from .user_frame import warn_user
 
 VARIABLE = "CNTK_THRESHOLDS"
 """The environment variable that names another file, or is 0 to read none."""
@@ -141,7 +141,7 @@ def _is_entry(path: Path, name: str, value: Any) -> bool:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=2)
+    warn_user(message, RuntimeWarning)
 
 
 def _in_force() -> Thresholds:

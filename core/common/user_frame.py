@@ -26,9 +26,14 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 def _frame_of_user() -> tuple[FrameType, int]:
     """The innermost frame that is not ours, and its number as the caller counts levels of the stack."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and _is_passed_over(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
     return frame, level
+
+
+def _is_passed_over(module: str) -> bool:
+    """Whether a frame of this module is ours, or of Python's importing something of ours."""
+    return is_ours(module) or module.startswith("importlib._bootstrap")
 
 
 def warn_at(message: str, line: str) -> None:

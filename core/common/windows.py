@@ -146,7 +146,9 @@ def _along(dim: int, kernel: int, stride: int, dilation: int, padded: bool, ceil
         return 0, 0, dim
     span = (kernel - 1) * dilation + 1
     if not 1 <= kernel <= dim or (span > dim and not padded):
-        raise ValueError(f"a window of {kernel} elements{f', {dilation} apart,' if dilation > 1 else ''} does not fit an axis of {dim}")
+        apart = f", {dilation} apart," if dilation > 1 else ""
+        hint = "axes are (channels, *axes of the image)" + ("" if padded else ", and pad=True puts zeros around them")
+        raise ValueError(f"a window of {kernel} elements{apart} does not fit an axis of {dim}; {hint}")
     last = dim - 1 if padded else dim - span
     out = (last + stride - 1 if ceil else last) // stride + 1
     beside = dim - 1 - (out - 1) * stride

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from functools import cache
 
 from ..common.environment import switch_in
 from ..common.lock import ForkSafeLock
+from ..common.user_frame import warn_user
 
 SWITCH = "CNTK_FUSED"
 """The environment variable that turns off all compiled code if it is 0."""
@@ -36,13 +36,13 @@ def switch_off(part: str, why: str) -> None:
     """Note that a part cannot be used, and warn about it the first time; ``cntk doctor`` repeats it."""
     if part not in switched_off:
         switched_off[part] = why
-        warnings.warn(f"{part} are switched off: {why}; results are the same, but take longer", RuntimeWarning, stacklevel=3)
+        warn_user(f"{part} are switched off: {why}; results are the same, but take longer", RuntimeWarning)
 
 
 @cache
 def warn_not_cached(why: str) -> None:
     """Warn, once, that compiled code cannot be cached, so that every process compiles it again."""
-    warnings.warn(f"compiled code cannot be cached, so every process compiles it again: {why}", RuntimeWarning, stacklevel=3)
+    warn_user(f"compiled code cannot be cached, so every process compiles it again: {why}", RuntimeWarning)
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..common import switches
 from ..common.lock import ForkSafeLock
+from ..common.tracebacks import answers
 from . import plugins
 from .backend import Backend
 
@@ -147,6 +148,7 @@ def cpu() -> DeviceDescriptor:
     return _CPU
 
 
+@answers
 def gpu(device_id: int) -> DeviceDescriptor:
     """The GPU with this number.
 
@@ -177,6 +179,7 @@ def use_default_device() -> DeviceDescriptor:
     return _default()
 
 
+@answers
 def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
     """Make a device the default; False when it is excluded, or the default is in use already and is another one.
 

@@ -485,10 +485,11 @@ def names_to_import(registry: Registry, module: str, prefix: str = "") -> list[s
     """Those of :func:`names_shown` that can be imported, for ``from module import *``; imports those of other distributions."""
     names = names_shown(registry, prefix)
     own = f"{DISTRIBUTION}:"
-    return [name for name in names if registry.owner(prefix + name).startswith(own) or _can_be_had(registry, prefix + name, module)]
+    return [name for name in names if registry.owner(prefix + name).startswith(own) or can_be_had(registry, prefix + name, module)]
 
 
-def _can_be_had(registry: Registry, name: str, module: str) -> bool:
+def can_be_had(registry: Registry, name: str, module: str) -> bool:
+    """Whether a name can be imported that a module shows; see :func:`shown`."""
     with suppress(AttributeError):
         shown(registry, name, module)
         return True

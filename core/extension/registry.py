@@ -96,6 +96,10 @@ class Registry:
         """Name of the plugin that registered *name*, the last one to do so."""
         return self._entries[name][-1].owner
 
+    def origin(self, name: Any) -> str:
+        """Where the object under *name* is defined, as an import string ``'module:object'``; imports nothing."""
+        return self._entries[name][-1].origin
+
     def names_of(self, owner: str) -> list[Any]:
         """Names that *owner* has registered."""
         return [name for name, entries in self._entries.items() if any(entry.owner == owner for entry in entries)]
@@ -146,11 +150,18 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def _origin_of(target: object) -> str:
+    """The import string of an object, or that of its class."""
+    named = target if hasattr(target, "__qualname__") else type(target)
+    return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
+
+
 class _Entry:
     """The object that one plugin has registered under a name."""
 
     def __init__(self, title: str, target: object, owner: str, wanted: Wanted) -> None:
         self.owner = owner
+        self.origin = target if isinstance(target, str) else _origin_of(target)
         self._title, self._target, self._wanted = title, target, wanted
         if not isinstance(target, str):
             self._check(target)

@@ -56,7 +56,10 @@ def check_types(bound: dict[Variable, Any]) -> None:
         if parameter.is_placeholder or wanted.shape is None:
             continue
         if spec.shape is None:
-            raise TypeError(f"{who} has the type {parameter.type} and cannot take {variable!r}, whose shape is not known")
+            raise TypeError(
+                f"{who} has the type {parameter.type} and cannot take {variable!r}, whose shape is not known; "
+                "compose layers before they are applied to an input"
+            )
         tail = spec.shape[len(spec.shape) - len(wanted.shape) :]
         fits = len(spec.shape) >= len(wanted.shape) and all(a == b or a < 0 or b < 0 for a, b in zip(tail, wanted.shape, strict=True))
         if not fits or (spec.axes and spec.axes != wanted.axes) or spec.dtype is not wanted.dtype or spec.sparse != wanted.sparse:

@@ -5,20 +5,24 @@ The kinds of nodes are in ``nodes`` and ``block``.  Methods of more than a few l
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..common.options import get_global_option
+from ..common.phrasebook import METHODS, lacking
 from ..common.services import services
 from ..common.switches import functions_may_be_renamed
+from ..common.tracebacks import answers, end_at_user
+from ..common.user_frame import warn_user
 from ..storage.model_format import ModelFormat
+from ..types.arguments import checked
 from . import graph
 from .tensor import TensorOps
 from .variable import Constant, Parameter, Placeholder, Variable
 
 if TYPE_CHECKING:
+    from .arguments import FunctionLike, TensorLike
     from .nodes import Composite, Primitive
 
 
@@ -201,6 +205,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         return self._name
 
     @name.setter
+    @answers
     def name(self, name: str) -> None:
         if self._name and not functions_may_be_renamed.value:
             raise ValueError(f"function '{self._name}' cannot be renamed '{name}': a function is named once")
@@ -211,6 +216,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """Attributes of the operator, by CNTK's names."""
         return self.root_function.op.attributes
 
+    @answers
     def set_attribute(self, name: str, value: Any) -> None:
         """Change ``dropoutRate`` or ``rngSeed`` of an operator; later evaluations use the new value.
 
@@ -227,11 +233,13 @@ class Function(TensorOps, metaclass=_FunctionType):
         return self.root_function._custom
 
     @custom_attributes.setter
+    @answers
     def custom_attributes(self, values: dict[str, Any]) -> None:
         if not isinstance(values, dict):
             raise TypeError(f"custom_attributes: expected a dictionary, got {type(values).__name__}")
         self.root_function._custom = dict(values)
 
+    @answers
     def find_by_name(self, name: str, depth: int = 0) -> Any:
         """The node called *name* in this graph, or None; *depth* levels of blocks are searched, all if -1.
 
@@ -244,6 +252,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """All nodes called *name* in this graph, to *depth* levels of blocks."""
         return graph.find_all_with_name(self, name, depth)
 
+    @answers
     def __getattr__(self, name: str) -> Any:
         """A named node inside (``model.layer.W``), else a property of the only output (``f.shape``)."""
         if name.startswith("_"):
@@ -255,14 +264,15 @@ class Function(TensorOps, metaclass=_FunctionType):
                 return found
         outputs = self.outputs
         if len(outputs) != 1:
-            raise AttributeError(f"{self} has no '{name}', nor one output to look for it in")
+            raise lacking(f"{self} has no '{name}', nor one output to look for it in", METHODS, name)
         try:
             return getattr(outputs[0], name)
         except AttributeError:
-            raise AttributeError(f"neither the function {self} nor its output has '{name}'") from None
+            raise lacking(f"neither the function {self} nor its output has '{name}'", METHODS, name) from None
 
     # ---- graph surgery ----
 
+    @checked
     def clone(self, method: CloneMethod | str, substitutions: dict[Any, Any] | None = None) -> Composite:
         """Copy the graph.
 
@@ -278,6 +288,7 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         return clone(self, CloneMethod(method), substitutions)
 
+    @answers
     def replace_placeholders(self, substitutions: dict[Any, Any]) -> Function:
         """Bind placeholders, in place; returns the function.
 
@@ -289,6 +300,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         replace_placeholders(self, substitutions)
         return self
 
+    @answers
     def replace_placeholder(self, substitution: Any) -> Function:
         """Bind the only placeholder, in place; returns the function.
 
@@ -302,6 +314,7 @@ class Function(TensorOps, metaclass=_FunctionType):
             raise ValueError(f"replace_placeholder: {self} has {len(placeholders)} placeholders; use replace_placeholders")
         return self.replace_placeholders({placeholders.pop(): substitution})
 
+    @answers
     def update_signature(self, *types: Any, **named_types: Any) -> None:
         """Give arguments their types, in place: an int or shape, a type such as ``Tensor[3]``, or None to leave one open.
 
@@ -314,11 +327,12 @@ class Function(TensorOps, metaclass=_FunctionType):
 
     def declare_args(self, *types: Any) -> None:
         """The old name of :meth:`update_signature`."""
-        warnings.warn("declare_args is the old name of update_signature", DeprecationWarning, stacklevel=2)
+        warn_user("declare_args is the old name of update_signature", DeprecationWarning)
         self.update_signature(*types)
 
     # ---- calling ----
 
+    @answers
     def argument_map(self, *args: Any, **kwargs: Any) -> dict[Variable, Any]:
         """Match positional and keyword arguments to the signature, as Python does.
 
@@ -329,6 +343,12 @@ class Function(TensorOps, metaclass=_FunctionType):
         from .call import argument_map
 
         return argument_map(self, args, kwargs)
+
+    @overload
+    def __call__(self, *args: TensorOps, **kwargs: TensorOps) -> Function: ...
+
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function: to variables and functions giving a function with shared parameters, to data giving arrays.
@@ -341,9 +361,14 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         from .call import call
 
-        return call(self, args, kwargs)
+        try:
+            return call(self, args, kwargs)
+        except Exception as error:
+            end_at_user(error)
+            raise
 
-    def __rshift__(self, other: Any) -> Any:
+    @answers
+    def __rshift__(self, other: FunctionLike | tuple[FunctionLike, ...]) -> Any:
         """``f >> g`` is ``g(f)``; a tuple on the right applies its functions side by side, several outputs become arguments."""
         from .block import combine
 
@@ -355,10 +380,12 @@ class Function(TensorOps, metaclass=_FunctionType):
             return combine([g(outputs[i if len(outputs) > 1 else 0]) for i, g in enumerate(other)])
         return other(*outputs) if len(outputs) > 1 else other(self)
 
-    def __lshift__(self, other: Any) -> Any:
+    @answers
+    def __lshift__(self, other: TensorLike) -> Any:
         """``f << g`` is ``f(g)``."""
         return self(other)
 
+    @answers
     def __getitem__(self, key: Any) -> Any:
         """An output by number where there are several; otherwise slicing."""
         if len(self.outputs) == 1:
@@ -367,10 +394,12 @@ class Function(TensorOps, metaclass=_FunctionType):
             raise KeyError(f"{self} has several outputs; index them with an int, got {key!r}")
         return self.outputs[key]
 
+    @answers
     def __iter__(self) -> Iterator[Any]:
         """The outputs where there are several; otherwise the parts along the first static axis."""
         return super().__iter__() if len(self.outputs) == 1 else iter(self.outputs)
 
+    @answers
     def __bool__(self) -> bool:
         """True, as in CNTK: there is a model, or a node.  What comparisons give is refused: it is not known while the graph is built.
 
@@ -386,6 +415,7 @@ class Function(TensorOps, metaclass=_FunctionType):
             return super().__bool__()
         return True
 
+    @answers
     def __len__(self) -> int:
         raise TypeError(f"{self} has no length; len(f.outputs) counts outputs")
 
@@ -411,7 +441,11 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> (x * 2).eval({x: [[1, 2]]})
         array([[2., 4.]], dtype=float32)
         """
-        return services.evaluate(self, arguments, outputs, device, as_numpy)
+        try:
+            return services.evaluate(self, arguments, outputs, device, as_numpy)
+        except Exception as error:
+            end_at_user(error)
+            raise
 
     def forward(
         self, arguments: Any, outputs: Any = None, keep_for_backward: Any = None, device: Any = None, as_numpy: bool = True
@@ -427,8 +461,13 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> f.backward(state, {f.output: np.ones((1, 2))}, {x})[x]
         array([[6., 8.]], dtype=float32)
         """
-        return services.forward(self, arguments, outputs, keep_for_backward, device, as_numpy)
+        try:
+            return services.forward(self, arguments, outputs, keep_for_backward, device, as_numpy)
+        except Exception as error:
+            end_at_user(error)
+            raise
 
+    @checked
     def backward(self, state: Any, root_gradients: Any, variables: Iterable[Any], as_numpy: bool = True) -> dict[Variable, Any]:
         """Propagate gradients of one output back to *variables*.
 
@@ -458,10 +497,15 @@ class Function(TensorOps, metaclass=_FunctionType):
         >>> (x * x).grad([[3, 4]])
         array([[6., 8.]], dtype=float32)
         """
-        return services.grad(self, at, wrt, outputs, device, as_numpy, grad_root)
+        try:
+            return services.grad(self, at, wrt, outputs, device, as_numpy, grad_root)
+        except Exception as error:
+            end_at_user(error)
+            raise
 
     # ---- files: see plugins/models/files.py ----
 
+    @answers
     def save(
         self,
         filename: Any,
@@ -498,6 +542,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         """
         services.save(self, filename, format, use_external_files_to_store_parameters, options)
 
+    @answers
     def restore(self, filename: Any) -> None:
         """Take the values of parameters and constants from a file saved with :meth:`save`, in any format, in place.
 
@@ -508,6 +553,7 @@ class Function(TensorOps, metaclass=_FunctionType):
         services.restore(self, filename)
 
     @staticmethod
+    @answers
     def load(model: Any, device: Any = None, format: ModelFormat | str = ModelFormat.CNTKv2) -> Function:
         """Load a function that was saved, here or by CNTK.
 

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.displayed import Displayed
 from ..common.options import get_global_option, option
+from ..common.tracebacks import answers
 from ..extension import plugins
 from .numpy_calls import call_function, call_ufunc
+
+if TYPE_CHECKING:
+    from .arguments import TensorLike
+    from .function import Function
 
 _DLPACK_CPU = 1, 0
 
@@ -18,7 +24,7 @@ def _op(name: str) -> Any:
     return plugins.ops.get(name)
 
 
-class TensorOps:
+class TensorOps(Displayed):
     """Arithmetic and indexing for everything that denotes one value of a graph."""
 
     if TYPE_CHECKING:
@@ -27,6 +33,7 @@ class TensorOps:
     __pandas_priority__ = 10_000  # so that `series * variable` comes to us, as `ndarray * variable` does by __array_ufunc__
     __hash__ = object.__hash__
 
+    @answers
     def __eq__(self, other: object) -> Any:
         """Whether it is the same object: values are compared by ``C.equal``.
 
@@ -37,6 +44,7 @@ class TensorOps:
             raise TypeError(f"{self!r} == {other!r:.40} asks whether these are one object; C.equal(x, y) compares values in the graph")
         return NotImplemented
 
+    @answers
     def __bool__(self) -> bool:
         """Refused: a graph has no values, and so no branches; parameters, constants and layers that are not applied are there, thus True.
 
@@ -48,26 +56,33 @@ class TensorOps:
             "values, and x is not None asks whether there is one"
         )
 
+    @answers
     def __lt__(self, other: Any) -> Any:
         return _no_order("<", "less")
 
+    @answers
     def __le__(self, other: Any) -> Any:
         return _no_order("<=", "less_equal")
 
+    @answers
     def __gt__(self, other: Any) -> Any:
         return _no_order(">", "greater")
 
+    @answers
     def __ge__(self, other: Any) -> Any:
         return _no_order(">=", "greater_equal")
 
+    @answers
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's operators, so that ``array + x`` comes to us instead of becoming an array of objects."""
         return call_ufunc(ufunc, method, inputs, kwargs)
 
+    @answers
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """NumPy's functions, which compute arrays: refused except for objects with a value, parameters and constants."""
         return call_function(function, types, args, kwargs, ArrayMixin)
 
+    @answers
     def __iter__(self) -> Iterator[Any]:
         """Parts along the first static axis, of which each keeps the axis with length 1.
 
@@ -83,48 +98,77 @@ class TensorOps:
             )
         return (_select(self, 0, i) for i in range(shape[0]))
 
+    @answers
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
             f"{self!r} stands for values that are computed later, not an array; evaluate it (eval), or apply CNTK's operators to it in "
             "place of NumPy's"
         )
 
-    def __add__(self, other: Any) -> Any:
+    @answers
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            f"{self!r} cannot be changed in places; parameter.value = array sets a parameter, C.splice and C.element_select make values of "
+            "parts, and C.assign(parameter, x) sets one in a graph"
+        )
+
+    @answers
+    def __add__(self, other: TensorLike) -> Function:
         return _op("plus")(self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    @answers
+    def __radd__(self, other: TensorLike) -> Function:
         return _op("plus")(other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    @answers
+    def __sub__(self, other: TensorLike) -> Function:
         return _op("minus")(self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    @answers
+    def __rsub__(self, other: TensorLike) -> Function:
         return _op("minus")(other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    @answers
+    def __mul__(self, other: TensorLike) -> Function:
         return _op("element_times")(self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    @answers
+    def __rmul__(self, other: TensorLike) -> Function:
         return _op("element_times")(other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    @answers
+    def __truediv__(self, other: TensorLike) -> Function:
         return _op("element_divide")(self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    @answers
+    def __rtruediv__(self, other: TensorLike) -> Function:
         return _op("element_divide")(other, self)
 
-    def __matmul__(self, other: Any) -> Any:
+    @answers
+    def __matmul__(self, other: TensorLike) -> Function:
         return _op("times")(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    @answers
+    def __rmatmul__(self, other: TensorLike) -> Function:
         return _op("times")(other, self)
 
-    def __neg__(self) -> Any:
+    @answers
+    def __pow__(self, other: TensorLike) -> Function:
+        return _op("pow")(self, other)
+
+    @answers
+    def __rpow__(self, other: TensorLike) -> Function:
+        return _op("pow")(other, self)
+
+    @answers
+    def __neg__(self) -> Function:
         return _op("negate")(self)
 
-    def __abs__(self) -> Any:
+    @answers
+    def __abs__(self) -> Function:
         return _op("abs")(self)
 
+    @answers
     def __getitem__(self, key: Any) -> Any:
         """Slice along static axes: an int keeps its axis with length 1, a list selects, ``...`` skips to the last axes.
 
@@ -148,7 +192,7 @@ def _no_order(sign: str, name: str) -> Any:
     raise TypeError(f"x {sign} y is not defined for values of a graph; use C.{name}(x, y)")
 
 
-class ArrayMixin:
+class ArrayMixin(Displayed):
     """Base of objects that convert to arrays: values, views, parameters and constants.
 
     ``np.asarray`` takes it, as do others that know the protocols ``__array__`` or ``__dlpack__``.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..common.dtypes import DataType, as_dtype, as_stored_dtype, data_type_of, is_float, is_real
 from ..common.lock import ForkSafeLock
 from ..common.options import option
+from ..common.phrasebook import METHODS, lacking
 from ..common.services import services
 from ..common.shape import InferredDimension, Shape, UnknownDimension, as_shape, format_shape, is_concrete, size_of
+from ..common.tracebacks import answers
 from ..common.user_frame import user_line
 from ..extension.device import DeviceDescriptor, use_default_device
 from ..types.arguments import axes_in, checked
@@ -25,6 +27,7 @@ from .initial_values import ConstantInitializer, Initializer
 from .tensor import ArrayMixin, TensorOps
 
 if TYPE_CHECKING:
+    from .arguments import AxesLike, DTypeLike, InitLike, ShapeLike, ValueLike
     from .nodes import Primitive
 
 _numbers = itertools.count()
@@ -65,6 +68,12 @@ class Variable(TensorOps):
     @name.setter
     def name(self, name: str) -> None:
         raise AttributeError(f"{self!r} cannot be named {name!r}: a variable is named when it is made, by name={name!r}")
+
+    if not TYPE_CHECKING:  # so that checkers of types know which attributes there are
+
+        @answers
+        def __getattr__(self, name):
+            raise lacking(f"'{type(self).__name__}' object has no attribute '{name}'", METHODS, name)
 
     @property
     def shape(self) -> Shape:
@@ -321,6 +330,7 @@ class _Holder(ArrayMixin, Variable):
         return self._copied()
 
     @value.setter
+    @answers
     def value(self, value: Any) -> None:
         self._assign(value)
         self.version += 1
@@ -378,7 +388,12 @@ class Parameter(_Holder):
 
     @checked
     def __init__(
-        self, shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
+        self,
+        shape: ShapeLike | None = None,
+        init: InitLike | None = None,
+        dtype: DTypeLike | DataType | None = None,
+        device: DeviceDescriptor | None = None,
+        name: str = "",
     ) -> None:
         if option("pure", False):
             raise TypeError(
@@ -417,14 +432,19 @@ class Constant(_Holder):
 
     @checked
     def __init__(
-        self, value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = ""
+        self,
+        value: ValueLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceDescriptor | None = None,
+        name: str = "",
     ) -> None:
         dtype = as_dtype(dtype or option("dtype", np.float32))
         held = _held(value)
         if not is_csr(held):
             super().__init__(shape, 0 if held is None else held, dtype, device, name, False)
             return
-        super().__init__(value.shape if shape is None else shape, ConstantInitializer(0), dtype, device, name, False)
+        super().__init__(cast(Any, value).shape if shape is None else shape, ConstantInitializer(0), dtype, device, name, False)
         self.spec = self.spec.but(sparse=True)
         self._init, self._array = None, SparseRows(self.spec.dims, dtype)
         self._assign(held)
@@ -510,11 +530,11 @@ class Literal(Constant):
 
 @checked
 def input_variable(
-    shape: Any,
-    dtype: Any = None,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
     needs_gradient: bool = False,
     is_sparse: bool = False,
-    dynamic_axes: Any = BATCH,
+    dynamic_axes: AxesLike = BATCH,
     name: str = "",
 ) -> Input:
     """Declare an input: a place where data is fed.
@@ -540,7 +560,7 @@ def input_variable(
 
 
 @checked
-def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> Placeholder:
+def placeholder(shape: ShapeLike | str | None = None, dynamic_axes: AxesLike | None = None, name: str = "") -> Placeholder:
     """Declare a placeholder: a variable that a call, ``replace_placeholders`` or ``clone`` binds later.
 
     A string in place of the shape is the name.
@@ -549,7 +569,8 @@ def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> 
     Placeholder('p', [???], [???])
     """
     if isinstance(shape, str):
-        shape, name = None, name or shape
+        name = name or shape
+        shape = None
     axes = None if dynamic_axes is None else axes_in("placeholder", dynamic_axes)
     return Placeholder(Spec(_shape_or_unknown(shape), None, None if axes == Axis.unknown_dynamic_axes() else axes), name)
 
@@ -559,7 +580,13 @@ def _shape_or_unknown(shape: Any) -> Shape | None:
 
 
 @checked
-def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Parameter:
+def parameter(
+    shape: ShapeLike | None = None,
+    init: InitLike | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceDescriptor | None = None,
+    name: str = "",
+) -> Parameter:
     """Create a :class:`Parameter`; an array given as *init* keeps its floating-point type where *dtype* is None.
 
     >>> C.parameter(init=np.zeros((2, 2)), name='W').dtype
@@ -569,7 +596,13 @@ def parameter(shape: Any = None, init: Any = None, dtype: Any = None, device: De
 
 
 @checked
-def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: DeviceDescriptor | None = None, name: str = "") -> Constant:
+def constant(
+    value: ValueLike | None = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceDescriptor | None = None,
+    name: str = "",
+) -> Constant:
     """Create a :class:`Constant`; an array given as *value* keeps its floating-point type where *dtype* is None.
 
     >>> C.constant([1, 2]).value

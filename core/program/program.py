@@ -166,7 +166,10 @@ class Program:
             self._require_here(variable)
             return HELD
         if isinstance(variable, Placeholder):
-            raise ValueError(f"{variable!r} is an unbound placeholder; call the function on an input or use replace_placeholders")
+            raise ValueError(
+                f"{variable!r} is an unbound placeholder; call the function on an input or use replace_placeholders, "
+                "as layer(C.input_variable(2)), before it gets data"
+            )
         return COMPUTED
 
     def _emit(self, node: Primitive) -> None:

@@ -146,13 +146,22 @@ class Workspace:
             bindings.clear()
             placements.clear()
 
+    def _hint_of_batch(self, feeds: Sequence[Feed]) -> str:
+        """Advice where an input of several axes was fed as one sample, beside others of many."""
+        for variable, fed in zip(self.program.arguments, feeds, strict=True):
+            if fed.layout is not None and fed.layout.samples == 1 and len(variable.spec.dims) > 1 and len(variable.spec.axes or ()) == 1:
+                return f"; {variable!r} was given one sample of shape {variable.spec.dims}: the batch axis is not part of an input's shape"
+        return ""
+
     def _check(self, feeds: Sequence[Feed]) -> None:
         """Refuse minibatches of different sizes on the same dynamic axes; others are refused where they meet."""
         first: dict[Axes | None, Layout] = {}
         for variable, fed in zip(self.program.arguments, feeds, strict=True):
             if fed.layout is not None and first.setdefault(variable.spec.axes, fed.layout).samples != fed.layout.samples:
                 given = [f"{v!r}: {f.layout.samples}" for v, f in zip(self.program.arguments, feeds, strict=True) if f.layout]
-                raise ValueError(f"the inputs' minibatches have different numbers of samples: {', '.join(given)}")
+                raise ValueError(
+                    f"the inputs' minibatches have different numbers of samples: {', '.join(given)}{self._hint_of_batch(feeds)}"
+                )
 
 
 def _keep(items: dict[Any, Any], key: Any, item: Any) -> None:

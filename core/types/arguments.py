@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..common.options import is_default_override
+from ..common.phrasebook import METHODS, advice
+from ..common.tracebacks import end_at_user, is_raised
+from ..common.user_frame import is_ours
 from ..extension.device import DeviceDescriptor
 from .axis import Axis
 
@@ -28,10 +31,11 @@ _PART = re.compile(r"Sequence\[([^]]*\]?)\]|[^|\s]+")
 
 
 def checked(function: F) -> F:
-    """Decorator: check arguments that are annotated as numbers, flags, texts, axes or sequences of these.
+    """Decorator for a public function: check arguments that are annotated as numbers, flags, texts, axes or sequences of these.
 
-    Arguments with other annotations are the function's own to check; errors that do not name the function get its name.  Numbers of NumPy
-    and floats without fraction are accepted as the numbers that they equal; arguments are passed on unchanged.
+    Arguments with other annotations are the function's own to check; errors that do not name the function get its name, and those that
+    explain a mistake end at the line that calls it.  Numbers of NumPy and floats without fraction are accepted as the numbers that they
+    equal; arguments are passed on unchanged.
 
     Raises:
         TypeError: raised by the function made, for a value of another type; it names function and argument.
@@ -59,19 +63,19 @@ def checked(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = len(args)
-        for place, name, kind in wanted:
-            if place < given:
-                value = args[place]
-            elif name in kwargs:
-                value = kwargs[name]
-            else:
-                continue
-            if type(value) not in kind.plain and not is_default_override(value):
-                kind.require(who, name, value)
         try:
+            for place, name, kind in wanted:
+                if place < given:
+                    value = args[place]
+                elif name in kwargs:
+                    value = kwargs[name]
+                else:
+                    continue
+                if type(value) not in kind.plain and not is_default_override(value):
+                    kind.require(who, name, value)
             return function(*args, **kwargs)
-        except (TypeError, ValueError, RuntimeError) as error:
-            _name(error, who)
+        except Exception as error:
+            _explain(error, who, named)
             raise
 
     return call  # type: ignore[return-value]
@@ -94,9 +98,32 @@ def _text_of(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation).replace("collections.abc.", "")
 
 
+def _explain(error: Exception, who: str, named: Sequence[str]) -> None:
+    """Have an error name the function that the program called, and end at the line that called it.
+
+    Where arguments do not match the function's, which Python tells before it is entered, the error lists these.
+    """
+    mismatched = _is_of_call(error)
+    if mismatched:
+        listed = ", ".join(name for name in named if name != "self")
+        error.args = (f"{error}; its arguments are {listed}{advice(METHODS, who.rpartition('.')[2] + '()')}",)
+    if isinstance(error, (TypeError, ValueError, RuntimeError)):
+        _name(error, who)
+    end_at_user(error, is_explained=mismatched)
+
+
+def _is_of_call(error: Exception) -> bool:
+    """Whether it was a program's call of the function itself that failed."""
+    entered = error.__traceback__
+    if not isinstance(error, TypeError) or entered is None or entered.tb_next is not None or is_raised(entered):
+        return False
+    caller = entered.tb_frame.f_back
+    return caller is not None and not is_ours(caller.f_globals.get("__name__", ""))
+
+
 def _name(error: Exception, who: str) -> None:
     """Prefix a message with the function that the program called, if it names only functions behind it."""
-    if len(error.args) == 1 and isinstance(error.args[0], str) and _plain(who) not in _plain(error.args[0]):
+    if len(error.args) == 1 and isinstance(error.args[0], str) and _plain(who.rpartition(".")[2]) not in _plain(error.args[0]):
         error.args = (f"{who}: {error.args[0]}",)
 
 

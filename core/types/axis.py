@@ -167,5 +167,5 @@ def static_axis_number(axis: int | Axis, rank: int, op: str, *, new: bool = Fals
         return -1 if new else 0
     positive = index + rank if index < 0 else index
     if not 0 <= positive < rank + new:
-        raise ValueError(f"{op}: axis {index} is outside a shape of {rank} axes")
+        raise ValueError(f"{op}: axis {index} is outside a shape of {rank} axes; they count from 0, without the batch axis")
     return positive

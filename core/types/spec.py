@@ -102,7 +102,10 @@ def merge_dtypes(specs: Iterable[Spec]) -> type[np.generic] | None:
         if spec.dtype is None:
             continue
         if found is not None and found is not spec.dtype:
-            raise ValueError(f"operands have the data types {found.__name__} and {spec.dtype.__name__}; use cast to bring them to one type")
+            raise ValueError(
+                f"operands have the data types {found.__name__} and {spec.dtype.__name__}; use cast to bring them to one type, or make "
+                "them of one, with dtype= of input_variable and parameter and C.default_options(dtype=...) for layers"
+            )
         found = spec.dtype
     return found
 

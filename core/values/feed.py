@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..graph.variable import Variable
 from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, join, parts_of, rows_of_steps
+from .shape_hints import hint_of_classes, hint_of_shape
 from .value import NDArrayView, Value
 
 
@@ -59,7 +60,9 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = 
         found[key if isinstance(key, Variable) else match_name(wanted, key, function)] = data
     missing = [v for v in wanted if v not in found]
     if missing:
-        raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}")
+        others = [v for v in found if v not in wanted and any(v.name == one.name and v.spec == one.spec for one in missing)]
+        alike = f"; {_listed(others)} is another variable of that name: give data for those in f.arguments, or by name" if others else ""
+        raise ValueError(f"no data for {_listed(missing)}; the function needs {_listed(wanted)}{alike}")
     if function is not None and len(found) > len(wanted):
         known = function.arguments
         foreign = [v for v in found if v not in known]
@@ -170,7 +173,9 @@ def _in_samples_of(variable: Variable, value: Value) -> Value:
     try:
         return value.in_samples(reshaped(found, wanted))
     except ValueError as error:
-        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}") from None
+        is_label = size_of(found) == 1 and len(wanted) == 1 and wanted[0] > 1
+        hint = f". If they are numbers of classes, say so where the source is made: classes={{column: {wanted[0]}}}" if is_label else ""
+        raise ValueError(f"{variable!r} takes samples of shape {wanted}, and those of the stream are {found}: {error}{hint}") from None
 
 
 def _dims_of_value(variable: Variable, value: Value) -> Shape:
@@ -220,16 +225,17 @@ def _feed_batch(variable: Variable, data: Any, dims: Shape) -> Feed:
         return _feed_csr(variable, _whole(variable, data), dims)
     if variable.is_sparse:
         raise _needs_csr(variable, data)
-    array = _array(variable, data)
+    given = array = _given_array(variable, data)
     if array.ndim == len(wanted) + 2 and array.shape[1] == 1:
         array = array[:, 0]
     elif array.ndim == len(wanted) and _fits(array.shape, wanted) and (wanted or array.ndim == 0):
         array = array[None]
     if array.ndim != len(wanted) + 1 or not _fits(array.shape[1:], wanted):
-        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {np.shape(data)}")
+        hint = hint_of_shape(variable, given)
+        raise ValueError(f"{variable!r} takes an array of shape {('batch', *wanted)}, got one of shape {given.shape}{hint}")
     if not array.shape[0]:
         raise _empty(variable)
-    return Feed(array, array.shape[1:], Layout(array.shape[0]))
+    return Feed(_as_typed(variable, array), array.shape[1:], Layout(array.shape[0]))
 
 
 def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
@@ -247,7 +253,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
         elif sample.ndim != len(wanted):
             raise ValueError(
                 f"{variable!r} takes a list of samples of shape {wanted}, got {sample.shape} at position {i}; "
-                "an input without sequence axis has one step a sample"
+                f"an input without sequence axis has one step a sample{hint_of_classes(variable, np.asarray(data)) if not i else ''}"
             )
     if len({sample.shape for sample in samples}) > 1 or not _fits(samples[0].shape, wanted):
         shapes = sorted({sample.shape for sample in samples})
@@ -439,12 +445,23 @@ def _dense(variable: Variable, data: Any) -> Any:
 
 
 def _array(variable: Variable, data: Any) -> Any:
+    """An array of the variable's dtype."""
+    return _as_typed(variable, _given_array(variable, data))
+
+
+def _given_array(variable: Variable, data: Any) -> Any:
+    """An array, of its own dtype."""
     if isinstance(data, (bool, int, float)):
         raise ValueError(f"{variable!r} takes a minibatch: a list or an array with a leading batch axis, got the number {data!r}")
     if not isinstance(data, (np.ndarray, np.generic)):
         hint = "; convert it with .tocsr()" if hasattr(data, "tocsr") else ""
+        if isinstance(data, Iterator):
+            hint = "; what it gives becomes one with np.stack(list(...)), and C.io.MinibatchSource or a loop of your own go through more"
         raise ValueError(f"{variable!r} takes NumPy arrays, lists, CSR matrices and Values, got {type(data).__name__}{hint}")
-    array = np.asarray(data)
+    return np.asarray(data)
+
+
+def _as_typed(variable: Variable, array: Any) -> Any:
     return array if array.dtype == variable.dtype else array.astype(_checked(variable, array.dtype))
 
 
@@ -471,7 +488,11 @@ def _empty(variable: Variable) -> ValueError:
 
 
 def _needs_csr(variable: Variable, data: Any) -> ValueError:
-    return ValueError(f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix")
+    labels = np.asarray(data)
+    hint = hint_of_classes(variable, labels) if labels.ndim < 2 else ""
+    return ValueError(
+        f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix{hint}"
+    )
 
 
 def _fits(shape: Shape, wanted: Shape) -> bool:

@@ -142,7 +142,7 @@ def content_of(model: Any, asked: str, most: int = -1) -> tuple[Any, str]:
         with open(path, "rb") as file:
             return file.read(most), str(path)
     except OSError as error:
-        raise ValueError(f"{asked}: cannot read the file {path!r}: {error.strerror}") from error
+        raise ValueError(f"{asked}: cannot read the file {path!r}: {error.strerror}") from None
 
 
 def format_in(data: Any, default: Format) -> Any:

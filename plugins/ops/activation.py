@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.formulas import formula as f
 from ...core.formulas.formula import exp, expm1, log1p, maximum, minimum, where
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -336,7 +337,7 @@ BELOW = Operand((3,), -2, -0.1)
     sample((), expected=lambda x: 1 / (1 + np.exp(-x))),
     sample(Operand((3,), kind="parameter"), expected=lambda x: 1 / (1 + np.exp(-x))),
 )
-def sigmoid(x: Any, name: str = "") -> Function:
+def sigmoid(x: TensorLike, name: str = "") -> Function:
     """Logistic function ``1 / (1 + exp(-x))`` of each element; shape and dynamic axes are those of *x*.
 
     The gradient is made of the result: it is 0 where that has rounded to 1.
@@ -349,7 +350,7 @@ def sigmoid(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.tanh), sample((), expected=np.tanh), sample(Operand((3,), kind="parameter"), expected=np.tanh))
-def tanh(x: Any, name: str = "") -> Function:
+def tanh(x: TensorLike, name: str = "") -> Function:
     """Hyperbolic tangent of each element; shape and dynamic axes are those of *x*.
 
     The gradient is made of the result: it is 0 where that has rounded to 1 or -1.
@@ -362,7 +363,7 @@ def tanh(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(ABOVE, expected=lambda x: x), sample(BELOW, expected=np.zeros_like), sample(Operand((), 0.1, 1), expected=lambda x: x))
-def relu(x: Any, name: str = "") -> Function:
+def relu(x: TensorLike, name: str = "") -> Function:
     """Rectifier ``max(x, 0)`` of each element; shape and dynamic axes are those of *x*.  The gradient at 0 is 0.
 
     Example:
@@ -378,7 +379,7 @@ def relu(x: Any, name: str = "") -> Function:
     sample(BELOW, alpha=0.3, expected=lambda x: 0.3 * x),
     sample(BELOW, alpha=2.0, expected=lambda x: 2 * x),
 )
-def leaky_relu(x: Any, alpha: float = 0.01, name: str = "") -> Function:
+def leaky_relu(x: TensorLike, alpha: float = 0.01, name: str = "") -> Function:
     """Rectifier that lets a little through: *x* where it is not negative, ``alpha * x`` elsewhere.
 
     Args:
@@ -398,7 +399,7 @@ def leaky_relu(x: Any, alpha: float = 0.01, name: str = "") -> Function:
     sample(Operand((3,), kind="parameter"), Operand((2, 3), -2, -0.1), expected=np.multiply),
     sample((2, 3), BELOW, expected=np.multiply),
 )
-def param_relu(alpha: Any, x: Any, name: str = "") -> Function:
+def param_relu(alpha: TensorLike, x: TensorLike, name: str = "") -> Function:
     """Rectifier with learned slopes: *x* where it is not negative, ``alpha * x`` elsewhere.
 
     Args:
@@ -422,7 +423,7 @@ def param_relu(alpha: Any, x: Any, name: str = "") -> Function:
     sample(BELOW, expected=np.expm1),
     sample(BELOW, alpha=0.5, expected=lambda x: 0.5 * np.expm1(x)),
 )
-def elu(x: Any, alpha: float = 1.0, name: str = "") -> Function:
+def elu(x: TensorLike, alpha: float = 1.0, name: str = "") -> Function:
     """Exponential linear unit: *x* where it is not negative, ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
@@ -445,7 +446,7 @@ def elu(x: Any, alpha: float = 1.0, name: str = "") -> Function:
     sample(BELOW, expected=lambda x: 1.0507009873554805 * 1.6732632423543772 * np.expm1(x)),
     sample(BELOW, scale=2.0, alpha=0.5, expected=np.expm1),
 )
-def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str = "") -> Function:
+def selu(x: TensorLike, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str = "") -> Function:
     """Scaled exponential linear unit, :func:`elu` times *scale*; the default numbers keep mean 0 and variance 1.
 
     Args:
@@ -469,7 +470,7 @@ def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.67326324235
     sample((), expected=lambda x: np.logaddexp(x, 0)),
     sample((3,), steepness=4, expected=lambda x: np.logaddexp(4 * x, 0) / 4),
 )
-def softplus(x: Any, steepness: float = 1, name: str = "") -> Function:
+def softplus(x: TensorLike, steepness: float = 1, name: str = "") -> Function:
     """Smooth rectifier ``log(1 + exp(s x)) / s`` of each element; it does not overflow.
 
     Args:
@@ -488,7 +489,7 @@ def softplus(x: Any, steepness: float = 1, name: str = "") -> Function:
     sample(ABOVE, expected=lambda x: x / (1 + np.abs(x))),
     sample(BELOW, steepness=3, expected=lambda x: 3 * x / (1 + np.abs(3 * x))),
 )
-def softsign(x: Any, steepness: float = 1, name: str = "") -> Function:
+def softsign(x: TensorLike, steepness: float = 1, name: str = "") -> Function:
     """``s x / (1 + |s x|)`` of each element, between -1 and 1.
 
     Args:
@@ -507,7 +508,7 @@ def softsign(x: Any, steepness: float = 1, name: str = "") -> Function:
     sample(Operand((2, 3), -2, 2), alpha=0.2, beta=0.5, expected=lambda x: 0.2 * x + 0.5),
     sample(Operand((3,), 3, 5), alpha=0.2, beta=0.5, expected=np.ones_like),
 )
-def hard_sigmoid(x: Any, alpha: float, beta: float, name: str = "") -> Function:
+def hard_sigmoid(x: TensorLike, alpha: float, beta: float, name: str = "") -> Function:
     """``alpha * x + beta`` of each element, clipped to [0, 1].  The gradient is 0 where the value is 0 or 1.
 
     Args:
@@ -527,7 +528,7 @@ def hard_sigmoid(x: Any, alpha: float, beta: float, name: str = "") -> Function:
     sample(Operand((2, 3), 0.1, 0.9, gradient=False), expected=np.sign),
     sample(Operand((3,), -0.9, -0.1, gradient=False), expected=np.sign),
 )
-def straight_through_impl(x: Any, name: str = "") -> Function:
+def straight_through_impl(x: TensorLike, name: str = "") -> Function:
     """1 where an element is positive and -1 elsewhere, with the gradient passed on as if it were the identity.
 
     The gradient goes through where *x* lies in [-1, 1]; shape and dynamic axes are those of *x*.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.formulas.formula import power
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -254,7 +255,7 @@ def _listed(operands: Sequence[Any], op: str) -> list[Any]:
     sample((3,), (2, 3), (), expected=lambda x, y, z: x + y + z),
     sample(Operand((4,), sparse=True), (4,), expected=np.add),
 )
-def plus(left: Any, right: Any, *more: Any, name: str = "") -> Function:
+def plus(left: TensorLike, right: TensorLike, *more: TensorLike, name: str = "") -> Function:
     """Sum of two or more operands, element by element.
 
     Args:
@@ -277,7 +278,7 @@ def plus(left: Any, right: Any, *more: Any, name: str = "") -> Function:
     sample((2, 3), (2, 3), expected=np.subtract),
     sample(Operand((2, 1), kind="parameter"), (3,), expected=np.subtract),
 )
-def minus(left: Any, right: Any, name: str = "") -> Function:
+def minus(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """Difference of two operands, element by element, broadcast as in :func:`plus`.
 
     Example:
@@ -293,7 +294,7 @@ def minus(left: Any, right: Any, name: str = "") -> Function:
     sample((), (2, 1), (3,), expected=lambda x, y, z: x * y * z),
     sample(Operand((4,), sparse=True), (4,), expected=np.multiply),
 )
-def element_times(left: Any, right: Any, *more: Any, name: str = "") -> Function:
+def element_times(left: TensorLike, right: TensorLike, *more: TensorLike, name: str = "") -> Function:
     """Product of two or more operands, element by element, broadcast as in :func:`plus`.
 
     Example:
@@ -308,7 +309,7 @@ def element_times(left: Any, right: Any, *more: Any, name: str = "") -> Function
     sample((2, 3), Operand((3,), -2, -0.5, kind="parameter"), expected=np.divide),
     sample(Operand((), kind="parameter"), Operand((2, 3), 0.5, 2), expected=np.divide),
 )
-def element_divide(left: Any, right: Any, name: str = "") -> Function:
+def element_divide(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """Quotient of two operands, element by element, broadcast as in :func:`plus`.
 
     Where the divisor is 0 the quotient and its gradients are 0.
@@ -324,7 +325,7 @@ def element_divide(left: Any, right: Any, name: str = "") -> Function:
     sample(Operand((2, 3), 0.5, 2), expected=np.reciprocal),
     sample(Operand((), -2, -0.5), expected=np.reciprocal),
 )
-def reciprocal(x: Any, name: str = "") -> Function:
+def reciprocal(x: TensorLike, name: str = "") -> Function:
     """``1 / x`` of each element; shape and dynamic axes are those of *x*.  The value and the gradient at 0 are 0.
 
     Example:
@@ -339,7 +340,7 @@ def reciprocal(x: Any, name: str = "") -> Function:
     sample(Operand((2, 3), 0.5, 2), Operand((3,), kind="parameter"), expected=np.power),
     sample((2, 3), call=lambda f, x: f(x, 2), expected=lambda x: x**2),
 )
-def pow(base: Any, exponent: Any, name: str = "") -> Function:
+def pow(base: TensorLike, exponent: TensorLike, name: str = "") -> Function:
     """Power of *base* to *exponent*, element by element, broadcast as in :func:`plus`.
 
     ``0 ** 0`` is 1, ``0`` to a negative exponent is 0, and a negative base to a fractional exponent is nan.  The exponent
@@ -353,7 +354,7 @@ def pow(base: Any, exponent: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.square), sample(Operand((), kind="parameter"), expected=np.square))
-def square(x: Any, name: str = "") -> Function:
+def square(x: TensorLike, name: str = "") -> Function:
     """Square of each element; shape and dynamic axes are those of *x*.
 
     Example:
@@ -364,7 +365,7 @@ def square(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.negative), sample((), expected=np.negative))
-def negate(x: Any, name: str = "") -> Function:
+def negate(x: TensorLike, name: str = "") -> Function:
     """*x* with its sign changed; shape and dynamic axes are those of *x*.
 
     Example:
@@ -378,7 +379,7 @@ def negate(x: Any, name: str = "") -> Function:
     sample(Operand((2, 3), 0.1, 1), expected=np.abs),
     sample(Operand((3,), -1, -0.1), expected=np.abs),
 )
-def abs(x: Any, name: str = "") -> Function:
+def abs(x: TensorLike, name: str = "") -> Function:
     """Absolute value of each element; shape and dynamic axes are those of *x*.  The gradient at 0 is 0.
 
     Example:
@@ -393,7 +394,7 @@ def abs(x: Any, name: str = "") -> Function:
     sample((2, 3), (2, 3), expected=np.add),
     sample((2, 1), (3,), Operand((), kind="parameter"), call=lambda f, *xs: f(list(xs)), expected=lambda x, y, z: x + y + z),
 )
-def sum(*operands: Any, name: str = "") -> Function:
+def sum(*operands: TensorLike, name: str = "") -> Function:
     """Sum of the operands (no reduction; see :func:`reduce_sum` for that), broadcast as in :func:`plus`.
 
     Args:
@@ -415,7 +416,7 @@ def sum(*operands: Any, name: str = "") -> Function:
     sample((2, 3), (2, 3), expected=lambda x, y: (x + y) / 2),
     sample((2, 1), (3,), Operand((), kind="parameter"), call=lambda f, *xs: f(list(xs)), expected=lambda x, y, z: (x + y + z) / 3),
 )
-def mean(*operands: Any, name: str = "") -> Function:
+def mean(*operands: TensorLike, name: str = "") -> Function:
     """Mean of the operands (no reduction; see :func:`reduce_mean` for that), broadcast as in :func:`plus`.
 
     Args:

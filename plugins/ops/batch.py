@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.common.shape import FreeDimension, Shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.samples import Operand, operator, sample
 from ...core.operators.sequence_op import SequenceOp
@@ -47,7 +47,7 @@ class ToBatchAxis(Reshaping, SequenceOp):
 
 
 @operator(sample((2, 3), sequences="none"), sample((), sequences="none"))
-def unpack_batch(x: Any, name: str = "") -> Function:
+def unpack_batch(x: TensorLike, name: str = "") -> Function:
     """Turn the batch axis into a first static axis of free dimension.
 
     Args:
@@ -67,7 +67,7 @@ def unpack_batch(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((4, 2), kind="parameter")), sample(Operand((4, 2), kind="static")))
-def to_batch(x: Any, name: str = "") -> Function:
+def to_batch(x: TensorLike, name: str = "") -> Function:
     """Turn the first static axis into the batch axis.
 
     Args:

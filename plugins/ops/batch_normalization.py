@@ -11,6 +11,7 @@ import numpy as np
 from ...core.common.dtypes import is_half
 from ...core.common.shape import InferredDimension, Shape, size_of
 from ...core.common.user_frame import warn_user
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.graph.variable import Constant
 from ...core.operators.effects import Assignment
@@ -253,11 +254,11 @@ def _vector(features: int, low: float = -1.0) -> Operand:
     sample((2, 3), _vector(6, 0.5), _vector(6), call=_call(6, False, epsilon=0.5), expected=_inference(0.5, spatial=False)),
 )
 def batch_normalization(
-    operand: Any,
-    scale: Any,
-    bias: Any,
-    running_mean: Any,
-    running_inv_std: Any,
+    operand: TensorLike,
+    scale: TensorLike,
+    bias: TensorLike,
+    running_mean: TensorLike,
+    running_inv_std: TensorLike,
     spatial: bool,
     normalization_time_constant: float = 5000,
     blend_time_constant: float = 0,
@@ -265,7 +266,7 @@ def batch_normalization(
     use_cudnn_engine: bool = False,
     disable_regularization: bool = False,
     name: str = "",
-    running_count: Any = None,
+    running_count: TensorLike | None = None,
 ) -> Function:
     r"""Normalise each feature over the minibatch, then scale and shift it: :math:`s (x - \mu) / \sqrt{v + \epsilon} + b`.
 

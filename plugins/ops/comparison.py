@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.formulas.formula import maximum, where
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -192,7 +193,7 @@ NEGATIVE = Operand((3,), -2, -0.5, kind="parameter")
 
 
 @operator(sample(ONE, ONE, expected=np.less), sample(ONE, TWO, expected=np.less))
-def less(left: Any, right: Any, name: str = "") -> Function:
+def less(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """1 where *left* < *right*, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -203,7 +204,7 @@ def less(left: Any, right: Any, name: str = "") -> Function:
 
 
 @operator(sample(ONE, ONE, expected=np.less_equal), sample(ONE, TWO, expected=np.less_equal))
-def less_equal(left: Any, right: Any, name: str = "") -> Function:
+def less_equal(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """1 where *left* <= *right*, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -214,7 +215,7 @@ def less_equal(left: Any, right: Any, name: str = "") -> Function:
 
 
 @operator(sample(ONE, TWO, expected=np.equal), sample(ONE, call=lambda f, x: f(x, x), expected=np.ones_like))
-def equal(left: Any, right: Any, name: str = "") -> Function:
+def equal(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """1 where *left* == *right*, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -225,7 +226,7 @@ def equal(left: Any, right: Any, name: str = "") -> Function:
 
 
 @operator(sample(ONE, TWO, expected=np.not_equal), sample(ONE, call=lambda f, x: f(x, x), expected=np.zeros_like))
-def not_equal(left: Any, right: Any, name: str = "") -> Function:
+def not_equal(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """1 where *left* != *right*, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -236,7 +237,7 @@ def not_equal(left: Any, right: Any, name: str = "") -> Function:
 
 
 @operator(sample(ONE, ONE, expected=np.greater), sample(ONE, TWO, expected=np.greater))
-def greater(left: Any, right: Any, name: str = "") -> Function:
+def greater(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """1 where *left* > *right*, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -247,7 +248,7 @@ def greater(left: Any, right: Any, name: str = "") -> Function:
 
 
 @operator(sample(ONE, ONE, expected=np.greater_equal), sample(ONE, TWO, expected=np.greater_equal))
-def greater_equal(left: Any, right: Any, name: str = "") -> Function:
+def greater_equal(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """1 where *left* >= *right*, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -262,7 +263,7 @@ def greater_equal(left: Any, right: Any, name: str = "") -> Function:
     sample((2, 3), TWO, expected=lambda x, y: x > 0),
     sample((2, 3), NEGATIVE, expected=lambda x, y: 0 * x),
 )
-def element_and(x: Any, y: Any, name: str = "") -> Function:
+def element_and(x: TensorLike, y: TensorLike, name: str = "") -> Function:
     """1 where both operands are true, that is larger than 0, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -277,7 +278,7 @@ def element_and(x: Any, y: Any, name: str = "") -> Function:
     sample((2, 3), TWO, expected=lambda x, y: np.ones_like(x)),
     sample((2, 3), NEGATIVE, expected=lambda x, y: x > 0),
 )
-def element_or(x: Any, y: Any, name: str = "") -> Function:
+def element_or(x: TensorLike, y: TensorLike, name: str = "") -> Function:
     """1 where an operand is true, that is larger than 0, else 0; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -292,7 +293,7 @@ def element_or(x: Any, y: Any, name: str = "") -> Function:
     sample((2, 3), TWO, expected=lambda x, y: x <= 0),
     sample((2, 3), NEGATIVE, expected=lambda x, y: x > 0),
 )
-def element_xor(x: Any, y: Any, name: str = "") -> Function:
+def element_xor(x: TensorLike, y: TensorLike, name: str = "") -> Function:
     """1 where one operand is true, that is larger than 0, and the other not; broadcast as in :func:`plus`, without gradient.
 
     Example:
@@ -303,7 +304,7 @@ def element_xor(x: Any, y: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=lambda x: x <= 0), sample((), expected=lambda x: x <= 0))
-def element_not(x: Any, name: str = "") -> Function:
+def element_not(x: TensorLike, name: str = "") -> Function:
     """1 where the operand is not true, that is not larger than 0, else 0; without gradient.
 
     The shape and dynamic axes are those of *x*.
@@ -325,7 +326,7 @@ def element_not(x: Any, name: str = "") -> Function:
         expected=lambda x, y: np.where([False, True, True], x, y),
     ),
 )
-def element_select(flag: Any, value_if_true: Any, value_if_false: Any, name: str = "") -> Function:
+def element_select(flag: TensorLike, value_if_true: TensorLike, value_if_false: TensorLike, name: str = "") -> Function:
     """Elements of *value_if_true* where *flag* is not 0 (negative numbers included), of *value_if_false* elsewhere.
 
     Args:

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.common.shape import InferredDimension, Shape, as_shape, size_of
 from ...core.common.windows import Correlation, along_axes, as_flags, unslide
 from ...core.common.windows import correlation as correlation_geometry
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -287,8 +288,8 @@ SPATIAL = (False, True, True)
     sample(FILTERS, Operand((3, 4, 4), kind="static"), auto_padding=[False], expected=_direct()),
 )
 def convolution(
-    convolution_map: Any,
-    operand: Any,
+    convolution_map: TensorLike,
+    operand: TensorLike,
     strides: int | Sequence[int] = (1,),
     sharing: Sequence[bool] = (True,),
     auto_padding: bool | Sequence[bool] = (True,),
@@ -386,8 +387,8 @@ def _padding_of(filters: Any, given: tuple[bool, ...]) -> tuple[bool, ...]:
     sample(KERNEL, (3, 4), auto_padding=[False], reduction_rank=0, expected=lambda w, x: _scattered()(w[None, None], x[None])),
 )
 def convolution_transpose(
-    convolution_map: Any,
-    operand: Any,
+    convolution_map: TensorLike,
+    operand: TensorLike,
     strides: int | Sequence[int] = (1,),
     sharing: Sequence[bool] = (True,),
     auto_padding: bool | Sequence[bool] = (True,),

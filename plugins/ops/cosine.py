@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import Shape, format_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.elementwise import lined_up_shapes
 from ...core.operators.op import ALL, Op
@@ -199,7 +200,7 @@ def _cosine(x: Any, y: Any) -> Any:
     sample((3,), Operand((3,), kind="parameter"), expected=_cosine),
     sample(Operand((2, 2), kind="parameter"), Operand((2, 2), kind="parameter"), expected=_cosine),
 )
-def cosine_distance(x: Any, y: Any, name: str = "") -> Function:
+def cosine_distance(x: TensorLike, y: TensorLike, name: str = "") -> Function:
     r"""Cosine of the angle between two vectors, :math:`x \cdot y / (|x| |y|)`: a similarity, in spite of its name.
 
     Args:
@@ -230,7 +231,7 @@ def _all_pairs(function: Any, x: Any, y: Any) -> Any:
     sample((3,), (3,), call=_all_pairs),
     sample((2, 2), (1, 2, 2), call=_all_pairs),
 )
-def cosine_distance_with_negative_samples(x: Any, y: Any, shift: int, num_negative_samples: int, name: str = "") -> Function:
+def cosine_distance_with_negative_samples(x: TensorLike, y: TensorLike, shift: int, num_negative_samples: int, name: str = "") -> Function:
     """Cosine similarity of each sample of x with that of y, and with samples of y further along the minibatch.
 
     Sample i is compared with the samples i, i + shift, i + shift + 1 …, counted round the minibatch.  With a sequence axis the steps

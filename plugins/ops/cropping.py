@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any, NamedTuple
 
+from ...core.graph.arguments import TensorLike
 from ...core.graph.block import Block
 from ...core.graph.function import Function
 from ...core.graph.inference import as_variable
@@ -162,7 +163,7 @@ def _offsets(op: str, image: Places | None, referent: Places | None) -> tuple[in
     sample((2, 5, 4), Operand((1, 2, 3), gradient=False), call=lambda f, x, y: f(x, y, 1, 2), expected=lambda x, y: x[:, 2:4, 1:4]),
     sample((5, 4), Operand((2, 3), kind="parameter", gradient=False), call=lambda f, x, y: f(x, y, 0, 3), expected=lambda x, y: x[3:5, :3]),
 )
-def crop_manual(node_input: Any, node_referent: Any, offset_x: int, offset_y: int, name: str = "") -> Function:
+def crop_manual(node_input: TensorLike, node_referent: TensorLike, offset_x: int, offset_y: int, name: str = "") -> Function:
     """Crop the last two axes to the size of another operand.
 
     Args:
@@ -195,7 +196,7 @@ def crop_manual(node_input: Any, node_referent: Any, offset_x: int, offset_y: in
         expected=lambda x: x + 1,
     ),
 )
-def crop_automatic(node_input: Any, node_referent: Any, name: str = "") -> Function:
+def crop_automatic(node_input: TensorLike, node_referent: TensorLike, name: str = "") -> Function:
     """Crop an image to the size of another at the offsets where the two show the same pixels of a common ancestor.
 
     The offsets follow from the strides, windows and padding of the convolutions and poolings on the way to the ancestor.
@@ -235,7 +236,7 @@ def crop_automatic(node_input: Any, node_referent: Any, name: str = "") -> Funct
     ),
 )
 def crop_automatic_with_ancestors(
-    node_input: Any, node_referent: Any, ancestor_input: Any, ancestor_referent: Any, name: str = ""
+    node_input: TensorLike, node_referent: TensorLike, ancestor_input: TensorLike, ancestor_referent: TensorLike, name: str = ""
 ) -> Function:
     """Crop as :func:`crop_automatic` does, for images that have no common ancestor but two ancestors that lie on one another.
 

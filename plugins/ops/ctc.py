@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import format_shape, size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -231,7 +232,7 @@ def _log_softmax(ctx: Context, x: Any, out: Any) -> None:
 
 
 @operator(sample(Operand((2, 3), gradient=False), expected=lambda labels: labels))
-def labels_to_graph(labels: Any, name: str = "") -> Function:
+def labels_to_graph(labels: TensorLike, name: str = "") -> Function:
     """Make the labels of sequences known to :func:`forward_backward`.
 
     Args:
@@ -262,7 +263,7 @@ def _one_label(f: Any, features: Any) -> Any:
     sample(Operand(np.array([0.0, 1.0, 0.0]), gradient=False), Operand((3,)), blankTokenId=0),
     sample(Operand(np.array([[0.0, 1.0]]), kind="sequence", gradient=False), Operand((1, 2), kind="sequence"), blankTokenId=0),
 )
-def forward_backward(graph: Any, features: Any, blankTokenId: int, delayConstraint: int = -1, name: str = "") -> Function:
+def forward_backward(graph: TensorLike, features: TensorLike, blankTokenId: int, delayConstraint: int = -1, name: str = "") -> Function:
     r"""Criterion of connectionist temporal classification: :math:`-\log P(\text{labels} \mid \text{features})`, over all alignments.
 
     Every step emits a class, with probabilities ``softmax(features)``, or a blank; the labels are what is left of the classes when

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import Shape, broadcast, format_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.delay import Delay
 from ...core.operators.elementwise import lined_up_shapes
@@ -301,7 +302,7 @@ def _delayed(steps: int) -> Any:
     sample(Operand((3, 1), kind="sequence"), Operand((2, 1, 2), kind="parameter"), expected=_delayed(1)),
     sample(Operand((), kind="sequence"), Operand((1,), kind="batch"), expected=_delayed(1)),
 )
-def past_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
+def past_value(x: TensorLike, initial_state: TensorLike | None = None, time_step: int = 1, name: str = "") -> Function:
     """The value of earlier steps: step ``t`` of the result is step ``t - time_step`` of *x*.
 
     Where the operand depends on the result, the graph has a cycle and computes step by step: a recurrence.
@@ -335,7 +336,7 @@ def past_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str 
     sample(Operand((2, 2), kind="sequence"), Operand((2,), kind="parameter"), time_step=3, expected=_delayed(-3)),
     sample(Operand((2,), kind="sequence"), Operand((3, 1), kind="batch"), time_step=2, expected=_delayed(-2)),
 )
-def future_value(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
+def future_value(x: TensorLike, initial_state: TensorLike | None = None, time_step: int = 1, name: str = "") -> Function:
     """The value of later steps: step ``t`` of the result is step ``t + time_step`` of *x*.
 
     Args:
@@ -364,7 +365,7 @@ def future_value(x: Any, initial_state: Any = None, time_step: int = 1, name: st
     sample(Operand((2,), kind="sequence"), time_step=2, expected=_delayed(2)),
     sample(Operand((2,), kind="sequence"), time_step=-1, expected=_delayed(-1)),
 )
-def delay(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "") -> Function:
+def delay(x: TensorLike, initial_state: TensorLike | None = None, time_step: int = 1, name: str = "") -> Function:
     """The value of earlier steps, or for a negative *time_step* of later ones; see :func:`past_value` and :func:`future_value`.
 
     Args:
@@ -384,7 +385,7 @@ def delay(x: Any, initial_state: Any = None, time_step: int = 1, name: str = "")
         return past_value(x, initial_state, time_step, name)
     if time_step < 0:
         return future_value(x, initial_state, -time_step, name)
-    return alias(x, name=name) if name else x
+    return alias(x, name=name) if name else x  # type: ignore[return-value]  # as it is, in CNTK too
 
 
 def _delay(op: type[PastValue], op_name: str, x: Any, initial_state: Any, time_step: int, name: str) -> Function:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.common.random import AUTO_SEED, Stream, choose_seed
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -76,7 +77,7 @@ def _checked(rate: float) -> float:
     sample((), expected=lambda x: x),
     sample(Operand((2, 3), gradient=False), dropout_rate=0.5, seed=1, expected=lambda x: x),
 )
-def dropout(x: Any, dropout_rate: float = 0.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def dropout(x: TensorLike, dropout_rate: float = 0.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """In training, set a random part of the elements to 0 and scale the others up so that the mean stays.
 
     Passes that compute gradients are training; plain evaluation gives *x* unchanged.  Every training pass draws a new mask,

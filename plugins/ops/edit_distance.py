@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import format_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -142,8 +143,8 @@ _scores = Operand((3,), gradient=False)
     sample(_scores, Operand((3,), sparse=True, gradient=False), subPen=2, squashInputs=True, tokensToIgnore=[1]),
 )
 def edit_distance_error(
-    input_a: Any,
-    input_b: Any,
+    input_a: TensorLike,
+    input_b: TensorLike,
     subPen: float = 1,
     delPen: float = 1,
     insPen: float = 1,

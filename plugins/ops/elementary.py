@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.formulas import formula as f
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -157,7 +158,7 @@ class Clip(Elementwise):
 
 
 @operator(sample((2, 3), expected=np.exp), sample((), expected=np.exp), sample(Operand((3,), kind="parameter"), expected=np.exp))
-def exp(x: Any, name: str = "") -> Function:
+def exp(x: TensorLike, name: str = "") -> Function:
     """Exponential of each element; shape and dynamic axes are those of *x*.
 
     Example:
@@ -168,7 +169,7 @@ def exp(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), 0.2, 3), expected=np.log), sample(Operand((), 0.2, 3), expected=np.log))
-def log(x: Any, name: str = "") -> Function:
+def log(x: TensorLike, name: str = "") -> Function:
     """Natural logarithm of each element; shape and dynamic axes are those of *x*.
 
     Numbers that are not positive are taken for exp(-85.1), about 1.1e-37: the value there is -85.1 and the gradient finite
@@ -182,7 +183,7 @@ def log(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), 0.2, 3), expected=np.sqrt), sample(Operand((), 0.2, 3), expected=np.sqrt))
-def sqrt(x: Any, name: str = "") -> Function:
+def sqrt(x: TensorLike, name: str = "") -> Function:
     """Square root of each element, 0 for negative ones; shape and dynamic axes are those of *x*.
 
     The gradient is inf where the root is 0, but 0 where none comes from what follows: layer normalisation of equal numbers has one.
@@ -195,7 +196,7 @@ def sqrt(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), 0.1, 0.9), expected=np.floor), sample(Operand((3,), -2.9, -2.1), expected=np.floor))
-def floor(arg: Any, name: str = "") -> Function:
+def floor(arg: TensorLike, name: str = "") -> Function:
     """Largest whole number not above each element; shape and dynamic axes are those of *arg*.  The gradient is 0.
 
     Example:
@@ -206,7 +207,7 @@ def floor(arg: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), 0.1, 0.9), expected=np.ceil), sample(Operand((3,), -2.9, -2.1), expected=np.ceil))
-def ceil(arg: Any, name: str = "") -> Function:
+def ceil(arg: TensorLike, name: str = "") -> Function:
     """Smallest whole number not below each element; shape and dynamic axes are those of *arg*.  The gradient is 0.
 
     Example:
@@ -220,7 +221,7 @@ def ceil(arg: Any, name: str = "") -> Function:
     sample(Operand((2, 3), 0.6, 1.4), expected=np.round),
     sample(Operand(np.array([-2.5, -0.5, 0.5, 2.5]), gradient=False), expected=lambda x: np.floor(x + 0.5)),
 )
-def round(arg: Any, name: str = "") -> Function:
+def round(arg: TensorLike, name: str = "") -> Function:
     """Nearest whole number of each element; shape and dynamic axes are those of *arg*.  The gradient is 0.
 
     Halves go up, to ``floor(arg + 0.5)``, unlike in NumPy where they go to the even neighbour.
@@ -242,7 +243,7 @@ def round(arg: Any, name: str = "") -> Function:
         expected=np.clip,
     ),
 )
-def clip(x: Any, min_value: Any, max_value: Any, name: str = "") -> Function:
+def clip(x: TensorLike, min_value: TensorLike, max_value: TensorLike, name: str = "") -> Function:
     """Each element of *x*, or the bound that it is beyond.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.samples import Operand, Sample, operator, sample
 from ...core.types.axis import Axis
@@ -105,7 +106,7 @@ def _places(expected: Any) -> tuple[Sample, ...]:
 
 
 @operator(*samples(np.max))
-def reduce_max(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_max(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Largest element over axes.  The gradient goes to every element that is the largest.
 
     Args:
@@ -127,7 +128,7 @@ def reduce_max(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "")
 
 
 @operator(*samples(np.min))
-def reduce_min(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_min(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Smallest element over axes.  The gradient goes to every element that is the smallest.
 
     Args:
@@ -149,7 +150,7 @@ def reduce_min(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "")
 
 
 @operator(*_places(np.argmax))
-def argmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
+def argmax(x: TensorLike, axis: int | Axis | None = None, name: str = "") -> Function:
     """Place of the largest element, as a float; the first of equal ones.  No gradient flows through it.
 
     Args:
@@ -171,7 +172,7 @@ def argmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
 
 
 @operator(*_places(np.argmin))
-def argmin(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
+def argmin(x: TensorLike, axis: int | Axis | None = None, name: str = "") -> Function:
     """Place of the smallest element, as a float; the first of equal ones.  No gradient flows through it.
 
     Args:

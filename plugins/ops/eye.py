@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -52,7 +53,7 @@ class EyeLike(Op):
         expected=lambda x, w: w[:2],
     ),
 )
-def eye_like(x: Any, sparse_output: bool = True, name: str = "") -> Function:
+def eye_like(x: TensorLike, sparse_output: bool = True, name: str = "") -> Function:
     """A matrix of zeros with ones along the diagonal, as many rows and columns as *x* has.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import as_dtype
 from ...core.common.shape import Shape
+from ...core.graph.arguments import DTypeLike, TensorLike
 from ...core.operators.effects import Assignment, Finishing
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -131,7 +132,7 @@ class Cast(Op):
     sample(Operand((3,), kind="parameter"), expected=lambda x: x),
     sample(Operand((2, 3), sparse=True, gradient=False), expected=lambda x: x),
 )
-def alias(x: Any, name: str = "") -> Function:
+def alias(x: TensorLike, name: str = "") -> Function:
     """*x* under another name; nothing is computed or copied.
 
     Example:
@@ -146,7 +147,7 @@ def alias(x: Any, name: str = "") -> Function:
     sample(Operand((3,), kind="parameter", gradient=False), expected=lambda x: x),
     sample(Operand((3,), sparse=True, gradient=False), expected=lambda x: x),
 )
-def stop_gradient(input: Any, name: str = "") -> Function:
+def stop_gradient(input: TensorLike, name: str = "") -> Function:
     """*input* itself, with a gradient of 0: training leaves alone what it was computed from.
 
     Example:
@@ -162,7 +163,7 @@ def stop_gradient(input: Any, name: str = "") -> Function:
     sample((), expected=np.ones_like),
     sample(Operand((4,), sparse=True), expected=np.ones_like),
 )
-def ones_like(x: Any, name: str = "") -> Function:
+def ones_like(x: TensorLike, name: str = "") -> Function:
     """Ones of the shape, dynamic axes and element type of *x*, which gets no gradient.
 
     Example:
@@ -177,7 +178,7 @@ def ones_like(x: Any, name: str = "") -> Function:
     sample((), expected=np.zeros_like),
     sample(Operand((4,), sparse=True), expected=np.zeros_like),
 )
-def zeros_like(x: Any, name: str = "") -> Function:
+def zeros_like(x: TensorLike, name: str = "") -> Function:
     """Zeros of the shape, dynamic axes and element type of *x*, which gets no gradient.
 
     Example:
@@ -194,7 +195,7 @@ def zeros_like(x: Any, name: str = "") -> Function:
         expected=lambda ref, value: value,
     )
 )
-def assign(ref: Any, input: Any, name: str = "") -> Function:
+def assign(ref: TensorLike, input: TensorLike, name: str = "") -> Function:
     """Store a value in a parameter or constant whenever this is evaluated.
 
     The value is stored when the whole pass is over, the backward pass included: other functions evaluated together with this
@@ -230,7 +231,7 @@ def assign(ref: Any, input: Any, name: str = "") -> Function:
     sample(Operand((3,), kind="parameter"), call=lambda f, x: f(f(x, np.float64), x.dtype), expected=lambda x: x),
     sample(Operand((3,), sparse=True, gradient=False), call=lambda f, x: f(f(x, np.float64), x.dtype), expected=lambda x: x),
 )
-def cast(node_input: Any, dtype: Any, name: str = "") -> Function:
+def cast(node_input: TensorLike, dtype: DTypeLike, name: str = "") -> Function:
     """*node_input* as another element type; its gradient is converted back.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import limits_of
 from ...core.common.shape import Shape, broadcast
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.elementwise import lined_up_shapes
 from ...core.operators.op import ALL, Op
@@ -98,7 +99,7 @@ _chance, _answer, _weight = Operand((1,), 0.1, 0.9), Operand((1,), 0, 1), Operan
     sample(Operand((2, 3), 0.1, 0.9), Operand((3,), 0, 1), Operand((2, 1), 0.5, 2, kind="parameter")),
     sample(Operand((), 0.1, 0.9), Operand((), 0, 1), Operand((2,), 0.5, 2)),
 )
-def weighted_binary_cross_entropy(output: Any, target: Any, weight: Any, name: str = "") -> Function:
+def weighted_binary_cross_entropy(output: TensorLike, target: TensorLike, weight: TensorLike, name: str = "") -> Function:
     r"""Binary cross entropy of a minibatch in which samples have weights: :math:`n \sum_i w_i b_i / \sum_i w_i`.
 
     Here :math:`b_i = -y_i \log p_i - (1 - y_i) \log(1 - p_i)` and n is the number of all :math:`b_i`, so that equal weights, of

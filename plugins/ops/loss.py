@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import broadcast, size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.cost import numbers_in
 from ...core.operators.elementwise import Elementwise
@@ -243,7 +244,7 @@ def _binary_cross_entropy(p: Any, y: Any) -> Any:
     sample((2, 3), Operand((2, 1), kind="parameter"), axis=0, expected=_cross_entropy(0)),
     sample(Operand((2, 3), kind="parameter"), (3,), axis=1, expected=_cross_entropy()),
 )
-def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: int | Axis = -1, name: str = "") -> Function:
+def cross_entropy_with_softmax(output_vector: TensorLike, target_vector: TensorLike, axis: int | Axis = -1, name: str = "") -> Function:
     r"""Cross entropy between a target distribution y and the softmax of logits z: :math:`\log\sum_i e^{z_i} - \sum_i z_i y_i`.
 
     The target is best given sparse, one class a row: then no row of zeros is looked at.  A target that does not sum to 1 is
@@ -279,7 +280,7 @@ def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: int
     sample((3,), Operand((2, 3), kind="parameter"), expected=_squared_error),
     sample(Operand((3,), kind="parameter"), Operand((1,), kind="parameter"), expected=_squared_error),
 )
-def squared_error(output: Any, target: Any, name: str = "") -> Function:
+def squared_error(output: TensorLike, target: TensorLike, name: str = "") -> Function:
     r"""Sum of squared differences, :math:`\sum_i (o_i - t_i)^2` over all static axes; there is no factor 1/2.
 
     Args:
@@ -304,7 +305,7 @@ def squared_error(output: Any, target: Any, name: str = "") -> Function:
     sample(Operand((2, 3), 0.1, 0.9), Operand((3,), 0, 1, kind="parameter"), expected=_binary_cross_entropy),
     sample(Operand((), 0.1, 0.9), Operand((2,), 0, 1), expected=_binary_cross_entropy),
 )
-def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
+def binary_cross_entropy(output: TensorLike, target: TensorLike, name: str = "") -> Function:
     r"""Cross entropy of yes-or-no answers, :math:`-y \log(p + \epsilon) - (1 - y) \log(1 - p + \epsilon)`, each on its own.
 
     Here :math:`\epsilon = 10^{-6}` keeps certain but wrong answers at 13.8 instead of infinity.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.formulas.formula import exp, log1p, maximum, minimum
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -95,7 +96,7 @@ class LogPlus(Elementwise):
     sample(Operand((2, 3), -1, 0), Operand((3,), 0.5, 1, kind="parameter"), expected=np.maximum),
     sample(Operand((), 0, 1), Operand((2, 1), 2, 3), Operand((3,), -2, -1), expected=lambda x, y, z: np.maximum(np.maximum(x, y), z)),
 )
-def element_max(left: Any, right: Any, *more: Any, name: str = "") -> Function:
+def element_max(left: TensorLike, right: TensorLike, *more: TensorLike, name: str = "") -> Function:
     """The largest of two or more operands, element by element, broadcast as in :func:`plus`.
 
     The gradient goes to the operand that is largest, of two equal ones to the right.
@@ -112,7 +113,7 @@ def element_max(left: Any, right: Any, *more: Any, name: str = "") -> Function:
     sample(Operand((2, 3), -1, 0), Operand((3,), 0.5, 1, kind="parameter"), expected=np.minimum),
     sample(Operand((), 0, 1), Operand((2, 1), 2, 3), Operand((3,), -2, -1), expected=lambda x, y, z: np.minimum(np.minimum(x, y), z)),
 )
-def element_min(left: Any, right: Any, *more: Any, name: str = "") -> Function:
+def element_min(left: TensorLike, right: TensorLike, *more: TensorLike, name: str = "") -> Function:
     """The smallest of two or more operands, element by element, broadcast as in :func:`plus`.
 
     The gradient goes to the operand that is smallest, of two equal ones to the right.
@@ -129,7 +130,7 @@ def element_min(left: Any, right: Any, *more: Any, name: str = "") -> Function:
     sample((2, 3), Operand((3,), kind="parameter"), expected=np.logaddexp),
     sample(Operand((2,), 50, 90), Operand((2,), 50, 90), (), expected=lambda x, y, z: np.logaddexp(np.logaddexp(x, y), z)),
 )
-def log_add_exp(left: Any, right: Any, *more: Any, name: str = "") -> Function:
+def log_add_exp(left: TensorLike, right: TensorLike, *more: TensorLike, name: str = "") -> Function:
     """Logarithm of the sum of the exponentials of two or more operands, broadcast as in :func:`plus`; it does not overflow.
 
     Example:

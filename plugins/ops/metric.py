@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -157,7 +158,9 @@ _classes = Operand((3,), sparse=True, gradient=False)
     sample(_square, _target, topN=2),
     sample(_flat, _target, topN=3),
 )
-def classification_error(output_vector: Any, target_vector: Any, axis: int | Axis = -1, topN: int = 1, name: str = "") -> Function:
+def classification_error(
+    output_vector: TensorLike, target_vector: TensorLike, axis: int | Axis = -1, topN: int = 1, name: str = ""
+) -> Function:
     """Whether the largest output is not at the target's class.
 
     No gradient flows to the output; the target's is that of 1 minus the target at the largest output, with the default axis.

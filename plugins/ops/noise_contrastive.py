@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.random import AUTO_SEED
 from ...core.common.shape import Shape, format_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.graph.inference import as_data
 from ...core.graph.variable import Constant, Parameter, constant
@@ -169,11 +170,11 @@ def _certain(function: Any, *operands: Any) -> Any:
     sample(Operand((3, 2), kind="static"), _biases, Operand((2,), kind="parameter"), _classes_of_rows, call=_certain, expected=_sure),
 )
 def nce_loss(
-    weights: Any,
-    biases: Any,
-    inputs: Any,
-    labels: Any,
-    noise_distribution: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    inputs: TensorLike,
+    labels: TensorLike,
+    noise_distribution: TensorLike,
     num_samples: int = 32,
     allow_duplicates: bool = True,
     seed: Seed = AUTO_SEED,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.dtypes import computing_type, limits_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.samples import operator
 from ...core.types.context import Context
@@ -113,7 +114,7 @@ def _sum_square(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @operator(*samples(_l1, low=0.2))
-def reduce_l1(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_l1(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Sum of magnitudes over axes.
 
     Args:
@@ -136,7 +137,7 @@ def reduce_l1(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") 
 
 
 @operator(*samples(_l2, low=0.2))
-def reduce_l2(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_l2(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Square root of the sum of squares over axes.  At the origin the gradient is 0.
 
     Args:
@@ -159,7 +160,7 @@ def reduce_l2(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") 
 
 
 @operator(*samples(_sum_square))
-def reduce_sum_square(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_sum_square(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Sum of squares over axes.
 
     Args:

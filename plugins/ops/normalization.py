@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import limits_of
 from ...core.common.shape import Shape, size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -157,7 +158,9 @@ def _mean_variance(axes: tuple[int, ...], epsilon: float = 1e-5, scale: bool = T
     sample((3, 2), depth_radius=0, bias=1.0, alpha=1.0, beta=2.0, expected=_local_response(0, 1.0, 1.0, 2.0)),
     sample(Operand((4, 2), kind="parameter"), depth_radius=1, bias=1.0, alpha=1.0, beta=1.0, expected=_local_response(1, 1.0, 1.0, 1.0)),
 )
-def local_response_normalization(operand: Any, depth_radius: int, bias: float, alpha: float, beta: float, name: str = "") -> Function:
+def local_response_normalization(
+    operand: TensorLike, depth_radius: int, bias: float, alpha: float, beta: float, name: str = ""
+) -> Function:
     r"""Dampen each channel by the activity of its neighbours: :math:`x_c / (b + \frac{\alpha}{2r+1} \sum_{|d-c| \le r} x_d^2)^\beta`.
 
     The sum always counts as one over 2r+1 channels, also at the first and last ones, where some are missing (Krizhevsky et al.,
@@ -195,7 +198,7 @@ def local_response_normalization(operand: Any, depth_radius: int, bias: float, a
     sample(Operand((3, 4), kind="parameter"), epsilon=0, expected=_mean_variance((1,), 0.0)),
 )
 def mean_variance_normalization(
-    operand: Any,
+    operand: TensorLike,
     epsilon: float = 0.00001,
     use_stats_across_channels: bool = False,
     do_variance_scaling: bool = True,

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import Shape, UnknownDimension, as_shape, size_of
 from ...core.common.windows import Windows, as_flags, per_axis, windows
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -245,7 +246,7 @@ def _with_zeros(window: Any) -> Any:
            expected=_reference(np.nanmax, (2, 2), 2)),
 )  # fmt: skip
 def pooling(
-    operand: Any,
+    operand: TensorLike,
     pooling_type: int,
     pooling_window_shape: int | Sequence[int],
     strides: int | Sequence[int] = (1,),
@@ -318,8 +319,8 @@ def _unpooled(window: int, strides: int) -> Any:
            auto_padding=[True]),
 )  # fmt: skip
 def unpooling(
-    operand: Any,
-    pooling_input: Any,
+    operand: TensorLike,
+    pooling_input: TensorLike,
     unpooling_type: int,
     unpooling_window_shape: int | Sequence[int],
     strides: int | Sequence[int] = (1,),

@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.common.shape import InferredDimension, Shape, format_shape, size_of
 from ...core.common.thresholds import thresholds
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
+from ...core.graph.variable import Parameter
 from ...core.operators.cost import numbers_in
 from ...core.operators.op import ALL, Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -380,7 +382,9 @@ def flat_rows(xp: Any, sparse: SparseRows, columns: int) -> csr.Csr:
         expected=lambda x, y: np.einsum("tk,tkn->n", x, y),
     ),
 )
-def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: int = NO_INFERRED_RANK, name: str = "") -> Function:
+def times(
+    left: TensorLike, right: TensorLike, output_rank: int = 1, infer_input_rank_to_map: int = NO_INFERRED_RANK, name: str = ""
+) -> Function:
     """Matrix or tensor product: sums over the last axes of *left* and the first axes of *right*.
 
     Args:
@@ -414,7 +418,7 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
         raise ValueError(
             f"times: infer_input_rank_to_map must be a number of axes, -1 (keep) or -2 (sum over the steps), got {infer_input_rank_to_map}"
         )
-    if getattr(right, "is_parameter", False) and InferredDimension in right.shape[-output_rank:]:
+    if isinstance(right, Parameter) and InferredDimension in right.shape[-output_rank:]:
         raise ValueError(
             f"times: the last {output_rank} dimensions of {right!r} (output_rank) are dimensions of the result and cannot be inferred"
         )
@@ -433,7 +437,7 @@ def times(left: Any, right: Any, output_rank: int = 1, infer_input_rank_to_map: 
     sample(Operand((4, 6), kind="parameter"), Operand((6,), sparse=True, gradient=False), expected=lambda w, x: w @ x[:, None]),
     sample((2, 6), Operand((4, 6), sparse=True, gradient=False), expected=lambda x, y: x @ y.T),
 )
-def times_transpose(left: Any, right: Any, name: str = "") -> Function:
+def times_transpose(left: TensorLike, right: TensorLike, name: str = "") -> Function:
     """Product with the transposed matrix *right*: sums over the last axis of both operands.
 
     Args:

@@ -16,6 +16,7 @@ from ...core.common.options import default_override_or, get_default_override
 from ...core.common.random import AUTO_SEED, choose_seed
 from ...core.common.shape import Shape, as_shape, is_concrete
 from ...core.common.twister import Twister
+from ...core.graph.arguments import DTypeLike, ShapeLike, TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Traits
 from ...core.operators.samples import operator, sample
@@ -172,7 +173,9 @@ def _plus_like(*arguments: float) -> Any:
     sample((2, 3), call=_plus(2, 2 + 1e-15), expected=lambda x: x + 2),
     sample((), call=_plus(-1, -1 + 1e-15), expected=lambda x: x - 1),
 )
-def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def uniform(
+    shape: ShapeLike, dtype: DTypeLike = DTYPE, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_SEED, name: str = ""
+) -> Function:
     """Uniform random numbers in [*low*, *high*), drawn anew at every evaluation.
 
     Args:
@@ -198,7 +201,9 @@ def uniform(shape: Any, dtype: Any = DTYPE, low: float = 0.0, high: float = 1.0,
     sample((2, 3), call=_plus(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus(-1, 0), expected=lambda x: x - 1),
 )
-def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def normal(
+    shape: ShapeLike, dtype: DTypeLike = DTYPE, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = ""
+) -> Function:
     """Normal random numbers, drawn anew at every evaluation.
 
     Args:
@@ -227,7 +232,9 @@ def normal(shape: Any, dtype: Any = DTYPE, mean: float = 0.0, scale: float = 1.0
     sample((2, 3), call=_plus(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus(-1, 0), expected=lambda x: x - 1),
 )
-def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def gumbel(
+    shape: ShapeLike, dtype: DTypeLike = DTYPE, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = ""
+) -> Function:
     r"""Random numbers of the Gumbel distribution, :math:`P(X \le x) = e^{-e^{-(x - loc) / scale}}`, drawn anew at every evaluation.
 
     The place of the largest of some numbers plus Gumbel numbers is distributed as the softmax of the numbers says.
@@ -255,7 +262,7 @@ def gumbel(shape: Any, dtype: Any = DTYPE, loc: float = 0.0, scale: float = 1.0,
     sample((2, 3), call=_plus(1), expected=lambda x: x + 1),
     sample((), call=_plus(0), expected=lambda x: x),
 )
-def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def bernoulli(shape: ShapeLike, dtype: DTypeLike = DTYPE, mean: float = 0.5, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Random numbers that are 1 with probability *mean* and else 0, drawn anew at every evaluation.
 
     Args:
@@ -280,7 +287,7 @@ def bernoulli(shape: Any, dtype: Any = DTYPE, mean: float = 0.5, seed: Seed = AU
     sample((2, 3), call=_plus_like(2, 2 + 1e-15), expected=lambda x: x + 2),
     sample((), call=_plus_like(-1, -1 + 1e-15), expected=lambda x: x - 1),
 )
-def uniform_like(x: Any, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def uniform_like(x: TensorLike, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Uniform random numbers in [*low*, *high*) of the shape, element type and dynamic axes of *x*; see :func:`uniform`.
 
     Args:
@@ -306,7 +313,7 @@ def uniform_like(x: Any, low: float = 0.0, high: float = 1.0, seed: Seed = AUTO_
     sample((2, 3), call=_plus_like(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus_like(-1, 0), expected=lambda x: x - 1),
 )
-def normal_like(x: Any, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def normal_like(x: TensorLike, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Normal random numbers of the shape, element type and dynamic axes of *x*; see :func:`normal`.
 
     Args:
@@ -331,7 +338,7 @@ def normal_like(x: Any, mean: float = 0.0, scale: float = 1.0, seed: Seed = AUTO
     sample((2, 3), call=_plus_like(2, 0), expected=lambda x: x + 2),
     sample((), call=_plus_like(-1, 0), expected=lambda x: x - 1),
 )
-def gumbel_like(x: Any, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def gumbel_like(x: TensorLike, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Random numbers of the Gumbel distribution of the shape, element type and dynamic axes of *x*; see :func:`gumbel`.
 
     Args:
@@ -356,7 +363,7 @@ def gumbel_like(x: Any, loc: float = 0.0, scale: float = 1.0, seed: Seed = AUTO_
     sample((2, 3), call=_plus_like(1), expected=lambda x: x + 1),
     sample((), call=_plus_like(0), expected=lambda x: x),
 )
-def bernoulli_like(x: Any, mean: float = 0.5, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def bernoulli_like(x: TensorLike, mean: float = 0.5, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Random numbers, 1 with probability *mean* and else 0, of the shape, element type and dynamic axes of *x*; see :func:`bernoulli`.
 
     Args:

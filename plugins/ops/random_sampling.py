@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.common.random import AUTO_SEED, choose_seed
 from ...core.common.twister import Twister
+from ...core.graph.arguments import TensorLike
 from ...core.operators.samples import Operand, operator, sample
 from ...core.types.arguments import Seed
 from ...core.types.spec import Spec
@@ -168,7 +169,7 @@ def _drawn(count: int, allow_duplicates: bool, seed: int = 1) -> Any:
         expected=lambda w: np.array([[0.0, 5.0, 0.0]]),
     ),
 )
-def random_sample(weights: Any, num_samples: int, allow_duplicates: bool, seed: Seed = AUTO_SEED, name: str = "") -> Function:
+def random_sample(weights: TensorLike, num_samples: int, allow_duplicates: bool, seed: Seed = AUTO_SEED, name: str = "") -> Function:
     """Draw classes at random, each with a probability proportional to its weight; every evaluation draws anew.
 
     Args:
@@ -214,7 +215,7 @@ def random_sample(weights: Any, num_samples: int, allow_duplicates: bool, seed: 
     ),
 )
 def random_sample_inclusion_frequency(
-    weights: Any, num_samples: int, allow_duplicates: bool, seed: Seed = AUTO_SEED, name: str = ""
+    weights: TensorLike, num_samples: int, allow_duplicates: bool, seed: Seed = AUTO_SEED, name: str = ""
 ) -> Function:
     """How often to expect each class in what :func:`random_sample` draws: ``num_samples * weights / sum(weights)`` with duplicates.
 

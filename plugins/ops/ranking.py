@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import format_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import ALL, Op
 from ...core.operators.samples import Operand, operator, sample
@@ -112,7 +113,7 @@ _group = Operand(np.array([1.0]), gradient=False)
 
 
 @operator(sample(_score, _gain, _group), sample(Operand((), gradient=False), Operand((), 0, 5, gradient=False), _group))
-def lambda_rank(output: Any, gain: Any, group: Any, name: str = "") -> Function:
+def lambda_rank(output: TensorLike, gain: TensorLike, group: TensorLike, name: str = "") -> Function:
     r"""Loss for learning to rank: how far the scores' ranking of each group falls short of the best one.
 
     A ranking has the discounted cumulative gain :math:`\sum_{i \ge 0} g_{(i)} / \log(i + 2)`, where :math:`g_{(i)}` is the gain of the
@@ -147,7 +148,7 @@ def lambda_rank(output: Any, gain: Any, group: Any, name: str = "") -> Function:
 
 
 @operator(sample(_score, _gain, _group), sample(Operand((), gradient=False), Operand((), 0, 5, gradient=False), _group))
-def ndcg_at_1(output: Any, gain: Any, group: Any, name: str = "") -> Function:
+def ndcg_at_1(output: TensorLike, gain: TensorLike, group: TensorLike, name: str = "") -> Function:
     """Gain of the sample with the highest score over the largest gain of its group.  No gradient flows through it.
 
     Of several samples with the highest score the one with the lowest gain counts, and a group without any gain counts as 0.

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.common.dtypes import computing_type, limits_of
 from ...core.common.shape import size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.samples import operator
 from ...core.types.context import Context
@@ -104,7 +105,7 @@ def _log_sum_exp(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @operator(*samples(np.sum))
-def reduce_sum(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_sum(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Sum over axes.
 
     Args:
@@ -126,7 +127,7 @@ def reduce_sum(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "")
 
 
 @operator(*samples(np.mean))
-def reduce_mean(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_mean(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Mean over axes; over the batch or all axes, of every row there is.
 
     Args:
@@ -149,7 +150,7 @@ def reduce_mean(x: Any, axis: Axes = None, keepdims: bool = True, name: str = ""
 
 
 @operator(*samples(np.prod))
-def reduce_prod(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_prod(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Product over axes.  The gradient is right for factors of zero too.
 
     Args:
@@ -171,7 +172,7 @@ def reduce_prod(x: Any, axis: Axes = None, keepdims: bool = True, name: str = ""
 
 
 @operator(*samples(_log_sum_exp))
-def reduce_log_sum_exp(x: Any, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
+def reduce_log_sum_exp(x: TensorLike, axis: Axes = None, keepdims: bool = True, name: str = "") -> Function:
     """Logarithm of the sum of the exponentials over axes, computed so that nothing overflows.
 
     Args:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ...core.common.shape import Shape, format_shape, size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -471,8 +472,8 @@ class OptimizedRNNStack(SequenceOp):
     sample(Operand((2,)), Operand((12, 2), kind="parameter"), hidden_size=2, num_layers=1, bidirectional=True, recurrent_op="rnnReLU"),
 )
 def optimized_rnnstack(
-    operand: Any,
-    weights: Any,
+    operand: TensorLike,
+    weights: TensorLike,
     hidden_size: int,
     num_layers: int,
     bidirectional: bool = False,

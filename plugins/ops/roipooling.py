@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import as_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -127,7 +128,7 @@ REGIONS = Operand(np.array([[0, 0, 6, 5], [1, 2, 4, 3]]), kind="static", gradien
     sample((2, 4, 5), REGIONS, pooling_type=MAX, roi_output_shape=(2, 2), spatial_scale=0.5, expected=_expected(0.5, 2, 2)),
 )
 def roipooling(
-    operand: Any, rois: Any, pooling_type: int, roi_output_shape: int | Sequence[int], spatial_scale: float, name: str = ""
+    operand: TensorLike, rois: TensorLike, pooling_type: int, roi_output_shape: int | Sequence[int], spatial_scale: float, name: str = ""
 ) -> Function:
     """Cut regions of interest into grids and take the maximum of each part, which brings regions of any size to one shape.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.op import ALL
 from ...core.operators.samples import Operand, operator, sample
@@ -85,7 +86,7 @@ class ImageScaler(Elementwise):
     ),
     sample((3,), (2, 3), (2, 1), expected=lambda x, mean, inv_stddev: (x - mean) * inv_stddev),
 )
-def per_dim_mean_variance_normalize(operand: Any, mean: Any, inv_stddev: Any, name: str = "") -> Function:
+def per_dim_mean_variance_normalize(operand: TensorLike, mean: TensorLike, inv_stddev: TensorLike, name: str = "") -> Function:
     """``(operand - mean) * inv_stddev``, element by element, broadcast as in :func:`plus`.
 
     Args:
@@ -104,7 +105,7 @@ def per_dim_mean_variance_normalize(operand: Any, mean: Any, inv_stddev: Any, na
 @operator(
     sample((3, 2, 2), scalar=0.5, biases=[1, 2, 3], expected=lambda x: 0.5 * x + np.array([[[1]], [[2]], [[3]]])),
 )
-def image_scaler(x: Any, scalar: float, biases: Sequence[float], name: str = "") -> Function:
+def image_scaler(x: TensorLike, scalar: float, biases: Sequence[float], name: str = "") -> Function:
     """``x * scalar + biases[c]`` for channel *c* of an image.
 
     Args:

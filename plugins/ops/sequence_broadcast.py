@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.common.shape import Shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -96,7 +97,7 @@ _SAMPLES = (
 
 
 @operator(*_SAMPLES)
-def broadcast_as(operand: Any, broadcast_as_operand: Any, name: str = "") -> Function:
+def broadcast_as(operand: TensorLike, broadcast_as_operand: TensorLike, name: str = "") -> Function:
     """Repeat a value along the steps of a sequence.
 
     Args:
@@ -120,7 +121,7 @@ def broadcast_as(operand: Any, broadcast_as_operand: Any, name: str = "") -> Fun
 
 
 @operator(*_SAMPLES)
-def reconcile_dynamic_axes(x: Any, dynamic_axes_as: Any, name: str = "") -> Function:
+def reconcile_dynamic_axes(x: TensorLike, dynamic_axes_as: TensorLike, name: str = "") -> Function:
     """Bring a value onto the dynamic axes of another.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -78,7 +79,7 @@ def _marked(place: int) -> Any:
     sample(Operand((2, 3), kind="sequence", gradient=False), expected=_marked(0)),
     sample(Operand((4,), kind="sequence", sparse=True, gradient=False), expected=_marked(0)),
 )
-def is_first(seq: Any, name: str = "") -> Function:
+def is_first(seq: TensorLike, name: str = "") -> Function:
     """1 at the first step of each sequence, 0 at the others.  No gradient flows through it.
 
     Args:
@@ -102,7 +103,7 @@ def is_first(seq: Any, name: str = "") -> Function:
     sample(Operand((2, 3), kind="sequence", gradient=False), expected=_marked(-1)),
     sample(Operand((4,), kind="sequence", sparse=True, gradient=False), expected=_marked(-1)),
 )
-def is_last(seq: Any, name: str = "") -> Function:
+def is_last(seq: TensorLike, name: str = "") -> Function:
     """1 at the last step of each sequence, 0 at the others.  No gradient flows through it.
 
     Args:

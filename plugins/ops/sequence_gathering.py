@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ...core.common.shape import Shape, format_shape, size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.block import as_composite
 from ...core.graph.function import Function
 from ...core.graph.inference import as_variable
@@ -220,7 +221,7 @@ def _only_ends(x: Any) -> Any:
     sample(Operand(np.array([2.0]), kind="sequence", gradient=False), expected=lambda x: np.repeat(np.arange(len(x)), 2)),
     sample(Operand(np.array(0.5), kind="sequence", gradient=False), expected=lambda x: np.arange(0.0, len(x), 2)),
 )
-def where(condition: Any, name: str = "") -> Function:
+def where(condition: TensorLike, name: str = "") -> Function:
     """Numbers of the steps that a condition picks.  No gradient flows through it.
 
     Args:
@@ -260,7 +261,7 @@ def where(condition: Any, name: str = "") -> Function:
     ),
     sample(Operand((4,), kind="sequence", sparse=True, gradient=False), call=lambda f, x: f(x, _ends(x)), expected=_end_steps),
 )
-def gather(seq: Any, condition: Any, new_sequence_axis_typeinfo: TypeInfo | None = None, name: str = "") -> Function:
+def gather(seq: TensorLike, condition: TensorLike, new_sequence_axis_typeinfo: TypeInfo | None = None, name: str = "") -> Function:
     """The steps of a sequence that a condition picks.  No gradient flows to the condition.
 
     Args:
@@ -300,7 +301,7 @@ def gather(seq: Any, condition: Any, new_sequence_axis_typeinfo: TypeInfo | None
         expected=_only_ends,
     ),
 )
-def scatter(seq: Any, condition: Any, new_sequence_axis_typeinfo: TypeInfo | None = None, name: str = "") -> Function:
+def scatter(seq: TensorLike, condition: TensorLike, new_sequence_axis_typeinfo: TypeInfo | None = None, name: str = "") -> Function:
     """Put the steps of a sequence where a condition holds, with zeros between: the inverse of :func:`gather`.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ...core.common.shape import Shape, format_shape, size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.graph.inference import as_variable
 from ...core.operators.op import Traits
@@ -176,7 +177,9 @@ def _steps_of(lengths: Any) -> int:
         expected=lambda x, n: x[:2],
     ),
 )
-def to_sequence(x: Any, sequence_lengths: Any = None, sequence_axis_name_prefix: str = "toSequence_", name: str = "") -> Function:
+def to_sequence(
+    x: TensorLike, sequence_lengths: TensorLike | None = None, sequence_axis_name_prefix: str = "toSequence_", name: str = ""
+) -> Function:
     """Turn the first static axis into a sequence axis.
 
     Args:
@@ -214,7 +217,7 @@ def to_sequence(x: Any, sequence_lengths: Any = None, sequence_axis_name_prefix:
         expected=lambda x, like: x[: len(like)],
     ),
 )
-def to_sequence_like(x: Any, dynamic_axes_like: Any, name: str = "") -> Function:
+def to_sequence_like(x: TensorLike, dynamic_axes_like: TensorLike, name: str = "") -> Function:
     """Turn the first static axis into the sequence axis of another value.
 
     Args:

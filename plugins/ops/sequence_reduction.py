@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -71,7 +72,7 @@ class SequenceReduceMax(SequenceReduction):
     sample(Operand((2, 3), kind="sequence"), expected=lambda x: x.sum(axis=0)),
     sample(Operand((), kind="sequence"), expected=lambda x: x.sum(axis=0)),
 )
-def reduce_sum(seq: Any, name: str = "") -> Function:
+def reduce_sum(seq: TensorLike, name: str = "") -> Function:
     """Sum over the steps of each sequence.
 
     Args:
@@ -97,7 +98,7 @@ def reduce_sum(seq: Any, name: str = "") -> Function:
     sample(Operand((), kind="sequence"), expected=lambda x: x.max(axis=0)),
     sample(Operand((2,), -9.0, -8.0, kind="sequence"), expected=lambda x: np.max(x, axis=0)),
 )
-def reduce_max(seq: Any, name: str = "") -> Function:
+def reduce_max(seq: TensorLike, name: str = "") -> Function:
     """Largest element over the steps of each sequence, for each element by itself.  The gradient goes to every step that has it.
 
     Args:

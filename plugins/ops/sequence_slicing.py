@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.common.shape import Shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -81,7 +82,7 @@ class SequenceSlice(SequenceOp):
     sample(Operand((2,), kind="sequence"), begin_index=-3, end_index=7, expected=lambda x: x[-3:7]),
     sample(Operand((4,), kind="sequence", sparse=True, gradient=False), begin_index=-2, end_index=0, expected=lambda x: x[-2:]),
 )
-def slice(seq: Any, begin_index: int, end_index: int, name: str = "") -> Function:
+def slice(seq: TensorLike, begin_index: int, end_index: int, name: str = "") -> Function:
     """The steps of each sequence from *begin_index* up to, not including, *end_index*.
 
     Args:
@@ -121,7 +122,7 @@ def slice(seq: Any, begin_index: int, end_index: int, name: str = "") -> Functio
     sample(Operand((), kind="sequence"), expected=lambda x: x[0]),
     sample(Operand((4,), kind="sequence", sparse=True, gradient=False), expected=lambda x: x[0]),
 )
-def first(seq: Any, name: str = "") -> Function:
+def first(seq: TensorLike, name: str = "") -> Function:
     """The first step of each sequence.
 
     Args:
@@ -147,7 +148,7 @@ def first(seq: Any, name: str = "") -> Function:
     sample(Operand((), kind="sequence"), expected=lambda x: x[-1]),
     sample(Operand((4,), kind="sequence", sparse=True, gradient=False), expected=lambda x: x[-1]),
 )
-def last(seq: Any, name: str = "") -> Function:
+def last(seq: TensorLike, name: str = "") -> Function:
     """The last step of each sequence.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.samples import Operand, operator, sample
 from ...core.operators.sequence_op import SequenceOp
@@ -79,7 +80,7 @@ def _softmax(x: Any) -> Any:
     sample(Operand((), kind="sequence"), expected=_softmax),
     sample(Operand((2,), 500, 510, kind="sequence"), expected=_softmax),
 )
-def softmax(seq: Any, name: str = "") -> Function:
+def softmax(seq: TensorLike, name: str = "") -> Function:
     r"""Softmax over the steps of each sequence, :math:`e^{x_t} / \sum_s e^{x_s}`, for each element by itself.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.common.shape import FreeDimension, Shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -94,7 +95,7 @@ def _flat(array: Any) -> Any:
     sample(Operand((), kind="sequence"), padding_value=0, no_mask_output=True, expected=lambda x: x),
     sample(Operand((2,), kind="sequence"), padding_value=0, expected=lambda x: (x, np.ones(len(x)))),
 )
-def unpack(x: Any, padding_value: float, no_mask_output: bool = False, name: str = "") -> Function:
+def unpack(x: TensorLike, padding_value: float, no_mask_output: bool = False, name: str = "") -> Function:
     """Turn the sequence axis into a first static axis of free dimension, as long as the longest sequence of the minibatch.
 
     Args:

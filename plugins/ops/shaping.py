@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import Shape, as_shape, reshaped
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import operator, sample
@@ -169,7 +170,7 @@ def boundary(place: int, rank: int) -> int:
     sample((1, 1), shape=(), expected=lambda x: x.reshape(())),
 )
 def reshape(
-    x: Any, shape: int | Sequence[int], begin_axis: AxisLike | None = None, end_axis: AxisLike | None = None, name: str = ""
+    x: TensorLike, shape: int | Sequence[int], begin_axis: AxisLike | None = None, end_axis: AxisLike | None = None, name: str = ""
 ) -> Function:
     """Give the elements another static shape, in the same (row-major) order.
 
@@ -204,7 +205,7 @@ def reshape(
     sample((1, 3, 1), axes=(0, -1), expected=np.squeeze),
     sample((2, 3), expected=np.copy),
 )
-def squeeze(x: Any, axes: AxisLike | Sequence[AxisLike] | None = None, name: str = "") -> Function:
+def squeeze(x: TensorLike, axes: AxisLike | Sequence[AxisLike] | None = None, name: str = "") -> Function:
     """Take away static axes of size 1.
 
     Args:
@@ -234,7 +235,7 @@ def squeeze(x: Any, axes: AxisLike | Sequence[AxisLike] | None = None, name: str
     sample((2, 3), axis=-3, expected=lambda x: x[None]),
     sample((), axis=Axis.new_leading_axis(), expected=lambda x: x[None]),
 )
-def expand_dims(x: Any, axis: AxisLike, name: str = "") -> Function:
+def expand_dims(x: TensorLike, axis: AxisLike, name: str = "") -> Function:
     """Put in a static axis of size 1.
 
     Args:
@@ -262,7 +263,7 @@ def expand_dims(x: Any, axis: AxisLike, name: str = "") -> Function:
     sample((2, 3, 4), axis=-1, expected=lambda x: x.reshape(24, 1)),
     sample((2, 3, 4), axis=-2, expected=lambda x: x.reshape(6, 4)),
 )
-def flatten(x: Any, axis: AxisLike | None = None, name: str = "") -> Function:
+def flatten(x: TensorLike, axis: AxisLike | None = None, name: str = "") -> Function:
     """Reshape to a matrix.
 
     Args:
@@ -288,7 +289,7 @@ def flatten(x: Any, axis: AxisLike | None = None, name: str = "") -> Function:
     sample((2, 3, 4), perm=(2, 0, 1), expected=lambda x: x.transpose(2, 0, 1)),
     sample((2, 3, 4), perm=(-1, 0, 1), expected=lambda x: x.transpose(2, 0, 1)),
 )
-def transpose(x: Any, perm: AxisLike | Sequence[AxisLike], name: str = "") -> Function:
+def transpose(x: TensorLike, perm: AxisLike | Sequence[AxisLike], name: str = "") -> Function:
     """Permute the static axes.
 
     Args:
@@ -319,7 +320,7 @@ def transpose(x: Any, perm: AxisLike | Sequence[AxisLike], name: str = "") -> Fu
     sample((2, 3), expected=np.transpose),
     sample((2, 3, 4), axis1=0, axis2=-1, expected=lambda x: x.swapaxes(0, 2)),
 )
-def swapaxes(x: Any, axis1: AxisLike = 0, axis2: AxisLike = 1, name: str = "") -> Function:
+def swapaxes(x: TensorLike, axis1: AxisLike = 0, axis2: AxisLike = 1, name: str = "") -> Function:
     """Exchange two static axes.
 
     Args:

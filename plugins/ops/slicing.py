@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import InferredDimension, Shape, broadcast, format_shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.block import combine
 from ...core.graph.function import Function
 from ...core.operators.elementwise import Broadcasting
@@ -237,7 +238,7 @@ class OneHot(Op):
     sample((3, 4), axis=[0, 1], begin_index=[1, 0], end_index=[3, 2], expected=lambda x: x[1:3, 0:2]),
 )
 def slice(
-    x: Any,
+    x: TensorLike,
     axis: AxisLike | Sequence[AxisLike],
     begin_index: int | Sequence[int],
     end_index: int | Sequence[int],
@@ -297,7 +298,7 @@ def _listed(value: int | Sequence[int]) -> list[int]:
     sample((2,), (2,), (2,), axis=-2, sequences="all", expected=lambda *xs: np.stack(xs)),
     sample((), (), axis=Axis.new_leading_axis(), sequences="all", expected=lambda x, y: np.stack((x, y))),
 )
-def splice(*inputs: Any, axis: AxisLike = -1, name: str = "") -> Function:
+def splice(*inputs: TensorLike, axis: AxisLike = -1, name: str = "") -> Function:
     """Join operands along a static axis.
 
     Args:
@@ -341,7 +342,7 @@ def splice(*inputs: Any, axis: AxisLike = -1, name: str = "") -> Function:
         expected=lambda r, i: r[i.astype(int)],
     ),
 )
-def gather(reference: Any, indices: Any, axis: AxisLike | None = None, name: str = "") -> Function:
+def gather(reference: TensorLike, indices: TensorLike, axis: AxisLike | None = None, name: str = "") -> Function:
     """Take elements of a tensor by their numbers along an axis.
 
     Args:
@@ -391,7 +392,7 @@ def gather(reference: Any, indices: Any, axis: AxisLike | None = None, name: str
         expected=lambda x, w: (np.trunc(x)[:, None] == np.arange(4)) @ w,
     ),
 )
-def one_hot(x: Any, num_classes: int, sparse_output: bool = False, axis: AxisLike = -1, name: str = "") -> Function:
+def one_hot(x: TensorLike, num_classes: int, sparse_output: bool = False, axis: AxisLike = -1, name: str = "") -> Function:
     """Turn class numbers into vectors that are 1 at the number's place and 0 elsewhere.
 
     Args:

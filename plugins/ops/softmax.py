@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.common.dtypes import computing_type
 from ...core.common.shape import size_of
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -140,7 +141,7 @@ def _hardmax(x: Any) -> Any:
     sample(Operand((2, 3), 500, 900), axis=1, expected=_softmax(1)),
     sample(Operand((2, 3), kind="parameter"), axis=Axis(1), expected=_softmax(1)),
 )
-def softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
+def softmax(x: TensorLike, axis: int | Axis | None = None, name: str = "") -> Function:
     r"""Softmax :math:`e^{x_i} / \sum_j e^{x_j}`, computed so that nothing overflows.
 
     Args:
@@ -170,7 +171,7 @@ def softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
     sample(Operand((2, 3), 50, 60), axis=-1, expected=_log_softmax(1)),
     sample(Operand((4,), kind="parameter"), axis=0, expected=_log_softmax(0)),
 )
-def log_softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Function:
+def log_softmax(x: TensorLike, axis: int | Axis | None = None, name: str = "") -> Function:
     r"""Logarithm of the softmax, :math:`x_i - \log \sum_j e^{x_j}`; exact where the softmax itself rounds to 0.
 
     Args:
@@ -198,7 +199,7 @@ def log_softmax(x: Any, axis: int | Axis | None = None, name: str = "") -> Funct
     sample(Operand((), gradient=False), expected=np.ones_like),
     sample(Operand(np.array([[1.0, 3.0], [3.0, 2.0]]), gradient=False), expected=_hardmax),
 )
-def hardmax(x: Any, name: str = "") -> Function:
+def hardmax(x: TensorLike, name: str = "") -> Function:
     """1 at the largest element of each sample, over all static axes, and 0 elsewhere.  No gradient flows through it.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op
 from ...core.operators.samples import Operand, operator, sample
@@ -72,7 +73,7 @@ _DISTINCT = np.array([[3.0, -1.0, 2.0, 0.5], [0.25, 4.0, -2.0, 1.0]])
     sample(Operand((4, 2)), k=2, axis=0, expected=_top(2, 0)),
     sample(Operand(_DISTINCT, kind="parameter"), k=4, expected=_top(4, -1)),
 )
-def top_k(x: Any, k: int, axis: int | Axis = -1, name: str = "") -> Function:
+def top_k(x: TensorLike, k: int, axis: int | Axis = -1, name: str = "") -> Function:
     """The *k* largest elements along an axis, largest first.  Of equal ones the earlier counts as larger.
 
     Args:

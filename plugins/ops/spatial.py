@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import Shape
+from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.operators.op import Op, Traits
 from ...core.operators.samples import operator, sample
@@ -155,7 +156,7 @@ def depth_blocks(image: Any, size: int) -> Any:
     sample((2, 3), pattern=[(1, 0), (2, 3)], mode=SYMMETRIC_PAD, expected=lambda x: np.pad(x, [(1, 0), (2, 3)], "symmetric")),
     sample((1,), pattern=[(0, 1)], mode=SYMMETRIC_PAD, expected=lambda x: np.pad(x, [(0, 1)], "symmetric")),
 )
-def pad(x: Any, pattern: Sequence[Sequence[int]], mode: int = CONSTANT_PAD, constant_value: float = 0, name: str = "") -> Function:
+def pad(x: TensorLike, pattern: Sequence[Sequence[int]], mode: int = CONSTANT_PAD, constant_value: float = 0, name: str = "") -> Function:
     """Add elements in front of and behind each static axis.
 
     Args:
@@ -191,7 +192,7 @@ def pad(x: Any, pattern: Sequence[Sequence[int]], mode: int = CONSTANT_PAD, cons
     sample((4, 2, 3), block_size=2, expected=lambda x: x.reshape(2, 2, 1, 2, 3).transpose(2, 3, 0, 4, 1).reshape(1, 4, 6)),
     sample((18, 1, 2), block_size=3, expected=lambda x: x.reshape(3, 3, 2, 1, 2).transpose(2, 3, 0, 4, 1).reshape(2, 3, 6)),
 )
-def depth_to_space(operand: Any, block_size: int, name: str = "") -> Function:
+def depth_to_space(operand: TensorLike, block_size: int, name: str = "") -> Function:
     """Spread groups of channels over blocks of pixels, which makes an image larger (sub-pixel convolution).
 
     Args:
@@ -222,7 +223,7 @@ def depth_to_space(operand: Any, block_size: int, name: str = "") -> Function:
     sample((1, 4, 6), block_size=2, expected=lambda x: x.reshape(1, 2, 2, 3, 2).transpose(2, 4, 0, 1, 3).reshape(4, 2, 3)),
     sample((2, 3, 6), block_size=3, expected=lambda x: x.reshape(2, 1, 3, 2, 3).transpose(2, 4, 0, 1, 3).reshape(18, 1, 2)),
 )
-def space_to_depth(operand: Any, block_size: int, name: str = "") -> Function:
+def space_to_depth(operand: TensorLike, block_size: int, name: str = "") -> Function:
     """Gather blocks of pixels in groups of channels: the inverse of :func:`depth_to_space`.
 
     Args:

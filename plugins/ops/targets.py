@@ -30,11 +30,20 @@ def loss_shape(output: Spec, target: Spec, axis: int | Axis, op: str) -> Shape:
     if shape is None or not _agree(left[number], right[number] if len(right) >= -number else 1):
         raise ValueError(
             f"output {format_shape(left)} and target {format_shape(right)} must have the same static shape, or broadcast on other axes "
-            "than that of the classes; bring one to the other's shape with C.reshape"
+            f"than that of the classes; {_remedy(left, right, number)}"
         )
     while len(shape) > len(left) and shape[0] == 1:
         shape = shape[1:]
     return with_dim(shape, number, 1)
+
+
+def _remedy(output: Shape, target: Shape, axis: int) -> str:
+    """How to bring an output and a target together that do not fit."""
+    if size_of(target) == 1 and size_of(output) > 1:
+        return f"class numbers become a target with C.one_hot(target, {output[axis]})"
+    if len(output) == len(target) == 1:
+        return "the model must have as many outputs as there are classes"
+    return "bring one to the other's shape with C.reshape"
 
 
 def _agree(classes: int, others: int) -> bool:

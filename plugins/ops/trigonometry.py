@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.formulas import formula as f
+from ...core.graph.arguments import TensorLike
 from ...core.operators.elementwise import Elementwise
 from ...core.operators.samples import Operand, operator, sample
 
@@ -108,7 +109,7 @@ class Atanh(Elementwise):
 
 
 @operator(sample((2, 3), expected=np.sin), sample((), expected=np.sin))
-def sin(x: Any, name: str = "") -> Function:
+def sin(x: TensorLike, name: str = "") -> Function:
     """Sine of each element, in radians; shape and dynamic axes are those of *x*.
 
     Example:
@@ -119,7 +120,7 @@ def sin(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.cos), sample((), expected=np.cos))
-def cos(x: Any, name: str = "") -> Function:
+def cos(x: TensorLike, name: str = "") -> Function:
     """Cosine of each element, in radians; shape and dynamic axes are those of *x*.
 
     Example:
@@ -130,7 +131,7 @@ def cos(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.tan), sample((), expected=np.tan))
-def tan(x: Any, name: str = "") -> Function:
+def tan(x: TensorLike, name: str = "") -> Function:
     """Tangent of each element, in radians; shape and dynamic axes are those of *x*.
 
     Example:
@@ -141,7 +142,7 @@ def tan(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), -0.9, 0.9), expected=np.arcsin), sample(Operand((), -0.9, 0.9), expected=np.arcsin))
-def asin(x: Any, name: str = "") -> Function:
+def asin(x: TensorLike, name: str = "") -> Function:
     """Inverse sine of each element, in radians; shape and dynamic axes are those of *x*.
 
     The value is nan outside [-1, 1]; the gradient is inf at the ends.
@@ -154,7 +155,7 @@ def asin(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), -0.9, 0.9), expected=np.arccos), sample(Operand((), -0.9, 0.9), expected=np.arccos))
-def acos(x: Any, name: str = "") -> Function:
+def acos(x: TensorLike, name: str = "") -> Function:
     """Inverse cosine of each element, in radians; shape and dynamic axes are those of *x*.
 
     The value is nan outside [-1, 1]; the gradient is -inf at the ends.
@@ -167,7 +168,7 @@ def acos(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.arctan), sample((), expected=np.arctan))
-def atan(x: Any, name: str = "") -> Function:
+def atan(x: TensorLike, name: str = "") -> Function:
     """Inverse tangent of each element, in radians; shape and dynamic axes are those of *x*.
 
     Example:
@@ -178,7 +179,7 @@ def atan(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.sinh), sample((), expected=np.sinh))
-def sinh(x: Any, name: str = "") -> Function:
+def sinh(x: TensorLike, name: str = "") -> Function:
     """Hyperbolic sine of each element; shape and dynamic axes are those of *x*.
 
     Example:
@@ -189,7 +190,7 @@ def sinh(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.cosh), sample((), expected=np.cosh))
-def cosh(x: Any, name: str = "") -> Function:
+def cosh(x: TensorLike, name: str = "") -> Function:
     """Hyperbolic cosine of each element; shape and dynamic axes are those of *x*.
 
     Example:
@@ -200,7 +201,7 @@ def cosh(x: Any, name: str = "") -> Function:
 
 
 @operator(sample((2, 3), expected=np.arcsinh), sample((), expected=np.arcsinh))
-def asinh(x: Any, name: str = "") -> Function:
+def asinh(x: TensorLike, name: str = "") -> Function:
     """Inverse hyperbolic sine of each element; shape and dynamic axes are those of *x*.
 
     Example:
@@ -211,7 +212,7 @@ def asinh(x: Any, name: str = "") -> Function:
 
 
 @operator(sample(Operand((2, 3), -0.9, 0.9), expected=np.arctanh), sample(Operand((), -0.9, 0.9), expected=np.arctanh))
-def atanh(x: Any, name: str = "") -> Function:
+def atanh(x: TensorLike, name: str = "") -> Function:
     """Inverse hyperbolic tangent of each element; shape and dynamic axes are those of *x*.
 
     The value is nan outside [-1, 1] and ±inf at the ends, where the gradient is inf.

@@ -21,5 +21,6 @@ mlflow_plugin = _Writer("MLflowProgressWriter", "cntk.plugins.progress.mlflow_wr
 
 @hookimpl
 def cntk_register_progress_writers(register: Register) -> None:
+    register("LivePlot", "cntk.plugins.progress.live_plot:LivePlot")
     register("ProgressPrinter", "cntk.plugins.progress.printer:ProgressPrinter")
     register("TrainingSummaryProgressCallback", "cntk.plugins.progress.summary:TrainingSummaryProgressCallback")

@@ -9,6 +9,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+from .not_finite import warn_unless_finite
+
 Span = tuple[int, int]
 Sums = tuple[float, float]
 
@@ -130,6 +132,7 @@ class ProgressWriter:
         if samples:
             training = self._training
             if training.add(samples, loss, metric):
+                warn_unless_finite(training.loss)
                 self.on_write_training_update(*training.take_spans())
             self.on_training_update_end()
 
@@ -234,6 +237,7 @@ class ProgressWriter:
     def _take(self, accumulator: _Accumulator, on_write: Callable[..., None], with_loss: bool) -> Callable[[], None]:
         accumulator.summaries += 1
         sums = (accumulator.loss, accumulator.metric) if with_loss else (accumulator.metric,)
+        warn_unless_finite(accumulator.loss)
         totals = (accumulator.samples, accumulator.updates, accumulator.summaries, *sums, int(accumulator.milliseconds()))
         accumulator.reset()
         return partial(on_write, *totals)

@@ -46,7 +46,7 @@ class EventFile:
         event = double(1, time.time()) + what
         length = struct.pack("<Q", len(event))
         with open(self.name, "ab") as file:
-            file.write(length + _masked_checksum(length) + event + _masked_checksum(event))
+            file.write(length + masked_checksum(length) + event + masked_checksum(event))
 
     def add_graph(self, graph: bytes) -> None:
         """Add a graph, as :meth:`.model_graph.ModelGraph.definition` gives it."""
@@ -71,7 +71,7 @@ def _is_new(name: str) -> bool:
     return True
 
 
-def _masked_checksum(data: bytes) -> bytes:
+def masked_checksum(data: bytes) -> bytes:
     """The checksum, changed so that the checksum of data that hold checksums is as good as that of others."""
     checksum = crc32c(data)
     return struct.pack("<I", ((checksum >> 15 | checksum << 17) + 0xA282EAD8) % 2**32)

@@ -1,13 +1,16 @@
-"""Bars on a terminal or in a notebook, drawn by rich: those of all writers that share a console, one below the other."""
+"""Bars on a terminal, drawn by rich, or in a notebook: those of all writers that share a console, one below the other."""
 
 from __future__ import annotations
 
 import atexit
 import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import timedelta
-from importlib.util import find_spec
+from html import escape
 from time import monotonic
 from types import TracebackType
+from typing import Any, NamedTuple
 
 import rich
 from rich.console import Console, Group
@@ -17,8 +20,19 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.common.lock import ForkSafeLock
+from .notebook import notebook_shell
 
 SECONDS_PER_DRAWING = 0.2
+
+
+class Drawing(NamedTuple):
+    """What a bar shows: a title, how much of the whole is done, texts beside it, and figures below."""
+
+    title: str
+    done: int
+    whole: int
+    texts: Sequence[str]
+    figures: str
 
 
 class Bar:
@@ -32,7 +46,7 @@ class Bar:
         self._display = display
         self._due = 0.0
         self._began: tuple[float, int] | None = None
-        self.drawing: Group | str = ""
+        self.drawing = Drawing("", 0, 1, (), "")
 
     def is_due(self) -> bool:
         """Whether it has not been drawn for a while."""
@@ -57,11 +71,7 @@ class Bar:
         texts = [counts, f"{speed:,.0f}/s" if speed else ""]
         if size is not None and speed:
             texts.append(f"{timedelta(seconds=round((max(size - samples, 0) + later) / speed))} left")
-        grid = Table.grid(padding=(0, 1), expand=True)
-        grid.add_column(no_wrap=True)
-        grid.add_column(ratio=1)
-        grid.add_row(Text(title), ProgressBar(size or 1, min(samples, size or 0)), *(Text(text, no_wrap=True) for text in texts))
-        self.drawing = Group(grid, Text(f"  {figures}", no_wrap=True, overflow="ellipsis"))
+        self.drawing = Drawing(title, min(samples, size or 0), size or 1, texts, figures)
         self._display.add(self)
         self._due = monotonic() + SECONDS_PER_DRAWING
 
@@ -72,24 +82,19 @@ class Bar:
             self._display.remove(self)
 
 
-class Display:
-    """The bars on a console. While there are any, what is printed appears above them; an error that ends the program ends it too."""
+class Display(ABC):
+    """The bars in one place."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self) -> None:
         self._lock = ForkSafeLock()
         self._bars: list[Bar] = []
-        self._live: Live | None = None
-        self._excepthook = sys.excepthook
 
     def add(self, bar: Bar) -> None:
         """Draw all bars, this one among them."""
         with self._lock:
             if bar not in self._bars:
                 self._bars.append(bar)
-            if self._live is None:
-                self._start()
-            self._draw()
+            self.draw(self._bars)
 
     def remove(self, bar: Bar) -> None:
         """Draw the other bars."""
@@ -97,38 +102,105 @@ class Display:
             if bar in self._bars:
                 self._bars.remove(bar)
                 if self._bars:
-                    self._draw()
+                    self.draw(self._bars)
                 else:
-                    self.stop()
+                    self.clear()
 
     def stop(self) -> None:
-        """Give the console back."""
+        """Remove all bars."""
         with self._lock:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
+            if self._bars:
                 self._bars.clear()
-                atexit.unregister(self.stop)
-                if sys.excepthook == self._on_error:
-                    sys.excepthook = self._excepthook
+                self.clear()
 
-    def _start(self) -> None:
+    @abstractmethod
+    def draw(self, bars: Sequence[Bar]) -> None:
+        """Draw bars in the place of those that are there."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Leave nothing there."""
+
+
+class TerminalDisplay(Display):
+    """The bars on a console. While there are any, what is printed appears above them; an error that ends the program ends it too."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+        self._live: Live | None = None
+        self._excepthook = sys.excepthook
+
+    def draw(self, bars: Sequence[Bar]) -> None:
+        if self._live is None:
+            self._live = self._started()
+        self._live.update(Group(*(_drawn(bar.drawing) for bar in bars)), refresh=True)
+
+    def clear(self) -> None:
+        """Give the console back."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+            atexit.unregister(self.stop)
+            if sys.excepthook == self._on_error:
+                sys.excepthook = self._excepthook
+
+    def _started(self) -> Live:
         ours = self._console.file in (sys.stdout, sys.stderr)
         out, err = ours and sys.stdout.isatty(), ours and sys.stderr.isatty()
-        self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=out, redirect_stderr=err)
-        self._live.start()
+        live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=out, redirect_stderr=err)
+        live.start()
         self._console.show_cursor(True)
         atexit.register(self.stop)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_error
-
-    def _draw(self) -> None:
-        if self._live is not None:
-            self._live.update(Group(*(bar.drawing for bar in self._bars)), refresh=True)
+        return live
 
     def _on_error(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         excepthook = self._excepthook
         self.stop()
         excepthook(kind, error, traceback)
+
+
+class NotebookDisplay(Display):
+    """The bars below a cell, where their place stays from one epoch to the next; they go when the cell ends."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__()
+        self._shell = shell
+        self._handle: Any = None
+        self._cell = -1
+        shell.events.register("post_run_cell", lambda *result: self.stop())
+
+    def draw(self, bars: Sequence[Bar]) -> None:
+        from IPython.display import display
+
+        shown = {"text/html": "".join(_html(bar.drawing) for bar in bars), "text/plain": "\n".join(_plain(bar.drawing) for bar in bars)}
+        if self._cell == self._shell.execution_count and self._handle is not None:
+            self._handle.update(shown, raw=True)
+        else:
+            self._cell, self._handle = self._shell.execution_count, display(shown, raw=True, display_id=True)
+
+    def clear(self) -> None:
+        if self._handle is not None:
+            self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+def _drawn(drawing: Drawing) -> Group:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=1)
+    bar = ProgressBar(drawing.whole, drawing.done)
+    grid.add_row(Text(drawing.title), bar, *(Text(text, no_wrap=True) for text in drawing.texts))
+    return Group(grid, Text(f"  {drawing.figures}", no_wrap=True, overflow="ellipsis"))
+
+
+def _html(drawing: Drawing) -> str:
+    bar = f'<progress style="width:20em" max="{drawing.whole}" value="{drawing.done}"></progress>'
+    return f"<div>{escape(drawing.title)} {bar} {escape(', '.join(filter(None, drawing.texts)))}<br>{escape(drawing.figures)}</div>"
+
+
+def _plain(drawing: Drawing) -> str:
+    return f"{drawing.title}: {', '.join(filter(None, drawing.texts))}, {drawing.figures}"
 
 
 _displays: dict[Console, Display] = {}
@@ -137,7 +209,10 @@ _displays: dict[Console, Display] = {}
 def display_of(console: Console | None) -> Display | None:
     """The display on *console*, by default rich's own; None where nothing can be drawn again."""
     chosen = rich.get_console() if console is None else console
-    can_draw = find_spec("ipywidgets") is not None if chosen.is_jupyter else chosen.is_interactive and chosen.file.isatty()
-    if not can_draw:
-        return None
-    return _displays.setdefault(chosen, Display(chosen))
+    if chosen not in _displays:
+        shell = notebook_shell()
+        if chosen.is_jupyter and shell is not None:
+            _displays[chosen] = NotebookDisplay(shell)
+        elif not chosen.is_jupyter and chosen.is_interactive and chosen.file.isatty():
+            _displays[chosen] = TerminalDisplay(chosen)
+    return _displays.get(chosen)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
+
+from ...core.common.user_frame import warn_user
 
 Averages = tuple[float, float, int]
 
@@ -141,9 +142,9 @@ class ManualProgress:
         self.samples_since_last = 0
 
     def _deprecated_average(self, method: str, total: float, count: int) -> float:
-        _warn_deprecated(method, "give a ProgressWriter of your own to the Trainer", stacklevel=4)
+        _warn_deprecated(method, "give a ProgressWriter of your own to the Trainer")
         return average(total, count)
 
 
-def _warn_deprecated(method: str, instead: str, stacklevel: int = 3) -> None:
-    warnings.warn(f"ProgressPrinter.{method} is deprecated; {instead}", DeprecationWarning, stacklevel=stacklevel)
+def _warn_deprecated(method: str, instead: str) -> None:
+    warn_user(f"ProgressPrinter.{method} is deprecated; {instead}", DeprecationWarning)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from ...core.common.cached_property import cached_property
 from ...core.common.dtypes import as_dtype
 from ...core.common.thresholds import thresholds
-from ...core.common.user_frame import user_line
+from ...core.common.user_frame import user_line, warn_at
 from ...core.types.arguments import mapping, shown
 from ..compiled import loops
 from ..deserializer import Chunk, ChunkInfo, Deserializer, Errors, SequenceInfos
@@ -56,6 +55,7 @@ class CTFDeserializer(Deserializer):
     multithreaded = True
 
     def __init__(self, filename: str | Sequence[str], streams: Mapping[str, Mapping[str, Any]]) -> None:
+        self._line = user_line()
         self._paths = _files(filename)
         self._streams = [_configuration(name, stream) for name, stream in mapping("CTFDeserializer", "streams", streams).items()]
         if not self._streams:
@@ -167,11 +167,10 @@ class CTFDeserializer(Deserializer):
         if short is not None and not self._has_warned:
             self._has_warned = True
             dims = ", ".join(f"|{stream.stream_alias} {stream.dim}" for stream in self._streams if not stream.is_sparse)
-            warnings.warn(
+            warn_at(
                 f"{document.path}, line {short}: fewer numbers than a dense sample has ({dims}); "
                 "the rest is taken for zeros, here and below",
-                UserWarning,
-                stacklevel=2,
+                self._line,
             )
 
 

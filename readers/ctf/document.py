@@ -139,7 +139,10 @@ class Document:
             raise RuntimeError(f"{where}: the file has changed since it was indexed; make a new deserializer")
         for stream, samples in zip(self._streams, found, strict=True):
             if not samples:
-                raise ValueError(f"{where}: the sequence has no sample of |{stream.stream_alias}; expected at least one of every stream")
+                raise ValueError(
+                    f"{where}: the sequence has no sample of |{stream.stream_alias}; "
+                    "expected at least one of every stream; is the field of its StreamDef right?"
+                )
         longest = max(map(len, found))
         if longest < len(rows):
             raise ValueError(

@@ -81,7 +81,10 @@ def _sample(number: int, stream: StreamConfiguration, words: Iterator[re.Match[b
     behind = next(words, None)
     if behind is not None:
         count = stream.dim + 1 + sum(1 for _ in words)
-        raise Malformed(behind.start() + 1, f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {count}")
+        raise Malformed(
+            behind.start() + 1,
+            f"field |{stream.stream_alias}: expected {stream.dim} numbers, got {count}; correct the line, or the shape in its StreamDef",
+        )
     return Sample(number, values, [])
 
 

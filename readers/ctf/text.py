@@ -134,7 +134,8 @@ class TextFile:
             raise RuntimeError(f"'{self.path}' is not a complete gzip file: {error}, behind byte {done} of its text") from None
 
     def _unreadable(self, error: OSError) -> RuntimeError:
-        return RuntimeError(f"cannot read the text file '{self.path}': {error.strerror or error}")
+        place = "" if os.path.isabs(self.path) else f" in {os.getcwd()}"
+        return RuntimeError(f"cannot read the text file '{self.path}': {error.strerror or error}{place}")
 
 
 def _may_keep(folder: Path) -> bool:

@@ -44,7 +44,7 @@ class ParquetDeserializer(Deserializer):
         self._groups: list[tuple[str, int]] = []
         self._rows: list[int] = []
         self._infos: list[ChunkInfo] = []
-        for path in _paths(filename):
+        for path in paths_of(filename):
             self._add(path)
         if not self._groups:
             raise RuntimeError(f"ParquetDeserializer: there are no rows in {filename!r}")
@@ -52,7 +52,7 @@ class ParquetDeserializer(Deserializer):
 
     def _add(self, path: str) -> None:
         """Note the row groups of a file."""
-        with _opened(path) as file:
+        with parquet_file(path) as file:
             schema = file.schema_arrow
             missing = [column for column in self._columns.values() if column not in schema.names]
             if missing:
@@ -84,7 +84,7 @@ class ParquetDeserializer(Deserializer):
 
     def get_chunk(self, chunk: int, errors: Errors) -> Chunk:
         path, group = self._groups[chunk]
-        with _opened(path) as file:
+        with parquet_file(path) as file:
             try:
                 table = file.read_row_group(group, columns=list(self._columns.values()), use_threads=False)
             except (OSError, ValueError) as error:
@@ -100,22 +100,22 @@ def _information(number: int, name: str, stream: Mapping[str, Any]) -> StreamInf
     return StreamInformation(name, number, "sparse" if is_sparse else "dense", np.float32, shape, bool(stream.get("defines_mb_size")))
 
 
-def _paths(filename: Any) -> list[str]:
+def paths_of(filename: Any) -> list[str]:
     """The files of a pattern, sorted, or of a list."""
     if not isinstance(filename, (str, os.PathLike)):
         return [os.fspath(path) for path in filename]
     return sorted(glob(os.fspath(filename))) or [os.fspath(filename)]
 
 
-def _opened(path: str) -> Any:
+def parquet_file(path: str, who: str = "ParquetDeserializer") -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ImportError("ParquetDeserializer needs pyarrow; install it with: pip install opencntk[parquet]") from None
+        raise ImportError(f"{who} needs pyarrow; install it with: pip install opencntk[parquet]") from None
     try:
         return parquet.ParquetFile(path)
     except (OSError, ValueError) as error:
-        raise RuntimeError(f"ParquetDeserializer: cannot read '{path}': {error}") from None
+        raise RuntimeError(f"{who}: cannot read '{path}': {error}") from None
 
 
 def _has_one_sample(info: StreamInformation, type: Any) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,8 @@ pytest.importorskip("starlette", reason="what serving needs is not installed")
 pytest.importorskip("httptools", reason="what serving needs is not installed")
 pytest.importorskip("prometheus_client", reason="what serving needs is not installed")
 
+from browsing import chromium, foreign_addresses, severe_messages, until
 from serving import ServerProcess
-
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @pytest.fixture(scope="module")
@@ -46,26 +34,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("Chromium is not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path}"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield started
-    started.quit()
-
-
-def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return found
+    with chromium(tmp_path) as started:
+        yield started
 
 
 @pytest.mark.slow
@@ -123,9 +93,5 @@ def test_the_page_is_used_by_keyboard_and_loads_nothing_from_elsewhere(served: S
     live = "document.querySelector('section:last-child [data-live=%s]').textContent"
     until(lambda: script(live % "count") == "1" and script(live % "errors") == "1")
 
-    asked = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
-    addresses = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
-    own = (f"http://{served.address}/", f"blob:http://{served.address}/", "data:", "chrome://")  # the last are Chromium's own
-    assert [one for one in addresses if not one.startswith(own)] == []
-    severe = [one["message"] for one in browser.get_log("browser") if one["level"] == "SEVERE"]
-    assert [text for text in severe if "401" not in text and "422" not in text] == []
+    assert foreign_addresses(browser, served.address) == []
+    assert [text for text in severe_messages(browser) if "401" not in text and "422" not in text] == []

@@ -15,6 +15,7 @@ MODULES = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "core").rglob(
 # What users reach through names of the package alone, or plugins by its hooks: the module, the tests, and what these hold of it.
 ELSEWHERE = {
     "core/extension/kernel.py": ("backends/every/test_testing.py", "the protocols: the kit holds kernels to what operators compute"),
+    "core/graph/arguments.py": ("programs/test_types.py", "what arguments take, as type checkers see it"),
     "core/graph/block.py": ("unit/core/graph/test_function.py", "functions put together, and shown as one node"),
     "core/graph/call.py": ("unit/core/graph/test_function.py", "functions called with data and with functions"),
     "core/graph/initial_values.py": ("unit/plugins/test_initializers.py", "the protocol: what initialisers fill in"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from typing import Any, cast
 
 from cntk import ops
+from cntk.axis import Axis
+from cntk.core.common.user_frame import warn_user
+from cntk.core.graph.arguments import InitLike
 from cntk.core.types.arguments import checked
 from cntk.default_options import default_options, default_override_or, get_default_override
 from cntk.initializer import glorot_uniform
@@ -23,10 +25,10 @@ NEVER = -6e4
 def AttentionModel(
     attention_dim: int,
     attention_span: int | None = None,
-    attention_axis: Any = None,
-    init: Any = default_override_or(glorot_uniform()),
-    go_backwards: Any = default_override_or(False),
-    enable_self_stabilization: Any = default_override_or(True),
+    attention_axis: int | Axis | None = None,
+    init: InitLike = default_override_or(glorot_uniform()),
+    go_backwards: bool = default_override_or(False),
+    enable_self_stabilization: bool = default_override_or(True),
     name: str = "",
 ) -> Function:
     """A layer that, for each step of a decoder, averages the states of an encoder with weights that it learns to choose.
@@ -80,8 +82,8 @@ def AttentionModel(
         return logit(ops.tanh(compared_decoder(decoder) + on_decoder))
 
     def attention(encoder_hidden_state: Any, decoder_hidden_state: Any) -> Any:
-        encoder, valid = ops.sequence.unpack(encoder_hidden_state, padding_value=0).outputs
-        valid = ops.sequence.broadcast_as(ops.reshape(valid, (1,), 1), decoder_hidden_state)
+        encoder, flags = ops.sequence.unpack(encoder_hidden_state, padding_value=0).outputs
+        valid = ops.sequence.broadcast_as(ops.reshape(flags, (1,), 1), decoder_hidden_state)
         masked = ops.element_select(valid, logits(encoder, decoder_hidden_state), NEVER)
         weights = Label("attention_weights")(ops.softmax(masked, axis=0))
         average = ops.reduce_sum(weights * ops.sequence.broadcast_as(encoder, weights), axis=0)
@@ -90,8 +92,8 @@ def AttentionModel(
     if attention_span is None:
         return named(attention, name)
 
-    warnings.warn("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning, stacklevel=2)
-    window = PastValueWindow(attention_span, axis=attention_axis, go_backwards=go_backwards)
+    warn_user("attention_span and attention_axis are deprecated; leave them out", DeprecationWarning)
+    window = PastValueWindow(attention_span, axis=cast(int, attention_axis), go_backwards=go_backwards)
 
     def windowed_attention(h_enc: Any, h_dec: Any) -> Any:
         encoder, valid = window(h_enc).outputs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from typing import Any
 
@@ -561,6 +563,13 @@ def test_errors_of_the_user_are_the_cause(method: str) -> None:
 def test_results_that_do_not_fit(result: Any, kind: type[Exception], why: str) -> None:
     f = C.user_function(Faulty(C.input_variable(2), forward=lambda data: result))
     with pytest.raises(kind, match=f"faulty.*{why}"):
+        f.eval(DATA)
+
+
+def test_an_error_leads_to_the_line_where_the_function_is_used() -> None:
+    line = sys._getframe().f_lineno + 1
+    f = C.user_function(Faulty(C.input_variable(2), forward=lambda data: (None, "text")))
+    with pytest.raises(ValueError, match=rf"built at {re.escape(__file__)}:{line}\]"):
         f.eval(DATA)
 
 

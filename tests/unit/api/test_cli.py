@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.cli import main
 from cntk.commands.doctor import PARTS
@@ -29,10 +30,73 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_command_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docter"]) == 2
-    assert (
-        "no command 'docter'; there are compile, convert, ctf2bin, doctor, launch, new-plugin, plugins, predict, serve, show, tune, view"
-        in capsys.readouterr().err
+    assert f"no command 'docter'; did you mean doctor? there are {', '.join(plugins.commands)}\n" in capsys.readouterr().err
+
+
+def test_an_interrupted_command_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(arguments: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cntk.commands.plugins.run", interrupted)
+    monkeypatch.setattr(plugins.commands, "get", lambda name: interrupted)
+    assert main(["plugins"]) == 130
+    assert capsys.readouterr().err == "cntk plugins: interrupted\n"
+
+
+def test_doctor_tells_programs_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {backend["name"] for backend in said["backends"]} == set(plugins.backends)
+    assert next(backend for backend in said["backends"] if backend["name"] == "numpy")["usable"] is True
+    assert {part["module"] for part in said["optional_parts"]} == {part.module for part in PARTS}
+    assert said["machine"]["cores"] >= 1
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = str(tmp_path / "model.dnn")
+    C.layers.Dense(2, name="z")(C.input_variable(3, name="x")).save(path)
+    return path
+
+
+def test_show_predict_and_convert_tell_programs(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", model, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["format"], shown["inputs"], shown["outputs"], shown["parameters"]) == (
+        "CNTKv2",
+        {"x": "[batch, 3]"},
+        {"z": "[batch, 2]"},
+        8,
     )
+    assert shown["layers"][0]["kind"] == "Dense"
+    (tmp_path / "data.csv").write_text("x_0,x_1,x_2\n1,2,3\n")
+    assert main(["predict", model, str(tmp_path / "data.csv"), str(tmp_path / "out.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 1
+    assert main(["convert", model, str(tmp_path / "model.onnx"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["inputs"] == ["x [batch, 3]"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x00\xff" * 200])
+@pytest.mark.parametrize("command", ["show FILE", "show FILE --json", "convert FILE out.onnx", "predict FILE data.csv out.csv"])
+def test_a_missing_or_damaged_file_is_one_line(
+    command: str, content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("x\n1\n")
+    if content is not None:
+        (tmp_path / "a.dnn").write_bytes(content)
+    assert main(command.replace("FILE", "a.dnn").split()) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"cntk {command.split()[0]}: ")
+    assert said.count("\n") == 1
+    assert "a.dnn" in said
+
+
+@pytest.mark.parametrize("arguments", [["show"], ["new", "a", "--kind", "b"], ["completion", "csh"], ["doctor", "--loud"]])
+def test_wrong_arguments_end_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert f"usage: cntk {arguments[0]}" in capsys.readouterr().err
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,7 +132,7 @@ def test_argument_must_be_one_of_the_function() -> None:
 def test_marker_is_recognised() -> None:
     assert is_default_override(default_override_or(1))
     assert not is_default_override(1)
-    assert repr(default_override_or(1)) == "default_override_or(1)"
+    assert repr(default_override_or(1)) == "1"
 
 
 def test_global_option_keeps_its_value() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEAVY = ("numba", "cupy", "scipy", "mpi4py", "onnx", "matplotlib", "sklearn", "PIL", "tensorboard", "mlflow", "rich")
+HEAVY = ("numba", "cupy", "scipy", "mpi4py", "onnx", "matplotlib", "sklearn", "PIL", "tensorboard", "mlflow", "rich", "pandas", "pyarrow")
 ALLOWED_CALLS = 230_000
 
 

@@ -65,6 +65,39 @@ def test_the_signature_is_the_one_in_the_table(module: str, signature: str) -> N
     assert shown(path, target) == signature
 
 
+SHORT = ("cntk.layers", "cntk.learners", "cntk.losses", "cntk.metrics", "cntk.ops", "cntk.ops.sequence", "cntk.random", "cntk.variables")
+"""Modules whose functions say what they take."""
+
+
+@pytest.mark.parametrize("module", [module for module in SHORT if module in CLAIMED])
+def test_help_shows_short_signatures(module: str) -> None:
+    """No argument is anything, and no default an address."""
+    home = import_module(module)
+    for signature in CLAIMED[module]:
+        path = signature.partition("(")[0]
+        if "." in path or path in LOOSE:
+            continue
+        shown = inspect.signature(getattr(home, path))
+        assert " at 0x" not in str(shown), path
+        assert [p.name for p in shown.parameters.values() if p.annotation in ("Any", Any) and p.kind is not p.VAR_KEYWORD] == [], path
+
+
+LOOSE = frozenset(
+    [
+        "Record",
+        "Signature",
+        "combine",
+        "custom_proxy_op",
+        "default_options",
+        "default_options_for",
+        "hierarchical_softmax_layer",
+        "minibatch_size_schedule",
+        "native_user_function",
+    ]
+)
+"""What takes things of any kind."""
+
+
 @pytest.mark.parametrize("module", list(CLAIMED))
 def test_every_public_function_is_in_the_table(module: str) -> None:
     home = import_module(module)

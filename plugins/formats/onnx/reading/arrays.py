@@ -23,7 +23,7 @@ from ....ops.comparison import element_select, less, not_equal
 from ....ops.elementary import ceil, floor
 from ....ops.product import times
 from ....ops.reduction import reduce_sum
-from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, same, without_rest
+from .sizes import Dim, Quotient, Size, Undecided, divided_exactly, product, quotient, without_rest
 
 LARGEST = 3 * 2**28
 """Bytes of all arrays that are computed while a file is read."""
@@ -802,8 +802,9 @@ def _in_a_row(zeros: Array) -> Array:
 def slice_(x: Array, axis: int, begin: Any, end: Any, step: int = 1) -> Array:
     """A range of elements along an axis, as NumPy's ``[begin:end:step]``."""
     dim = x.dims[axis]
-    if isinstance(end, Size) and not isinstance(dim, Size) and step == 1 and not isinstance(begin, Size):
-        return take(x, numbers_to(end - (begin or 0)) + known(np.array(begin or 0)), axis)
+    begin, end = _from_start(begin, dim), _from_start(end, dim)
+    if step == 1 and not (_is_decided(begin, dim) and _is_decided(end, dim)):
+        return _slice_of_sizes(x, axis, 0 if begin is None else begin, dim if end is None else end)
     if isinstance(dim, Size):
         return _slice_of_free(x, axis, begin, end, step)
     turns = range(*slice(begin, end, step).indices(dim))
@@ -845,6 +846,27 @@ def _slice_of_free(x: Array, axis: int, begin: Any, end: Any, step: int) -> Arra
     return made(slicing.slice(x.held(), place, begin or 0, 0 if end is None else end, step), dims, x.dtype, x.batch)
 
 
+def _slice_of_sizes(x: Array, axis: int, begin: Any, end: Any) -> Array:
+    """A range whose bounds are sizes of the data, other than that of the axis: the elements of these numbers."""
+    dim: Any = x.dims[axis]
+    begin, end = (dim + one if isinstance(one, int) and one < 0 else one for one in (begin, end))
+    count = (dim if isinstance(end, int) and end >= 2**31 - 1 else end) - begin
+    if not isinstance(count, Size):
+        raise Unsupported(f"a slice from {begin} to {end} of an axis of {dim} elements")
+    return take(x, numbers_to(count) + of_sizes([begin]), axis)
+
+
+def _from_start(value: Any, dim: Any) -> Any:
+    """A bound of a slice, counted from the start where it is a size less than 0."""
+    is_negative = isinstance(value, Size) and all(factor < 0 for names, factor in value.terms.items() if names)
+    return dim + value if is_negative else value
+
+
+def _is_decided(bound: Any, dim: Any) -> bool:
+    """Whether it is known how far a bound of a slice is from the start or the end of the axis."""
+    return not isinstance(bound, Size) or not isinstance(bound - dim, Size)
+
+
 def _bound(value: Any, dim: Size, missing: Any) -> Any:
     """A bound of a slice; None where it is the end."""
     if value is None:
@@ -852,8 +874,6 @@ def _bound(value: Any, dim: Size, missing: Any) -> Any:
     if isinstance(value, Size):
         difference = value - dim
         if isinstance(difference, Size):
-            if same(value, dim):
-                return None
             raise Unsupported(f"a slice up to {value} of an axis of {dim} elements")
         return None if difference >= 0 else difference
     return None if value >= 2**31 - 1 else max(int(value), -(2**31))

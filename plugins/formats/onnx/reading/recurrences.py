@@ -175,6 +175,11 @@ def read_recurrence(
         raise Unsupported(f"the direction {how!r:.40}")
     backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[how]
     hidden, dtype = int(r.dims[2]), x.dtype
+    if w.dims[1] != gates * hidden or r.dims[1] != gates * hidden:
+        raise Unsupported(
+            f"weights of the shapes {list(w.dims)} and {list(r.dims)}; expected {gates} * {hidden} as the second size of both, "
+            "since states are as wide as results: ONNX has no projections"
+        )
     functions = _functions(node, len(backwards))
     if x.is_known:
         x = Array(x.dims, x.dtype, variable=x.held())

@@ -247,6 +247,12 @@ def test_wrong_data() -> None:
         Predictor(C.reduce_sum(x, axis=C.Axis.all_axes()))
 
 
+def test_frames_that_are_not_computed_are_refused() -> None:
+    polars = pytest.importorskip("polars", reason="needs polars")
+    with pytest.raises(TypeError, match=r"collect\(\)"):
+        Predictor(dense())(polars.DataFrame({"x_0": [1.0]}).lazy())
+
+
 def test_a_path_is_loaded_on_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, model = tmp_path / "model.dnn", dense()
     monkeypatch.chdir(tmp_path)

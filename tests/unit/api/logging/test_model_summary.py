@@ -20,12 +20,12 @@ def test_layers_of_a_convolutional_network() -> None:
             C.layers.Dense(10, name="classes"),
         ]
     )(x)
-    layers = {layer.name: layer for layer in layers_of(model)}
+    layers = {layer.path: layer for layer in layers_of(model)}
     assert layers["convolution"].shape == "[batch, 4, 8, 8]"
-    assert layers["convolution"].parameters == 4 * 9 + 4
+    assert layers["convolution"].size == 4 * 9 + 4
     assert layers["convolution"].flop is not None
     assert layers["convolution"].flop >= 2 * 9 * 4 * 64
-    assert layers["classes"].parameters == 4 * 16 * 10 + 10
+    assert layers["classes"].size == 4 * 16 * 10 + 10
     assert layers["classes"].kind == "Dense"
 
 
@@ -34,7 +34,7 @@ def test_shared_parameters_count_once_and_steps_are_of_one_sample() -> None:
     dense = C.layers.Dense(3, name="dense")
     both = dense(dense(x))
     found = [layer for layer in layers_of(both) if layer.kind == "Dense"]
-    assert [layer.parameters for layer in found] == [12, 0]
+    assert [layer.size for layer in found] == [12, 0]
     assert found[0].shape == "[batch, sequence, 3]"
     assert found[0].flop == 2 * 9 + 3
 

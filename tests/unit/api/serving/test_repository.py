@@ -85,6 +85,22 @@ def test_versions_come_and_go(tmp_path: Path) -> None:
         assert client.infer("m/versions/11", ONE).status == 404
 
 
+def test_a_second_file_in_a_version_is_told_and_the_model_stays(tmp_path: Path) -> None:
+    path = write(tmp_path / "m" / "1" / "model.dnn", 2)
+    with InProcess(Settings([str(tmp_path)], poll=0)) as client:
+        (path.parent / "labels.txt").write_text("cat")
+        refresh(client)
+        assert answer(client, "m") == 2
+        assert b'outcome="failed",version="1"} 1.0' in client.get("/metrics").body
+        (path.parent / "labels.txt").unlink()
+        refresh(client)
+        assert answer(client, "m") == 2
+        assert client.get("/v2/health/ready").status == 200
+    (path.parent / "labels.txt").write_text("cat")
+    with pytest.raises(ValueError, match=r"several: labels\.txt, model\.dnn"), InProcess(Settings([str(tmp_path)], poll=0)):
+        pass
+
+
 def test_requests_that_wait_for_a_replaced_model_are_answered(tmp_path: Path) -> None:
     path = write(tmp_path / "m.dnn", 2)
     with InProcess(Settings([str(path)], poll=0)) as client:

@@ -208,9 +208,16 @@ S, W = tensor("s", np.ones((2, 3, 2))), tensor("w", np.ones((2, 3), int), "INT64
         ("dense", asked({**GOOD, "data": [[1, 2, 3], [4, 5, -float("inf")]]}), 422, "x", "NaN or Infinity"),
         ("dense", asked({"name": "x", "shape": [2, 3], "datatype": "FP32"}), 422, "x", "has no data"),
         ("dense", asked({**GOOD, "shape": [0, 3], "data": []}), 422, "x", "no elements"),
-        ("dense", asked({**GOOD, "shape": [-1, 3]}), 400, None, ">= 0"),
-        ("dense", asked({**GOOD, "shape": [2**40, 3]}), 400, None, "shape"),
-        ("dense", asked({**GOOD, "shape": [2000, 3]}), 422, None, "6000 elements"),
+        ("dense", asked({**GOOD, "shape": [-1, 3]}), 400, "x", ">= 0"),
+        ("dense", asked({**GOOD, "shape": [2**40, 3]}), 400, "x", "shape"),
+        ("dense", asked({**GOOD, "shape": "2, 3"}), 400, "x", "Expected `array`, got `str`"),
+        ("dense", asked({**GOOD, "datatype": 32}), 400, "x", "Expected `str`, got `int`"),
+        ("dense", asked({"name": "x", "shape": [2, 3], "data": [1] * 6}), 400, "x", "`datatype`"),
+        ("dense", asked({**GOOD, "name": 7}), 400, None, "`$.inputs[0].name`"),
+        ("dense", asked({**GOOD, "shape": [2000, 3]}), 422, "x", "6000 elements"),
+        ("dense", asked({**GOOD, "name": "y" * 5000}), 422, "y" * 200, "it has 'x'"),
+        ("dense", asked(GOOD, parameters={"binary_data_output": "yes"}), 400, None, "true or false, got 'yes'"),
+        ("dense", b'{"inputs": [{"name": "x", "data": [NaN, %s]}]}' % (b"[" * 9_000 + b"]" * 9_000), 400, None, "not JSON"),
         ("dense", asked(tensor("x", np.zeros((51, 3)))), 422, None, "51 rows; this server takes 50"),
         ("dense", asked({**GOOD, "parameters": {"shared_memory_region": "r"}}), 422, "x", "shared memory"),
         ("dense", asked({**GOOD, "parameters": {"binary_data_size": 24}}), 422, "x", "both data and binary_data_size"),
@@ -239,9 +246,25 @@ def test_refusals_say_what_was_expected(client: InProcess, model: str, body: Any
     assert (answer.status, text in answer.json["error"]) == (status, True), answer.body
     if name is not None:
         assert answer.json["input"] == name
-    if "expected" in answer.json:
+    if isinstance(answer.json.get("expected"), dict):
         assert answer.json["expected"]["name"] == answer.json["input"]
         assert answer.json["example"]["name"] == answer.json["input"]
+    elif name is not None or status == 400:
+        assert name is None or name not in [one["name"] for one in answer.json["expected"]]
+        if "example" in answer.json:
+            assert client.infer(model, answer.json["example"]).status == 200
+
+
+def test_the_input_with_nan_is_named_in_large_requests(client: InProcess) -> None:
+    numbers = [1.5] * 1500
+    body = asked({**GOOD, "name": "first", "data": numbers}, {**GOOD, "data": [*numbers, float("inf")]})
+    assert client.infer("dense", body).json["input"] == "x"
+
+
+def test_null_is_taken_for_what_is_not_there(client: InProcess) -> None:
+    body = asked({**GOOD, "parameters": None}, id=None, parameters=None, outputs=None)
+    assert client.infer("dense", body).json["outputs"] == client.infer("dense", asked(GOOD)).json["outputs"]
+    assert client.infer("dense", asked(GOOD, outputs=[{"name": "z", "parameters": None}])).status == 200
 
 
 def test_an_example_of_many_numbers_is_shortened(tmp_path: Path) -> None:

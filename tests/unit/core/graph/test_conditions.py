@@ -161,3 +161,16 @@ def test_adding_to_an_array_in_place() -> None:
     total: Any = np.ones(3)
     total += x
     assert total.eval([[1, 2, 3]]).tolist() == [[2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("power", "expected"), [(lambda v: v**2, [4, 1, 9]), (lambda v: 2**v, [0.25, 2, 8]), (lambda v: v**v, [0.25, 1, 27])]
+)
+def test_powers(power: Callable[[Any], Any], expected: Any) -> None:
+    np.testing.assert_allclose(power(x).eval({x: [[-2, 1, 3]]})[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [x, f, W])
+def test_parts_are_not_assigned(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"cannot be changed in places; parameter\.value = array"):
+        value[0] = 1

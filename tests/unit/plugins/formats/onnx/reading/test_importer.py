@@ -99,6 +99,12 @@ def test_lengths_hold_for_recurrences() -> None:
     assert not y[1, 2:].any()
 
 
+def test_recurrences_with_projections_are_refused() -> None:
+    w, r = normal(1, 24, 5), normal(1, 24, 3)
+    with pytest.raises(DamagedFile, match=r"'y' \(LSTM\): weights of the shapes \[1, 24, 5\] and \[1, 24, 3\]; expected 4 \* 3"):
+        load([node("LSTM", "x w r", "y", hidden_size=6)], [value("x", "time", "batch", 5)], "y", w=w, r=r)
+
+
 def test_a_scan_of_free_length_is_a_recurrence() -> None:
     body = graph(
         [node("Add", "before now", "after"), node("Identity", "after", "seen")], [value("before", 2), value("now", 2)], "after seen"

@@ -55,3 +55,30 @@ def test_the_last_step_of_padded_sequences(tmp_path: Any) -> None:
         row[: len(one)] = one
     results = found.eval({"x": given, "sequence_lengths": np.float64([4, 1, 3])})
     np.testing.assert_allclose(results, function.eval(data), rtol=1e-4, atol=1e-5)
+
+
+# ---- slices whose bounds are sizes of the data ---------------------------------------------------
+
+SLICED: dict[str, tuple[list[Any], Any]] = {
+    "but the first": ([node("Sub", "t one", "m"), node("Neg", "m", "b"), node("Slice", "x b far last", "y")], lambda x, k: x[..., 1:]),
+    "as many as of another": ([node("Slice", "x zero k last", "y")], lambda x, k: x[..., :k]),
+    "behind as many as of another": (
+        [node("Add", "k t", "e"), node("Slice", "table k e zero", "p"), node("Add", "x p", "y")],
+        lambda x, k: x + np.arange(20, dtype=np.float32)[k : k + x.shape[-1]],
+    ),
+    "the last, as many as of another": ([node("Neg", "k", "b"), node("Slice", "x b far last", "y")], lambda x, k: x[..., -k:]),
+}
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_slices_between_sizes_of_the_data(name: str) -> None:
+    nodes, right = SLICED[name]
+    sizes = [node("Shape", "x", "xs"), node("Slice", "xs last three", "t"), node("Shape", "z", "zs"), node("Slice", "zs one last", "k")]
+    numbers = {"zero": [0], "one": [1], "last": [2], "three": [3], "far": [2**62]}
+    arrays = {key: np.array(one) for key, one in numbers.items()} | {"table": np.arange(20, dtype=np.float32)}
+    inputs = [value("x", "N", 2, "T"), value("z", "N", "K")]
+    f = C.load_model(file_of(graph([*sizes, *nodes, node("ReduceSum", "z", "all")], inputs, "y all", **arrays)))
+    for steps, others in ((5, 3), (7, 4)):
+        x, z = normal(3, 2, steps), normal(3, others)
+        found = f.eval({"x": x, "z": z})
+        np.testing.assert_array_equal(found[f.outputs[0]], right(x, others))

@@ -1,0 +1,3 @@
+# Names that plugins register, for editors and type checkers; made by: make stubs
+
+__all__: list[str] = []
