@@ -83,7 +83,8 @@ def command_of(name: str) -> Described:
     parser = _parser_of(command)
     if parser is None:
         return Described(name, summary, (), ())
-    options, words = [], []
+    options: list[Option] = []
+    words: list[str] = []
     for action in parser._actions:
         choices = tuple(map(str, action.choices or ()))
         if action.option_strings:

@@ -25,8 +25,8 @@ def view(item: Any) -> View:
         ("device", str(value.device)),
     ]
     if isinstance(item, MinibatchData):
-        known.append(("samples", item.num_samples))
-        known.append(("sequences", item.num_sequences))
+        known.append(("samples", str(item.num_samples)))
+        known.append(("sequences", str(item.num_sequences)))
         known.append(("end of a sweep", "yes" if item.end_of_sweep else "no"))
     held = held_by(value)
     if value.is_sparse:

@@ -24,8 +24,9 @@ class ModelGraph(NodePaths):
 
     def label(self, node: Primitive | Variable) -> str:
         """A name, or what tells the node from others; a slash is between a scope and what is in it."""
-        block = isinstance(node, Primitive) and node.is_block
-        unnamed = node.op_name + node.uid.removeprefix("Block") if block else node.uid
+        unnamed = node.uid
+        if isinstance(node, Primitive) and node.is_block:
+            unnamed = node.op_name + node.uid.removeprefix("Block")
         return re.sub(r"[^\w./-]|^/|/(?=/|$)", "_", node.name or unnamed)
 
     def definition(self) -> bytes:
