@@ -369,10 +369,12 @@ def _register_function(registry: Registry, owner: str, provided: list[str], reco
     signature = Signature(places)
 
     def register(*arguments: Any, **named: Any) -> None:
-        try:
-            *keys, target = signature.bind(*arguments, **named).args
-        except TypeError as error:
-            raise TypeError(f"{registry.kind} of {owner}: expected register{signature}, {error}") from None
+        if named or len(arguments) != len(places):
+            try:
+                arguments = signature.bind(*arguments, **named).args
+            except TypeError as error:
+                raise TypeError(f"{registry.kind} of {owner}: expected register{signature}, {error}") from None
+        *keys, target = arguments
         keys = [identity_of(key) if isinstance(key, type) else key for key in keys]
         name = tuple(keys) if len(keys) > 1 else keys[0]
         try:

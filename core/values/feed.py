@@ -244,7 +244,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
     if any(map(is_csr, data)):
         return _feed_csr(variable, _stacked(variable, data), _dims_of_samples(variable, data))
     if variable.is_sparse:
-        raise _needs_csr(variable, data[0])
+        raise _needs_csr(variable, data[0], data)
     wanted = variable.spec.dims
     samples = [_dense(variable, item) for item in data]
     for i, sample in enumerate(samples):
@@ -487,9 +487,10 @@ def _empty(variable: Variable) -> ValueError:
     return ValueError(f"{variable!r}: the minibatch is empty; give at least one sample")
 
 
-def _needs_csr(variable: Variable, data: Any) -> ValueError:
-    labels = np.asarray(data)
-    hint = hint_of_classes(variable, labels) if labels.ndim < 2 else ""
+def _needs_csr(variable: Variable, data: Any, samples: Sequence[Any] = ()) -> ValueError:
+    """The error for dense data; *samples* are those of a list, of which *data* is one."""
+    numbers = samples if len(samples) and np.ndim(data) == 0 else data
+    hint = hint_of_classes(variable, np.asarray(numbers)) if np.ndim(numbers) == 1 else ""
     return ValueError(
         f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix{hint}"
     )

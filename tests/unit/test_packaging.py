@@ -37,8 +37,11 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 def test_the_wheel_has_every_template(project: dict[str, Any], root: Path) -> None:
     folder = root / "api" / "commands"
-    (pattern,) = project["tool"]["setuptools"]["package-data"]["cntk.commands"]
-    assert set(folder.glob(pattern)) == {path for path in (folder / "plugin-templates").rglob("*") if path.is_file()} != set()
+    patterns = project["tool"]["setuptools"]["package-data"]["cntk.commands"]
+    for templates in ("plugin-templates", "project-templates"):
+        there = {path for path in (folder / templates).rglob("*") if path.is_file()}
+        assert there
+        assert {path for pattern in patterns for path in folder.glob(pattern) if templates in path.parts} == there
 
 
 def test_the_wheel_has_the_page_of_the_server(project: dict[str, Any], root: Path) -> None:
