@@ -173,7 +173,7 @@ class Network(BaseEstimator):
         if callable(self.learner):
             return self.learner(parameters)
         rate = C.learning_parameter_schedule(self.learning_rate)
-        options = {"l2_regularization_weight": self.l2, "minibatch_size": C.learners.IGNORE}  # of the mean gradient
+        options: dict[str, Any] = {"l2_regularization_weight": self.l2, "minibatch_size": C.learners.IGNORE}  # of the mean gradient
         if self.learner == "adam":
             return C.adam(parameters, rate, C.momentum_schedule(0.9), variance_momentum=C.momentum_schedule(0.999), **options)
         if self.learner == "sgd":
