@@ -18,15 +18,15 @@ def view(item: Any) -> View:
     value = item.data if isinstance(item, MinibatchData) else item
     if isinstance(value, Value) and not value.is_valid:
         return View(repr(item), page(repr(item), facts([("contents", "gone: the function has been evaluated again")])))
-    known = [
+    known: list[tuple[str, Any]] = [
         ("shape", str(list(value.shape))),
         ("element type", dtype_name(value.dtype)),
         ("data", "sparse" if value.is_sparse else "dense"),
         ("device", str(value.device)),
     ]
     if isinstance(item, MinibatchData):
-        known.append(("samples", str(item.num_samples)))
-        known.append(("sequences", str(item.num_sequences)))
+        known.append(("samples", item.num_samples))
+        known.append(("sequences", item.num_sequences))
         known.append(("end of a sweep", "yes" if item.end_of_sweep else "no"))
     held = held_by(value)
     if value.is_sparse:

@@ -12,7 +12,7 @@ from cntk.views.view import View, facts, page
 
 def view(variable: Variable) -> View:
     """The view of a variable."""
-    known = [
+    known: list[tuple[str, Any]] = [
         ("kind", variable.kind),
         ("name", variable.name),
         ("uid", variable.uid),
@@ -26,7 +26,7 @@ def view(variable: Variable) -> View:
     if not is_concrete(variable.shape) or variable.dtype is None:
         return View(repr(variable), page(repr(variable), facts([*known, ("value", "not known before the shape is")])))
     array = variable.value
-    known.append(("numbers", str(size_of(variable.shape))))
+    known.append(("numbers", size_of(variable.shape)))
     if variable.is_sparse:
         return View(repr(variable), page(repr(variable), facts([*known, ("entries", variable.array.to_csr(variable.backend).nnz)])))
     numbers = list(zip(STATISTICS, statistics(array), strict=True)) if array.size else []
