@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cntk.core.common.dtypes import dtype_name
 from cntk.core.common.shape import is_concrete, size_of
 from cntk.core.graph.variable import Constant, Parameter, Variable
