@@ -44,7 +44,8 @@ PARTS = (
     Part("rich", "rich", "progress bars", "opencntk[rich]"),
     Part("matplotlib", "matplotlib", "pictures of graphs, layers and profiles", "opencntk[plot]"),
     Part("uvicorn", "uvicorn", "serving models over HTTP", "opencntk[serve]"),
-    Part("sklearn", "scikit-learn", "data for the examples", "opencntk[demo]"),
+    Part("sklearn", "scikit-learn", "networks as its estimators, and data for the examples", "opencntk[sklearn]"),
+    Part("jupytext", "jupytext", "notebooks of the examples", "opencntk[notebooks]"),
 )
 
 

@@ -49,45 +49,51 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print it for programs")
     options = parser.parse_args(arguments)
     if options.json:
-        print(json.dumps({**asdict(_file(options.model)), **_graph(Function.load(options.model))}, indent=2))
+        told = {**asdict(_file(options.model)), "described": _described(options.model), **_graph(Function.load(options.model))}
+        print(json.dumps(told, indent=2))
         return 0
-    _print_heading(_file(options.model))
+    _print_heading(options.model)
     print(summary(Function.load(options.model)))
     return 0
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file's name, its format, its size, and what it says of itself; without a format where none is known."""
+    """A file's name, its format, and its size; without a format where none is known."""
 
     file: str
     format: str | None
     bytes: int
-    described: list[str]
 
 
 def _file(path: str) -> _File:
     data, source = content_of(path, "load")
     known = format_in(data, format_of(ModelFormat.CNTKv2))
-    if not known.recognises(data):
-        return _File(source, None, len(data), [])
-    return _File(source, _name_of(known), len(data), list(known.described(data, source)) if hasattr(known, "described") else [])
+    return _File(source, _name_of(known) if known.recognises(data) else None, len(data))
 
 
-def _print_heading(file: _File) -> None:
+def _described(path: str) -> list[str]:
+    """What a file says of itself."""
+    data, source = content_of(path, "load")
+    known = format_in(data, format_of(ModelFormat.CNTKv2))
+    return list(known.described(data, source)) if known.recognises(data) and hasattr(known, "described") else []
+
+
+def _print_heading(path: str) -> None:
+    file = _file(path)
     if file.format is not None:
-        print("\n".join([f"{os.path.basename(file.file)}: {file.format}, {file.bytes:,} bytes", *file.described]))
-        print(flush=True)  # in front of an error
+        print(f"{os.path.basename(file.file)}: {file.format}, {file.bytes:,} bytes", flush=True)  # in front of an error
+        print("".join(f"{line}\n" for line in _described(path)), flush=True)
 
 
 def _graph(function: Function) -> dict[str, Any]:
     """Layers, inputs and outputs, and how many parameters and constants there are."""
     layers = layers_of(function)
     return {
-        "layers": [layer._asdict() for layer in layers],
+        "layers": [{**layer._asdict(), "parameters": {path: list(p.shape) for path, p in layer.parameters.items()}} for layer in layers],
         "inputs": {v.name or v.uid: shown(v.spec) for v in function.arguments},
         "outputs": {v.name or v.uid: shown(v.spec) for v in function.outputs},
-        "parameters": sum(layer.parameters for layer in layers),
+        "parameters": sum(layer.size for layer in layers),
         "constants": len(function.constants),
     }
 

@@ -18,14 +18,15 @@ class Regressor(RegressorMixin, Network):
     y is an array ``(samples,)`` or ``(samples, outputs)``. It is brought to mean 0 and variance 1 for training, and predictions are brought
     back; X is taken as it is.
 
-    Args:
-        model, hidden, activation, dropout, learner, learning_rate, l2, batch_size, max_epochs, tol, patience, early_stopping,
-        validation_fraction, callbacks, warm_start, dtype, random_state: see :class:`~cntk.sklearn.Classifier`.
+    Arguments are those of :class:`~cntk.sklearn.Classifier`, but for what is about classes.
 
     Attributes:
         model_: the network, which gives numbers of mean 0 and variance 1.
-        y_mean_, y_scale_: what its outputs are multiplied by, ``y_scale_``, and what is added then.
-        n_iter_, loss_curve_, validation_scores_: see :class:`~cntk.sklearn.Classifier`.
+        y_mean_: mean of the targets.
+        y_scale_: their standard deviation.
+        n_iter_: epochs trained.
+        loss_curve_: average loss in each.
+        validation_scores_: the score of each, with *early_stopping*.
 
     Raises:
         ValueError: arguments out of their range, or data that does not fit them.

@@ -28,7 +28,7 @@ def check_deserializer(factory: Callable[[], Any]) -> None:
     >>> from cntk.testing import check_deserializer
     >>> check_deserializer(lambda: C.io.CTFDeserializer("none.ctf", C.io.StreamDefs(x=C.io.StreamDef(field="x", shape=1))))
     Traceback (most recent call last):
-    RuntimeError: cannot read the text file 'none.ctf': No such file or directory
+    RuntimeError: cannot read the text file 'none.ctf': No such file or directory in ...
     """
     deserializer = factory()
     if not isinstance(deserializer, Deserializer):

@@ -20,7 +20,7 @@ copyright = "the authors of opencntk, MIT licence"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(enum|mlflow|numpy|pluggy|PluginManager)(\..*)?")]  # described by their own packages
+nitpick_ignore_regex = [("py:.*", r"(enum|mlflow|numpy|pluggy|PluginManager|NotFittedError)(\..*)?")]  # described by their own packages
 default_role = "code"
 smartquotes_action = "D"  # dashes alone: the prime of h' is no quotation mark
 exclude_patterns = ["**/.ipynb_checkpoints"]

@@ -21,7 +21,13 @@ ATTRIBUTES = ("attribute", "data", "property")
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", _process, priority=400)
+    app.connect("autodoc-skip-member", lambda app, what, name, value, skip, options: True if _is_of_sklearn(value) else None)
     app.connect("autodoc-process-signature", lambda app, what, name, value, *rest: _signature(value))
+
+
+def _is_of_sklearn(value: Any) -> bool:
+    """Whether a method is inherited from scikit-learn, whose own pages describe it."""
+    return str(getattr(value, "__module__", "")).partition(".")[0] == "sklearn"
 
 
 def _process(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:

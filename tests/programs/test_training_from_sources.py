@@ -87,7 +87,7 @@ def test_sources_that_users_write_train_too() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"epoch_size": 20}, "a minibatch source needs streams"),
+        ({"epoch_size": 20, "streams": (1, 2), "model_inputs_to_streams": {}}, "a minibatch source needs streams"),
         ({"streams": (1, 2, 3), "epoch_size": 20}, "one stream for each of"),
         ({"streams": (1, 2)}, "give epoch_size or max_samples"),
     ],

@@ -46,9 +46,9 @@ def test_training_learns(framework: Framework) -> None:
     step = workloads(framework)["train rows"]()
     if framework is OWN:
         trainer = step.__closure__ and next(cell.cell_contents for cell in step.__closure__ if isinstance(cell.cell_contents, C.Trainer))
-        losses = [(step(), trainer.previous_minibatch_loss_average)[1] for _ in range(30)]
+        losses = [(step(), trainer.previous_minibatch_loss_average)[1] for _ in range(60)]
     else:
-        losses = [step() for _ in range(30)]
+        losses = [step() for _ in range(60)]
     assert losses[-1] < losses[0] / 2
 
 

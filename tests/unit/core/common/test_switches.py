@@ -19,6 +19,7 @@ from cntk.core.common.switches import Switch, isolated, registered
 from cntk.core.common.thresholds import thresholds
 from cntk.core.graph.function import allow_renaming_functions
 from cntk.core.run import profiling
+from cntk.plugins.progress.not_finite import is_told
 
 COUNTERS_AND_THE_LIKE = {
     "core/graph/clone.py": {"current_version"},
@@ -55,6 +56,8 @@ SETTERS: dict[str, Callable[[], Any]] = {
     "functions_may_be_renamed": allow_renaming_functions,
     "passes": lambda: C.debugging.set_passes(["dead"]),
     "checked_mode": lambda: C.debugging.set_checked_mode(True),
+    "full_tracebacks": lambda: C.debugging.set_full_tracebacks(True),
+    "not_finite_is_told": lambda: setattr(is_told, "value", True),
     "math": lambda: C.device.set_math("tf32"),
     "recorders": lambda: profiling.begin(profiling.Recorder()),
     "thresholds": lambda: setattr(thresholds, "softmax_compiled", 3),

@@ -183,7 +183,8 @@ def test_without_training_a_test_counts_tests(tmp_path: Path) -> None:
 
 def test_numbers_beyond_float32_are_written(tmp_path: Path) -> None:
     writer = TensorBoardProgressWriter(1, log_dir=str(tmp_path))
-    writer.update_training(1, float("nan"), float("inf"))
+    with pytest.warns(UserWarning, match="the loss is nan"):
+        writer.update_training(1, float("nan"), float("inf"))
     writer.write_value("large", -1e300, 2**63 - 1)
     writer.close()
     (_, _, loss), (_, _, metric), (_, step, large) = scalars(tmp_path)
