@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ _seeding = ForkSafeLock()
 """Seeds are chosen for the whole process: one network is made at a time."""
 
 
-class Network(BaseEstimator):
+class Network(BaseEstimator, ABC):
     """Base class of estimators; its arguments are those of :class:`~cntk.sklearn.Classifier`."""
 
     def __init__(
@@ -74,13 +75,13 @@ class Network(BaseEstimator):
 
     # ---- for the estimators ----
 
+    @abstractmethod
     def _targets(self, y: Any, outputs: int) -> Any:
         """What the network is to give for y, an array with a row for each."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _criterion(self, scores: Any, target: Any) -> tuple[Any, Any]:
         """Loss and metric of each row."""
-        raise NotImplementedError
 
     def _stratified_by(self, y: Any) -> Any:
         """What a validation set has the same shares of; None for nothing."""
