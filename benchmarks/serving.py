@@ -3,7 +3,8 @@
     python benchmarks/serving.py [--requests 20000] [--rounds 3]
 
 The model is a dense network, 784-200-10, of which each request asks for one row.  Server and client have a process each, and share the
-processors; the client writes and reads bytes, so that the server is what is measured.
+processors; the client writes and reads bytes, so that the server is what is measured.  The floor beside it is uvicorn with an application
+that reads the same requests, computes nothing, and always gives one answer.
 """
 
 import argparse
@@ -17,7 +18,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +30,8 @@ import cntk as C
 HOST = "127.0.0.1"
 CONNECTIONS = 1, 16, 64
 HIDDEN, CLASSES, INPUTS = 200, 10, 784
+FLOOR_NUMBERS = np.arange(CLASSES, dtype=np.float32) / CLASSES
+FLOOR_ANSWER = json.dumps({"model_name": "mlp", "outputs": [{"name": "z", "data": FLOOR_NUMBERS.tolist()}]}).encode()
 EXACT = 1e-6
 """How far an answer may be from what ``eval`` gives: rows of a minibatch are not rounded as one row is."""
 
@@ -45,23 +51,52 @@ def main() -> None:
         path = Path(folder, "mlp.dnn")
         model.save(path)
         port = free_port()
+        ours = ["cntk", "serve", f"mlp={path}", "--host", HOST, "--port", str(port)]
+        floor_port = free_port()
+        floor = ["uvicorn", "--app-dir", str(Path(__file__).parent), "serving:floor", "--host", HOST, "--port", str(floor_port)]
         begin = time.perf_counter()
-        command = [sys.executable, "-m", "cntk", "serve", f"mlp={path}", "--host", HOST, "--port", str(port)]
-        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        try:
-            wait_until_ready(port, server)
+        with started(ours, port):
             print(f"start to the first ready answer: {time.perf_counter() - begin:.2f} s")
-            print("connections  kind    requests a second  half within  99 % within")
-            for connections in CONNECTIONS:
-                for kind, request in (("JSON", json_request(row)), ("binary", binary_request(row))):
-                    for _ in range(options.rounds):
-                        load = Load(request, model.eval(row), kind == "binary")
-                        seconds = asyncio.run(load.run(port, connections, options.requests))
-                        half, most = np.percentile(load.seconds, [50, 99]) * 1e3
-                        print(f"{connections:11}  {kind:6}  {len(load.seconds) / seconds:17,.0f}  {half:8.3f} ms  {most:8.3f} ms")
-        finally:
-            server.terminate()
-            server.wait()
+            with started([*floor, "--no-access-log"], floor_port):
+                print("connections  kind    server  requests a second  half within  99 % within")
+                for connections in CONNECTIONS:
+                    for kind, request in (("JSON", json_request(row)), ("binary", binary_request(row))):
+                        is_binary = kind == "binary"
+                        for _ in range(options.rounds):
+                            load = Load(request, model.eval(row), is_binary)
+                            report(f"{connections:11}  {kind:6}  cntk  ", load, asyncio.run(load.run(port, connections, options.requests)))
+                            load = Load(request, FLOOR_NUMBERS, False)
+                            seconds = asyncio.run(load.run(floor_port, connections, options.requests))
+                            report(f"{connections:11}  {kind:6}  floor ", load, seconds)
+
+
+def report(row: str, load: "Load", seconds: float) -> None:
+    """Print a row of the table."""
+    half, most = np.percentile(load.seconds, [50, 99]) * 1e3
+    print(f"{row}  {len(load.seconds) / seconds:17,.0f}  {half:8.3f} ms  {most:8.3f} ms", flush=True)
+
+
+@contextmanager
+def started(module: list[str], port: int) -> Iterator[None]:
+    """A server, ``python -m MODULE``, that listens at the port."""
+    server = subprocess.Popen([sys.executable, "-m", *module], stderr=subprocess.DEVNULL)
+    try:
+        wait_until_ready(port, server)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def floor(scope: Any, receive: Any, send: Any) -> None:
+    """An ASGI application that answers all requests alike."""
+    if scope["type"] != "http":
+        return
+    while (await receive()).get("more_body"):
+        pass
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(FLOOR_ANSWER))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": FLOOR_ANSWER})
 
 
 def timed_eval(model: C.Function, row: np.ndarray) -> list[float]:

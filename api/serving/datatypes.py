@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     return np.dtype(_NUMPY[name]).newbyteorder("<")
 
 
+@cache
 def name_of(dtype: Any) -> str:
     """The protocol's name of a type that values have."""
     kind = np.dtype(dtype)

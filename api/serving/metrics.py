@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -34,12 +35,18 @@ class Metrics:
         self._ready = Gauge(
             "cntk_model_ready", "Whether a version of a model is served.", of, multiprocess_mode="livemin", registry=registry
         )
+        self._labelled = cache(self._find)  # the library takes longer to find a count than to count
 
     def answered(self, model: str, version: str, code: int, seconds: float) -> None:
         """Count a request; model and version are empty where there is none of that name."""
-        self._requests.labels(model, version, str(code)).inc()
-        if model:
-            self._seconds.labels(model, version).observe(seconds)
+        count, times = self._labelled(model, version, code)
+        count.inc()
+        if times is not None:
+            times.observe(seconds)
+
+    def _find(self, model: str, version: str, code: int) -> tuple[Counter, Histogram | None]:
+        """What counts a response, and its time where there is a model."""
+        return self._requests.labels(model, version, str(code)), self._seconds.labels(model, version) if model else None
 
     def batches(self, model: str, version: str) -> Callable[[int, int], None]:
         """What counts a model's batches, by their rows and those that wait then."""
