@@ -78,8 +78,9 @@ test: $(VENV)/dev.installed
 test-onnx: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS) tests/unit/plugins/formats/onnx
 
+# Only what computes: the other unit tests run without loops where there is no Numba.
 test-without-loops: $(VENV)/dev.installed
-	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends
+	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/unit/core tests/backends/every tests/backends/numpy tests/backends/fused tests/backends/checking
 
 test-without-numba: build/bare.made
 	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking

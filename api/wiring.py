@@ -7,6 +7,7 @@ from typing import Any
 from cntk.core.common.services import services
 from cntk.core.graph.inference import apply
 from cntk.core.run import evaluate
+from cntk.core.run.bound import BoundFunction
 from cntk.core.run.workspace import start
 from cntk.core.values import value
 from cntk.plugins.models import files, pickling
@@ -26,6 +27,7 @@ services.provide(
     forward=evaluate.forward,
     backward=evaluate.backward,
     grad=evaluate.grad,
+    bind=BoundFunction,
     held_by=value.held_by,
     view_of=value.view_of,
     save=files.save,

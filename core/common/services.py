@@ -18,7 +18,7 @@ class Services:
     Attributes:
         apply: makes a function of an operator and its operands.
         start: takes memory for a run of a program, and loads data into it.
-        evaluate, forward, backward, grad: implementations of the methods of functions with these names (``evaluate`` is ``eval``).
+        evaluate, forward, backward, grad, bind: implementations of the methods of functions with these names (``evaluate`` is ``eval``).
         held_by: the array or CSR matrix that a Value or NDArrayView holds; anything else is returned unchanged.
         view_of: an NDArrayView of a CSR matrix.
         save, load, restore, register_callback: functions and their files.
@@ -32,6 +32,7 @@ class Services:
     forward: Service
     backward: Service
     grad: Service
+    bind: Service
     held_by: Service
     view_of: Service
     save: Service

@@ -503,6 +503,33 @@ class Function(TensorOps, metaclass=_FunctionType):
             end_at_user(error)
             raise
 
+    @answers
+    def bind(self, shapes: Any, device: Any = None) -> Any:
+        """Prepare the function for data of these sizes, for those who evaluate again and again and cannot wait.
+
+        Args:
+            shapes: the shape of each argument's data by argument or name, or just the one: samples first, then steps where there is a
+                sequence axis, then the argument's own shape.
+            device: the device to compute on; the default device if None.
+
+        Returns:
+            A function with arrays of its own, ``inputs`` and ``outputs``; calling it computes the one from the other, and gives what
+            :meth:`eval` does: arrays that the next call overwrites, ``(samples, steps, *shape)`` for sequences.  It follows the
+            parameters, serves one thread at a time, and can be pickled.
+
+        Raises:
+            ValueError: a shape does not fit an argument; an argument or output is sparse; the number of steps depends on the data.
+
+        >>> x = C.input_variable(2)
+        >>> bound = (x * 2).bind({x: (1, 2)})
+        >>> bound.inputs[x][:] = [1, 2]
+        >>> bound()
+        array([[2., 4.]], dtype=float32)
+        >>> bound([[3, 4]])
+        array([[6., 8.]], dtype=float32)
+        """
+        return services.bind(self, shapes, device)
+
     # ---- files: see plugins/models/files.py ----
 
     @answers
