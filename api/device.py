@@ -13,6 +13,7 @@ from cntk.core.extension.device import (
     use_default_device,
 )
 from cntk.core.extension.device import device as device  # not in __all__: a star import would hide the module of this name
+from cntk.core.machine.threads import get_threads, set_threads
 
 __all__ = [
     "DeviceDescriptor",
@@ -20,9 +21,11 @@ __all__ = [
     "all_devices",
     "cpu",
     "get_gpu_properties",
+    "get_threads",
     "gpu",
     "set_excluded_devices",
     "set_math",
+    "set_threads",
     "try_set_default_device",
     "use_default_device",
 ]

@@ -15,8 +15,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from cntk.core.common.threads import set_max_threads
-from cntk.core.machine import blas
+from cntk.core.machine.threads import set_threads
 from cntk.serving import logs
 from cntk.serving.application import Application, Settings
 from cntk.serving.metrics import FOLDER
@@ -37,7 +36,7 @@ class Worker(Application):
     def __init__(self, settings: Settings, threads: int, log_level: str) -> None:
         super().__init__(settings)
         logs.begin(log_level)
-        _use_threads(threads)
+        set_threads(threads)
 
     async def start(self) -> None:
         """Load the models, and leave when a signal comes."""
@@ -124,12 +123,3 @@ def _several(config: uvicorn.Config, listening: socket.socket) -> int:
         workers = Multiprocess(config, [listening])
         workers.run()
         return int(any(process.exitcode == STARTUP_FAILURE for process in workers.processes))
-
-
-def _use_threads(number: int) -> None:
-    """Let products and loops share so many threads."""
-    set_max_threads(number)
-    library = blas.find()
-    set_threads = None if library is None else library.function("openblas_set_num_threads")
-    if set_threads is not None:
-        set_threads(number)

@@ -22,6 +22,9 @@ from .lines import Line, Rows, lines_of
 FEWEST = 4
 """The fewest sequences that are worth a thread of their own, since each thread reads all matrices."""
 
+PACKED_SHARED = 2**18
+"""Elements from which on threads share the packing of matrices; fewer are copied before a thread that has slept is awake."""
+
 
 def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Taped]:
     """The calls of a schedule, with a :class:`Taped` one in the place of those that tapes do."""
@@ -62,6 +65,7 @@ class Tape:
         self._lines = lines
         self._like = np.empty(0, self._lines[0].dtype)
         self._matrices = [line.matrix for line in self._lines if line.matrix is not None]
+        self._packed = sum(matrix.size for matrix in self._matrices)
         self._width = sum(line.z.size * (1 if line.matrix is None else len(line.matrix)) for line in self._lines)
 
     def memory_needed(self, passing: Sequence[Any], sequences: int) -> int:
@@ -87,7 +91,7 @@ class Tape:
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the run before."""
         if self._blocks is not None:
-            self._machine.pack(sum(matrix.size for matrix in self._matrices), self._blocks, self._like)
+            self._machine.pack.run(self._packed >= PACKED_SHARED, self._blocks, self._like)
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all for the steps from *begin* to *end*.
@@ -102,7 +106,7 @@ class Tape:
     def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
         size = self._width * int(offsets[end] - offsets[begin])
         parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
-        self._machine.run(size, parts, tape, offsets, begin, end, rising, self._like)
+        self._machine.run(size if parts > 1 else 0, parts, tape, offsets, begin, end, rising, self._like)
 
 
 class Taped(Tape):

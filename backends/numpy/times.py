@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...core.common.thresholds import thresholds
 from ...core.common.user_frame import warn_user
 from ...core.extension import plugins
 from ...core.extension.compiled import Unusable
+from ...core.machine.blas import on_one_thread
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.csr import csr_matrix_of
@@ -23,6 +25,9 @@ from .engines import DenseProducts, SparseProducts
 
 SPARSE, DENSE = "Csr", "Products"
 """Names of the engines with the compiled loops."""
+
+FEWEST_SHARED = 2**18
+"""Multiplications up to which an OpenBLAS shares no product between threads."""
 
 
 class TimesKernel:
@@ -45,6 +50,8 @@ class TimesKernel:
         if are_views and loops is not None and loops.fits(x, w, y):
             return loops.bound(ctx, x, w, y, epilogue)
         product = op.bound_product(ctx, x, w, y) if are_views else partial(op.forward, ctx, out, left, right)
+        if _is_small(x, w, y):
+            product = on_one_thread(product)
         return product if epilogue is None else partial(_call, [product, *epilogue.calls(ctx, out)])
 
     @staticmethod
@@ -72,7 +79,15 @@ class TimesKernel:
             if grads[0] is not None:
                 op.backward(ctx, grad, (grads[0], None), out, left, right)
             return
-        op.backward(ctx, grad, grads, out, left, right, loops)
+        gradients = partial(op.backward, ctx, grad, grads, out, left, right, loops)
+        is_small = type(left) is type(right) is np.ndarray and _is_small(left, right, grad)
+        (on_one_thread(gradients) if is_small else gradients)()
+
+
+def _is_small(left: Any, right: Any, result: Any) -> bool:
+    """Whether an OpenBLAS would share a product between threads that is too small for it."""
+    multiplications = isqrt(left.size * right.size * result.size)  # of m x k, k x n and m x n
+    return FEWEST_SHARED < multiplications < thresholds.product_shared
 
 
 def _call(calls: Sequence[Callable[[], Any]]) -> None:

@@ -18,16 +18,13 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ..extension.compiled import compiling, switch_off
-from .blas import Blas, find
+from .blas import PTHREADS, Blas, find
 
 THREADS = "products on the threads of compiled loops"
 """What :func:`~cntk.core.extension.compiled.switch_off` calls them."""
 
 SIDE = 256
 """Rows and columns of a product that the BLAS shares between its threads."""
-
-PTHREADS = 1
-"""What ``openblas_get_parallel`` returns for an OpenBLAS with threads of its own."""
 
 QUIET_LOOKS, LOOKS, LOOK_MICROSECONDS = 3, 2000, 250
 """A process is forked when so many looks, one after another, have found no product under way, or after so many, half a second."""
