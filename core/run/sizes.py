@@ -50,6 +50,14 @@ class Sizes:
         made._complete(stage, decided)
         return made
 
+    def are_those_of(self, feeds: Sequence[Feed]) -> bool:
+        """Whether they are the sizes for other data of the same shapes, too: its sequences are as long, and none continues another."""
+        for index, fed in zip(self.program.inputs, feeds, strict=True):
+            layout = self.layouts[index]
+            if fed.continues is not None or layout != fed.layout or (layout is not None and layout.continues is not None):
+                return False
+        return True
+
     def layouts_of(self, indices: Sequence[int]) -> list[Layout | None]:
         """Layouts of slots; of one that a later recurrence computes, that of the axes it is on."""
         return [self.layouts[i] or self._of_axes.get(self.specs[i].axes or ()) for i in indices]

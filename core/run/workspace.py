@@ -66,8 +66,9 @@ class Workspace:
             listed = list(feeds)
             self._check(listed)
             key = self._key(listed)
+            is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
             binding = self._used_again(key)
-            if binding is None or any(fed.layout is not None and fed.layout.is_sequence for fed in listed):
+            if binding is None or (_have_sequences(listed) and not (is_latest and binding.sizes.are_those_of(listed))):
                 binding = self._bound(key, Sizes(self.program, listed), None)
             binding.load([fed.data for fed in listed])
             return binding
@@ -162,6 +163,10 @@ class Workspace:
                 raise ValueError(
                     f"the inputs' minibatches have different numbers of samples: {', '.join(given)}{self._hint_of_batch(feeds)}"
                 )
+
+
+def _have_sequences(feeds: Sequence[Feed]) -> bool:
+    return any(fed.layout is not None and fed.layout.is_sequence for fed in feeds)
 
 
 def _keep(items: dict[Any, Any], key: Any, item: Any) -> None:
