@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -151,9 +152,10 @@ def _input(variable: Variable, shape: Any) -> tuple[Any, Any]:
 
 
 def _sizes(variable: Variable, shape: Any) -> tuple[int, ...]:
+    sizes: Any = (shape,) if np.isscalar(shape) else shape
     try:
-        return tuple(int(size) for size in ((shape,) if np.isscalar(shape) else shape))
-    except (TypeError, ValueError):
+        return tuple(map(operator.index, sizes))
+    except TypeError:
         raise ValueError(f"bind: expected the shape of {variable!r} with its samples, such as (1, 784), got {shape!r:.80}") from None
 
 
