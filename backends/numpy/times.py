@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,16 @@ from ...core.common.thresholds import thresholds
 from ...core.common.user_frame import warn_user
 from ...core.extension import plugins
 from ...core.extension.compiled import Unusable
-from ...core.machine.blas import on_one_thread
+from ...core.machine.blas import shares_small_products
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.csr import csr_matrix_of
 from ...core.types.sparse import Parts, RowSparse, SparseRows
 from .engines import DenseProducts, SparseProducts
+from .small_products import SmallProducts, call_all, pieces, size_of_pieces
 
 SPARSE, DENSE = "Csr", "Products"
 """Names of the engines with the compiled loops."""
-
-FEWEST_SHARED = 2**18
-"""Multiplications up to which an OpenBLAS shares no product between threads."""
 
 
 class TimesKernel:
@@ -49,10 +46,15 @@ class TimesKernel:
         loops = _dense_loops(left, right)
         if are_views and loops is not None and loops.fits(x, w, y):
             return loops.bound(ctx, x, w, y, epilogue)
-        product = op.bound_product(ctx, x, w, y) if are_views else partial(op.forward, ctx, out, left, right)
-        if _is_small(x, w, y):
-            product = on_one_thread(product)
-        return product if epilogue is None else partial(_call, [product, *epilogue.calls(ctx, out)])
+        if not are_views:
+            calls = [partial(op.forward, ctx, out, left, right)]
+        elif size := size_of_pieces(x, w, y):
+            calls = [*pieces(x, w, y, size)]
+        else:
+            calls = [op.bound_product(ctx, x, w, y)]
+        if epilogue is not None:
+            calls += epilogue.calls(ctx, out)
+        return calls[0] if len(calls) == 1 else partial(call_all, calls)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
@@ -79,20 +81,7 @@ class TimesKernel:
             if grads[0] is not None:
                 op.backward(ctx, grad, (grads[0], None), out, left, right)
             return
-        gradients = partial(op.backward, ctx, grad, grads, out, left, right, loops)
-        is_small = type(left) is type(right) is np.ndarray and _is_small(left, right, grad)
-        (on_one_thread(gradients) if is_small else gradients)()
-
-
-def _is_small(left: Any, right: Any, result: Any) -> bool:
-    """Whether an OpenBLAS would share a product between threads that is too small for it."""
-    multiplications = isqrt(left.size * right.size * result.size)  # of m x k, k x n and m x n
-    return FEWEST_SHARED < multiplications < thresholds.product_shared
-
-
-def _call(calls: Sequence[Callable[[], Any]]) -> None:
-    for call in calls:
-        call()
+        op.backward(ctx, grad, grads, out, left, right, SmallProducts(loops) if shares_small_products() else loops)
 
 
 def _sparse_product(op: Any, ctx: Context, out: Any, left: SparseRows, right: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,10 @@ NAMES = ("scipy_{}64_", "{}64_", "scipy_{}", "{}")
 
 PTHREADS = 1
 """What ``openblas_get_parallel`` returns for an OpenBLAS with threads of its own."""
+
+
+WITH_SMALL_PRODUCTS = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
+"""What ``openblas_get_corename`` returns for processors with vectors of 512 bits."""
 
 
 class Blas(NamedTuple):
@@ -49,28 +53,15 @@ def look_up(library: Any) -> Blas | None:
     return None
 
 
-def on_one_thread(call: Callable[[], Any]) -> Callable[[], Any]:
-    """A function that calls another one, of whose products threads share none.
+@lru_cache(maxsize=1)
+def shares_small_products() -> bool:
+    """Whether it is an OpenBLAS with threads of its own, which also share products that take no longer than to wait for one another.
 
-    The threads of an OpenBLAS wait for one another by spinning: where other programs keep one from its processor, products that would take
-    microseconds take as long as the others are given.
+    With the widest vectors it has code for small products that shares none.
     """
     library = find()
-    if library is None:
-        return call
-    parallel, set_threads = library.function("openblas_get_parallel"), library.function("openblas_set_num_threads")
-    if parallel is None or set_threads is None or parallel() != PTHREADS:
-        return call
-    return partial(_on_one_thread, library.get_threads, set_threads, call)
-
-
-def _on_one_thread(get_threads: Callable[[], int], set_threads: Callable[[int], None], call: Callable[[], Any]) -> None:
-    threads = get_threads()
-    if threads == 1:
-        call()
-        return
-    set_threads(1)
-    try:
-        call()
-    finally:
-        set_threads(threads)
+    parallel, name_of_code = (None, None) if library is None else map(library.function, ("openblas_get_parallel", "openblas_get_corename"))
+    if parallel is None or name_of_code is None or parallel() != PTHREADS:
+        return False
+    name_of_code.restype = ctypes.c_char_p
+    return name_of_code() not in WITH_SMALL_PRODUCTS
