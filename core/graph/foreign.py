@@ -50,6 +50,15 @@ def as_data(owner: Any, given: Any) -> Any:
     return _of_objects(owner, array) if array.dtype.hasobject else array
 
 
+def columns_of(given: Any) -> list[Any]:
+    """The names of a table's columns, each of which ``given[name]`` is; none of anything else."""
+    for attribute in ("column_names", "columns"):  # Arrow's tables hold their columns in the second
+        names = getattr(given, attribute, None)
+        if names is not None and hasattr(given, "__getitem__"):
+            return list(names)
+    return []
+
+
 def _array_of(owner: Any, given: Any) -> Any:
     """The array that an object declares to be; None if it declares none."""
     try:

@@ -10,7 +10,7 @@ import numpy as np
 from ..common.dtypes import dtype_name, is_bfloat16, is_half, is_real
 from ..common.shape import Shape, is_concrete, reshaped, size_of
 from ..common.user_frame import warn_user
-from ..graph.foreign import as_data
+from ..graph.foreign import as_data, columns_of
 from ..graph.variable import Variable
 from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
 from ..types.layout import Layout
@@ -32,9 +32,9 @@ class Feed(NamedTuple):
 
 
 def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = None) -> dict[Variable, Any]:
-    """Find the data of each wanted input in a user's arguments: a dictionary by variable or name, or one input's data.
+    """Find the data of each wanted input in a user's arguments: a dictionary by variable or name, a table, or one input's data.
 
-    A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
+    A table for several inputs has a column with the name of each.  A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
 
     Args:
         wanted: the inputs that data is needed for.
@@ -52,9 +52,7 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = 
             raise ValueError(f"the function expects {len(wanted)} arguments, got none; give data for {_listed(wanted)}")
         return {}
     if not isinstance(arguments, dict):
-        if len(wanted) != 1:
-            raise ValueError(f"the function has {len(wanted)} inputs, so data must come as a dictionary by input: {_listed(wanted)}")
-        return {wanted[0]: arguments}
+        return {wanted[0]: arguments} if len(wanted) == 1 else _by_column(wanted, arguments)
     found: dict[Variable, Any] = {}
     for key, data in arguments.items():
         found[key if isinstance(key, Variable) else match_name(wanted, key, function)] = data
@@ -69,6 +67,18 @@ def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = 
         if foreign:
             warn_user(f"data for {_listed(foreign)} is not used: the arguments of {function} are {_listed(known)}")
     return found
+
+
+def _by_column(wanted: Sequence[Variable], table: Any) -> dict[Variable, Any]:
+    """The columns of a table by the inputs that have their names."""
+    columns = columns_of(table)
+    if columns and {variable.name for variable in wanted}.issubset(columns):
+        return {match_name(wanted, variable.name): table[variable.name] for variable in wanted}
+    held = f"; the table has the columns {', '.join(map(repr, columns)):.200}" if columns else ""
+    raise ValueError(
+        f"the function has {len(wanted)} inputs, so data must come as a dictionary by input, or as a table with a column for each: "
+        f"{_listed(wanted)}{held}"
+    )
 
 
 def _with_flags_for_all(data: dict[Variable, Any], flags: Any) -> dict[Variable, Any]:

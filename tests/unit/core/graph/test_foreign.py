@@ -336,3 +336,42 @@ def test_operators_of_pandas_come_to_ours() -> None:
     for left in (pandas.Series([1.0, 2.0]), pandas.DataFrame([[1.0, 2.0]])):
         for made in (left * x, left - x, left + C.parameter(2), left / (x + 1)):
             assert isinstance(made, C.Function)
+
+
+def tables() -> list[Any]:
+    """Tables with a column of vectors for each of two inputs, and one that is for none."""
+
+    def pandas() -> Any:
+        library = pytest.importorskip("pandas", reason="needs pandas")
+        return library.DataFrame({"features": list(A), "number": [1, 2, 3], "more": list(2 * A)})
+
+    def polars() -> Any:
+        library = pytest.importorskip("polars", reason="needs polars")
+        series = [library.Series(name, values.tolist(), library.Array(library.Float32, 2)) for name, values in (("features", A), ("more", 2 * A))]
+        return library.DataFrame([*series, library.Series("number", [1, 2, 3])])
+
+    def arrow_table() -> Any:
+        library = pytest.importorskip("pyarrow", reason="needs PyArrow")
+        return library.table({"features": A.tolist(), "number": [1, 2, 3], "more": (2 * A).tolist()})
+
+    return [pandas, polars, arrow_table]
+
+
+@pytest.mark.parametrize("table", tables())
+@pytest.mark.filterwarnings("ignore:Input:UserWarning")  # of lists and of float64
+def test_columns_of_a_table_are_for_the_inputs_of_their_names(table: Any) -> None:
+    features, more = C.input_variable(2, name="features"), C.input_variable(2, name="more")
+    function = C.squared_error(C.times(features, C.parameter((2, 2), init=np.eye(2, dtype=np.float32))), more)
+    np.testing.assert_allclose(np.ravel(function.eval(table())), (A * A).sum(axis=1))
+    trainer = C.Trainer(function, (function, function), C.sgd(function.parameters, 0.0))
+    assert trainer.train_minibatch(table())
+    assert trainer.previous_minibatch_loss_average == pytest.approx((A * A).sum() / 3)
+    assert trainer.test_minibatch(table()) == pytest.approx((A * A).sum() / 3)
+    assert C.Evaluator(function).test_minibatch(table()) == pytest.approx((A * A).sum() / 3)
+
+
+@pytest.mark.parametrize("table", tables())
+def test_a_table_without_a_column_for_each_input(table: Any) -> None:
+    function = C.input_variable(2, name="features") + C.input_variable(2, name="other")
+    with pytest.raises(ValueError, match="as a table with a column for each: .*'other'.*; the table has the columns 'features'"):
+        function.eval(table())
