@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ import cntk as C
 TARGET = (0.5, -0.25, 0.1)
 STEPS = 60
 
+STOPS, MORE = (3, 40), 5
+"""Updates after which training stops, and those that follow."""
+
 
 def check_learner(factory: Callable[[Any, Any], Any], rate: float = 0.02) -> None:
     """Check a learner: it tells its parameters and learning rate, a Trainer minimises a simple loss with it, and training that goes
-    on from its checkpoint is the training that never stopped, bit for bit.
+    on from a file with its checkpoint is the training that never stopped, bit for bit.
 
     Args:
         factory: called with a list of parameters and a schedule of learning rates, returns the learner.
@@ -54,24 +59,46 @@ def _check_type(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> 
 
 
 def _check_checkpoint(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> None:
+    """Go on from states kept after few updates and after many, in a file and in memory, while the learner they are of goes on as well."""
+
     def make(init: Any) -> tuple[Any, Any, Any]:
         parameter = C.parameter(init=init)
         learner = factory([parameter], C.learning_parameter_schedule([rate, rate / 2], epoch_size=10))
         data = C.input_variable(len(TARGET), dtype)
         loss = C.squared_error(parameter * data, data)
-        return parameter, learner, lambda values: C.Trainer(None, (loss, None), [learner]).train_minibatch({data: values})
+        trainer = C.Trainer(None, (loss, None), [learner])
+        return parameter, trainer, lambda values: trainer.train_minibatch({data: values})
 
-    minibatches = np.random.default_rng(0).normal(size=(6, 3, len(TARGET))).astype(dtype)
-    parameter, learner, step = make(np.zeros(len(TARGET), dtype))
-    for values in minibatches[:3]:
-        step(values)
-    other, restored, other_step = make(parameter.value)
-    restored.restore_from_checkpoint(learner.create_checkpoint())
-    for values in minibatches[3:]:
-        step(values)
-        other_step(values)
-    same = np.array_equal(parameter.value, other.value)
-    _require(same, f"training that goes on from its checkpoint gives {other.value}, that without a stop {parameter.value}")
+    minibatches = np.random.default_rng(0).normal(size=(STEPS, 3, len(TARGET))).astype(dtype)
+    for number in STOPS:
+        parameter, trainer, step = make(np.zeros(len(TARGET), dtype))
+        for values in minibatches[:number]:
+            step(values)
+        value, held = parameter.value, trainer.parameter_learners[0].create_checkpoint()
+        from_file, from_memory = make(value), make(value)
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "checkpoint"
+            _save(trainer, file)
+            for values in minibatches[number : number + MORE]:
+                step(values)
+            from_file[1].restore_from_checkpoint(file)
+        from_memory[1].parameter_learners[0].restore_from_checkpoint(held)
+        for other, _, other_step in (from_file, from_memory):
+            for values in minibatches[number : number + MORE]:
+                other_step(values)
+            same = np.array_equal(parameter.value, other.value)
+            _require(
+                same,
+                f"training that goes on from its checkpoint of update {number} gives {other.value}, that without a stop {parameter.value}; "
+                "create_checkpoint returns copies of all that it keeps, and restore_from_checkpoint takes them over",
+            )
+
+
+def _save(trainer: Any, file: Path) -> None:
+    try:
+        trainer.save_checkpoint(file)
+    except TypeError as error:
+        raise AssertionError(f"the learner does not conform: its checkpoint cannot be written: {error}") from error
 
 
 def _require(holds: bool, message: str) -> None:

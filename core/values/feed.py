@@ -34,7 +34,8 @@ class Feed(NamedTuple):
 def match_arguments(wanted: Sequence[Variable], arguments: Any, function: Any = None) -> dict[Variable, Any]:
     """Find the data of each wanted input in a user's arguments: a dictionary by variable or name, a table, or one input's data.
 
-    A table for several inputs has a column with the name of each.  A pair of a dictionary and flags, which say of each sequence whether it is new, gives all inputs these flags.
+    A table for several inputs has a column with the name of each.  A pair of a dictionary and flags, which say of each sequence whether it
+    is new, gives all inputs these flags.
 
     Args:
         wanted: the inputs that data is needed for.

@@ -275,6 +275,59 @@ def test_a_learner_that_does_not_learn_is_found() -> None:
         check_learner(lambda parameters, lr: Lazy(parameters, lr, LearnerOptions()))
 
 
+class Forgetful(C.UserLearner):
+    """Momentum that checkpoints do not have, from an update on."""
+
+    begin_at = 0
+
+    def __init__(self, parameters: Any, schedule: Any) -> None:
+        super().__init__(parameters, schedule)
+        self.smoothed = [np.zeros_like(parameter.value) for parameter in self.parameters()]
+        self.updates = 0
+
+    def update(self, gradient_values: Any, training_sample_count: int, sweep_end: bool) -> bool:
+        self.updates += 1
+        for parameter, smoothed in zip(self.parameters(), self.smoothed, strict=True):
+            smoothed *= 0.5 if self.updates > self.begin_at else 0
+            smoothed += np.asarray(gradient_values[parameter].asarray())
+            parameter.value = parameter.value - self.learning_rate() / training_sample_count * smoothed
+        return True
+
+
+class ForgetfulLater(Forgetful):
+    begin_at = 20
+
+
+class Sharing(Forgetful):
+    """Its checkpoints are what it goes on with."""
+
+    def create_checkpoint(self) -> dict[str, Any]:
+        return {**super().create_checkpoint(), "smoothed": self.smoothed}
+
+    def restore_from_checkpoint(self, checkpoint: Any) -> None:
+        super().restore_from_checkpoint(checkpoint)
+        self.smoothed = [array.copy() for array in checkpoint["smoothed"]]
+
+
+class Unwritable(Forgetful):
+    def create_checkpoint(self) -> dict[str, Any]:
+        return {**super().create_checkpoint(), "rule": self.update}
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (Forgetful, "from its checkpoint of update 3 gives"),
+        (ForgetfulLater, "from its checkpoint of update 40 gives"),
+        (Sharing, "create_checkpoint returns copies of all that it keeps"),
+        (Unwritable, "its checkpoint cannot be written"),
+    ],
+)
+def test_state_that_checkpoints_lack_is_found(factory: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_learner(factory)
+
+
 def test_what_is_no_progress_writer_is_found() -> None:
     with pytest.raises(AssertionError, match="this is a list"):
         check_progress_writer(list)

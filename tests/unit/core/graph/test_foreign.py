@@ -347,8 +347,9 @@ def tables() -> list[Any]:
 
     def polars() -> Any:
         library = pytest.importorskip("polars", reason="needs polars")
-        series = [library.Series(name, values.tolist(), library.Array(library.Float32, 2)) for name, values in (("features", A), ("more", 2 * A))]
-        return library.DataFrame([*series, library.Series("number", [1, 2, 3])])
+        vector = library.Array(library.Float32, 2)
+        columns = {"features": A.tolist(), "number": [1, 2, 3], "more": (2 * A).tolist()}
+        return library.DataFrame(columns, schema={"features": vector, "number": library.Int64, "more": vector})
 
     def arrow_table() -> Any:
         library = pytest.importorskip("pyarrow", reason="needs PyArrow")
@@ -373,5 +374,5 @@ def test_columns_of_a_table_are_for_the_inputs_of_their_names(table: Any) -> Non
 @pytest.mark.parametrize("table", tables())
 def test_a_table_without_a_column_for_each_input(table: Any) -> None:
     function = C.input_variable(2, name="features") + C.input_variable(2, name="other")
-    with pytest.raises(ValueError, match="as a table with a column for each: .*'other'.*; the table has the columns 'features'"):
+    with pytest.raises(ValueError, match=r"as a table with a column for each: .*'other'.*; the table has the columns 'features'"):
         function.eval(table())
