@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cntk.core.graph.block import combine
+from cntk.core.graph.node_paths import NodePaths
 from cntk.core.graph.variable import Parameter, Variable
 from cntk.learners import Learner
 from cntk.learners.interface import LearnerInterface
@@ -19,6 +20,9 @@ from cntk.train.team import WorkerGroup
 from cntk.train.update_strategy import UpdateStrategy
 
 logger = logging.getLogger("cntk.train")
+
+NAMED = 10
+"""Parameters without a learner that a warning names."""
 
 
 def updates_by(given: Any, loss: Variable, loss_scale: LossScale | None = None) -> UpdateStrategy:
@@ -69,7 +73,9 @@ def _checked(learners: Sequence[LearnerInterface], loss: Variable) -> list[Param
 
 def _warn_of_untrained_parameters(learnt: Sequence[Parameter], loss: Variable) -> None:
     """Tell of parameters without a learner, which may have been forgotten."""
-    known = set(learnt)
-    left = [parameter.name or parameter.uid for parameter in combine([loss]).parameters if parameter not in known]
+    function = combine([loss])
+    left = set(function.parameters).difference(learnt)
     if left:
-        logger.warning("Trainer: %d parameters of the loss belong to no learner and stay as they are: %s", len(left), ", ".join(left))
+        paths = [path for node, path in NodePaths(function).names.items() if node in left]
+        named = ", ".join(paths[:NAMED]) + (", …" if len(paths) > NAMED else "")
+        logger.warning("Trainer: %d parameters of the loss belong to no learner and stay as they are: %s", len(left), named)

@@ -501,7 +501,7 @@ def _empty(variable: Variable) -> ValueError:
 def _needs_csr(variable: Variable, data: Any, samples: Sequence[Any] = ()) -> ValueError:
     """The error for dense data; *samples* are those of a list, of which *data* is one."""
     numbers = samples if len(samples) and np.ndim(data) == 0 else data
-    hint = hint_of_classes(variable, np.asarray(numbers)) if np.ndim(numbers) == 1 else ""
+    hint = hint_of_classes(variable, np.asarray(numbers)) if np.ndim(numbers) in (1, 2) else ""
     return ValueError(
         f"{variable!r} is sparse and takes CSR matrices, got {type(data).__name__}; convert it with scipy.sparse.csr_matrix{hint}"
     )

@@ -125,6 +125,13 @@ def test_sparse_sequences_that_do_not_fit(shape: Any, data: Any, message: str) -
         C.alias(sequence(*shape)).eval(data, as_numpy=False)
 
 
+@pytest.mark.parametrize("classes", [np.array([2, 0]), np.array([[2], [0]]), [2, 0]], ids=["vector", "column", "list"])
+def test_class_numbers_for_sparse_vectors_are_explained(classes: Any) -> None:
+    told = r"takes CSR matrices, got .*; class numbers become rows of 3 with C\.Value\.one_hot\(y.*, 3\)"
+    with pytest.raises(ValueError, match=told):
+        C.alias(C.input_variable(3, is_sparse=True)).eval(classes)
+
+
 def with_room(array: Any) -> Any:
     """CSR rows with more room for elements than they need, and wide indices."""
     tight = csr(array)
