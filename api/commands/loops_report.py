@@ -33,14 +33,14 @@ def lines() -> Iterator[str]:
 
 
 def _of_operators() -> Iterator[str]:
-    from cntk.core.machine import machine_code, openmp
+    from cntk.core.machine import blas_threads, machine_code, pool
 
     brings = machine_code.has_prebuilt_code()
     none = numba_version.why_not()
     compiler = f"no others are compiled: {none}" if none else f"others are compiled by Numba {version('numba')}"
     yield f"on: {'machine code comes with the package' if brings else 'no machine code comes with the package'}; {compiler}"
-    if max_threads() > 1 and openmp.threads_available():
-        products = "with those of NumPy's OpenBLAS" if openmp.share_threads(openmp.LIBRARY) else "beside those of NumPy's BLAS"
-        yield f"threads: {max_threads()} of OpenMP, {products}"
+    if max_threads() > 1 and pool.threads_available():
+        products = "which share products of NumPy's OpenBLAS, too" if blas_threads.share_threads(pool.pool()) else "beside those of NumPy's BLAS"
+        yield f"threads: {max_threads()}, {products}"
     else:
-        yield f"threads: 1; {openmp.why_alone()}"
+        yield f"threads: 1; {pool.why_alone()}"

@@ -147,7 +147,7 @@ WORKLOADS: dict[str, Make] = {
     "learner_shared": _within(_updated, learner_compiled=0, elements_shared=0),
     "elements_shared": _within(_updated, learner_compiled=0, learner_shared=0),
     "sparse_product_compiled": _multiplied_sparse,
-    "product_compiled": _within(_multiplied, product_considered=0, product_rows=0),
+    "product_compiled": _within(_multiplied, product_considered=0),
     "product_gradient_direct": _differentiated(lambda x: C.times(x, C.parameter((256, 256))), (256,), 1),
 }
 """By threshold.  Those of files, and those that only say what kind of data loops are for, have none."""

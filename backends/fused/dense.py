@@ -15,8 +15,8 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from .followers import Follower, followers
 
-WIDTH, MOST_WASTED = 32, 0.1
-"""Columns that panels are rounded to, and the part of these that may be empty."""
+WIDTH, MOST_WASTED = 16, 0.15
+"""Columns that half a panel has, and the part of all columns that those of a last half may be empty."""
 
 
 class Products:
@@ -38,8 +38,10 @@ class Products:
         if min(m, n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
             return False
         if out.ndim == 2:
-            is_large = m >= thresholds.product_rows and m * n * depth >= thresholds.product_compiled
-            lies_well = left.strides[1] == left.itemsize and out.strides[1] == out.itemsize
+            is_large = m * n * depth >= thresholds.product_compiled
+            lies_well = out.itemsize in out.strides and left.itemsize in left.strides
+            if out.strides[1] != out.itemsize:
+                n = m
             return is_large and _fills_panels(n) and lies_well and are_usable()
         if out.strides[2] != out.itemsize:
             n = m

@@ -1,6 +1,6 @@
 """Products of dense matrices, and of stacks of them, in compiled loops, with the bias and the rectifier that follow.
 
-Threads share rows.  The right operand is copied to panels of columns, whose rows are contiguous; then a few rows at a
+Threads share batches of columns and blocks of rows.  The columns are copied to panels, whose rows are contiguous; then a few rows at a
 time are multiplied by one panel after another.  Each element of the result is a sum in an order that the sizes alone decide.
 """
 
@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...core.common.threads import max_threads
-from ...core.machine.language import carray, jittable, prange
+from ...core.machine.language import carray, jittable, prange, slot
 from ...core.machine.loops import loop
+from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .pieces import address
-from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, tile, turn
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, strided_tile, turn
 
 PANELS_BYTES = 2**19
 """Bytes of panels that stay in a processor's second cache."""
@@ -24,58 +25,56 @@ PANELS_BYTES = 2**19
 DEPTH = 1024
 """Products that are added up before they are added to the result."""
 
+FEW_PANELS, FEW_ROWS = 2, 32
+"""Panels of a batch, and rows of a block, that are not divided further: rows are read, and panels packed, for each."""
+
 SUMMED = 64
 """Rows of a gradient that are summed one after another."""
 
 
-@loop("R2 q q q R1 ? (13)", takes_long=True)
+@loop("R2 q q q R1 ? (14)", takes_long=True)
 def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
     """Write products of matrices.
 
     Args:
-        work: a row for each thread, in which some panels fit.
+        work: a row for each thread, in which the panels of a batch fit.
         a, b, c: addresses of the operands and the result.
         bias: what is added to each row of the result; empty for nothing.
         rectify: whether negative results then become zero.
-        sizes: number of products; rows, depth and columns of each; columns of the panels that are made at a time; how many bytes lie
-            between products, rows and elements of a row of the first operand, of the second one, and between products and rows of the
-            result.
+        sizes: number of products; rows, depth and columns of each; the columns of a batch and the rows of a block, which are multiplied by
+            it; how many bytes lie between products, rows and elements of a row of the first operand, of the second one, and between
+            products and rows of the result.
     """
-    count, m, depth, n, batch, a_next, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride = sizes
-    threads, itemsize = len(work), work.itemsize
+    count, m, depth, n, batch, block, a_next, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride = sizes
+    itemsize = work.itemsize
     width = PANEL_BYTES // itemsize
-    parts, batches, groups = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + MOST_ROWS - 1) // MOST_ROWS
-    for thread in prange(threads):
-        result, panels = spare(work), address(work, thread * work.shape[1])
-        group, stop, packed = count * groups * thread // threads, count * groups * (thread + 1) // threads, -1
-        while group < stop:
-            product, first = group // groups, group % groups * MOST_ROWS
-            last = min(m, first + (stop - group) * MOST_ROWS)
-            group += (last - first + MOST_ROWS - 1) // MOST_ROWS
-            for number in range(parts * batches):
-                part, begin_column = number // batches, number % batches * batch
-                end_column = min(n, begin_column + batch)
-                begin, end = depth * part // parts, depth * (part + 1) // parts
-                panel_size = (end - begin) * PANEL_BYTES
-                if product * parts * batches + number != packed:
-                    packed = product * parts * batches + number
-                    from_b = b + product * b_next + begin * b_stride
-                    _pack(panels, from_b, b_stride, b_step, end - begin, begin_column, end_column, work)
-                is_last = part == parts - 1
-                cuts = rectify and is_last
-                for row in range(first, last, MOST_ROWS):
-                    rows, left = min(MOST_ROWS, last - row), a + product * a_next + row * a_stride + begin * a_step
-                    for column in range(begin_column, end_column, width):
-                        known, to = min(width, end_column - column), c + product * c_next + row * c_stride + column * itemsize
-                        for line in range(2 * rows):
-                            fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
-                        added = bias[column * is_last : (column + known) * is_last]
-                        is_plain = known == width and part == 0 and len(added) == 0 and not cuts
-                        where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
-                        panel = panels + (column - begin_column) // width * panel_size
-                        tile(rows, left, a_stride, a_step, panel, end - begin, where, apart, work)
-                        if not is_plain:
-                            _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
+    parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
+    result, panels, packed = spare(work), address(work, slot() * work.shape[1]), -1
+    for turn in prange(count * batches * blocks):
+        product, first = turn // (batches * blocks), turn % blocks * block
+        last, begin_column = min(m, first + block), turn // blocks % batches * batch
+        end_column = min(n, begin_column + batch)
+        if turn // blocks != packed:
+            packed = turn // blocks
+            _pack(panels, b + product * b_next, b_stride, b_step, depth, begin_column, end_column, work)
+        for part in range(parts):
+            begin, end = depth * part // parts, depth * (part + 1) // parts
+            is_last = part == parts - 1
+            cuts = rectify and is_last
+            for row in range(first, last, MOST_ROWS):
+                rows, left = min(MOST_ROWS, last - row), a + product * a_next + row * a_stride + begin * a_step
+                for column in range(begin_column, end_column, width):
+                    known, to = min(width, end_column - column), c + product * c_next + row * c_stride + column * itemsize
+                    for line in range(2 * rows):
+                        fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
+                    added = bias[column * is_last : (column + known) * is_last]
+                    is_plain = known == width and part == 0 and len(added) == 0 and not cuts
+                    where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
+                    panel = panels + ((column - begin_column) // width * depth + begin) * PANEL_BYTES
+                    is_half = 2 * known <= width
+                    strided_tile(is_half, False, rows, left, a_stride, a_step, panel, PANEL_BYTES, end - begin, where, apart, work)
+                    if not is_plain:
+                        _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
 
 
 @jittable
@@ -206,9 +205,23 @@ def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, rectify
     if out.strides[-1] != out.itemsize:
         left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
     (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
-    width, at_once = PANEL_BYTES // out.itemsize, min(depth, DEPTH)
-    panels = min(-(-n // width), max(1, PANELS_BYTES // (at_once * PANEL_BYTES)))
-    work = ctx.scratch("panels", (max_threads(), at_once * panels * width), out.dtype)
+    width, threads = PANEL_BYTES // out.itemsize, max_threads()
+    panels, blocks = _division(count, m, depth, -(-n // width), threads)
+    block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
+    work = ctx.scratch("panels", (threads, depth * panels * width), out.dtype)
     strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
-    sizes = count, m, depth, n, panels * width, *strides[:-1]
+    sizes = count, m, depth, n, panels * width, block, *strides[:-1]
     return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, rectify, sizes
+
+
+def _division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:
+    """The panels of a batch, and the blocks of rows: enough of both that whichever thread is free finds work.
+
+    Batches come first, since each is packed once, as long as rows are multiplied by some panels while they are in the cache.
+    """
+    most = min(panels, max(1, PANELS_BYTES // (depth * PANEL_BYTES)))
+    wanted = -(-PIECES * threads // count) if threads > 1 else 1
+    if -(-panels // most) < wanted:
+        most = max(min(most, FEW_PANELS), panels // wanted)
+    batches = -(-panels // most)
+    return most, min(-(-wanted // batches), max(1, m // FEW_ROWS))

@@ -9,10 +9,11 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from .language import carray, copy_bytes, overload_for, prange
+from .language import carray, copy_bytes, overload_for, prange, slot
 
-_thread: Any = types.ExternalFunction("omp_get_thread_num", types.int32())
-_threads: Any = types.ExternalFunction("omp_get_num_threads", types.int32())
+_number: Any = types.ExternalFunction("cntk_number", types.int32())
+_count: Any = types.ExternalFunction("cntk_count", types.int32())
+_slot: Any = types.ExternalFunction("cntk_slot", types.int32())
 _copy: Any = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voidptr, types.uintp))
 
 
@@ -38,10 +39,15 @@ _array: Any = intrinsic(_array_at)
 @overload_for(prange)
 def _prange(turns: Any) -> Callable[..., Any]:
     def share(turns):  # type: ignore[no-untyped-def]
-        turns, thread, threads = max(turns, 0), _thread(), _threads()
-        return range(turns * thread // threads & LARGEST, turns * (thread + 1) // threads & LARGEST)
+        turns, piece, pieces = max(turns, 0), _number(), _count()
+        return range(turns * piece // pieces & LARGEST, turns * (piece + 1) // pieces & LARGEST)
 
     return share
+
+
+@overload_for(slot)
+def _slot_of_thread() -> Callable[..., Any]:
+    return lambda: _slot()
 
 
 @overload_for(carray)

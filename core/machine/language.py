@@ -94,8 +94,13 @@ def lowered_in(module: str) -> Callable[[Function], Function]:
 
 
 def prange(turns: int) -> range:
-    """The iterations of a loop; in compiled code those of this thread, one after another."""
+    """The iterations of a loop; in compiled code those of the piece that this thread does, one after another."""
     return range(turns)
+
+
+def slot() -> int:
+    """The number of the calling thread among those that share a call, less than ``max_threads()``; in compiled code, 0 elsewhere."""
+    return 0
 
 
 def carray(pointer: Any, size: int) -> Any:

@@ -21,9 +21,9 @@ from .signatures import kinds_of
 
 self_check.require()  # what follows needs LLVM
 
-from . import openmp  # noqa: E402
 from .machine_code import address_of  # noqa: E402
-from .openmp import threads_available as threads_available  # noqa: E402
+from .pool import pool  # noqa: E402
+from .pool import threads_available as threads_available  # noqa: E402
 
 FAILED = b"\1"
 
@@ -181,7 +181,7 @@ class _Compiled:
 
     def _run(self, row: Any, threads: int) -> bool:
         if threads > 1:
-            openmp.library().GOMP_parallel(self._address, row, threads, 0)
+            pool().share(self._address, row, threads)
         else:
             self._alone(row)
         if row[0] == FAILED:

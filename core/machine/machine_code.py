@@ -6,7 +6,6 @@ cached where it was compiled, for one processor and one toolchain.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from llvmlite import binding
 from ..extension.compiled import Unusable, warn_not_cached
 from ..storage.cache_folder import user_cache
 from ..storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
-from . import openmp, processor
+from . import pool, processor
 from .code_files import HERE, WITHOUT, Code, Key, Toolchain, keep, key_of, read, write
 from .numba_version import why_not
 
@@ -198,7 +197,7 @@ def _supply(wanted: Iterable[str]) -> None:
 
 @lru_cache(maxsize=1)
 def _ours() -> dict[str, int]:
-    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in openmp.places().items()}
+    return pool.places()
 
 
 def _import_numba() -> None:

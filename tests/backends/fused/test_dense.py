@@ -38,7 +38,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return bound(ctx, left, right, out, *rest)
 
     monkeypatch.setattr(dense.Products, "bound", noted)
-    for name in ("product_compiled", "product_rows", "product_stack_compiled", "product_sides", "product_cut", "product_considered"):
+    for name in ("product_compiled", "product_stack_compiled", "product_sides", "product_cut", "product_considered"):
         monkeypatch.setattr(thresholds, name, 1)
     monkeypatch.setattr(dense, "MOST_WASTED", np.inf)
     return shapes

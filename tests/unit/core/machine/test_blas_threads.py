@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ PREPARE = """
 import ctypes, os, sys
 import numpy as np
 from concurrent.futures import ThreadPoolExecutor
-from cntk.core.machine import blas, blas_threads, openmp
+from cntk.core.machine import blas, blas_threads, pool
 
 def results(number=0):
     random = np.random.default_rng(number)
@@ -33,30 +31,30 @@ def same(found, wanted):
 wanted = results()
 regions = []
 
-def share_threads(threads=None, counting=True):
-    "Let the BLAS use OpenMP's threads, and count its regions; with as many threads as wanted, if that is said."
-    global parallel
-    openmp.share_threads = lambda name: None
-    if not openmp.threads_available():
+def share_threads(helpers=None, counting=True):
+    "Let the BLAS use the threads of the pool, and count its products; with as many threads as wanted, if that is said."
+    pool.share_threads = lambda threads: None
+    if not pool.threads_available():
         sys.exit("loops are not shared")
-    library = ctypes.CDLL(openmp.LIBRARY)
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
-    run = kind(("GOMP_parallel", library))
+    if blas.find() is None:
+        sys.exit("NumPy has no OpenBLAS")
+    mine = pool.pool()
+    if helpers is not None:
+        mine.helpers = ctypes.c_int32(helpers)
+    if counting:
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
+        run = kind(mine.functions["share_in_turn"])
 
-    @kind
-    def parallel(function, data, number, flags):
-        regions.append(number)
-        run(function, data, threads or number, flags)
+        @kind
+        def counted(call, argument, pieces, helpers):
+            regions.append(pieces)
+            run(call, argument, pieces, helpers)
 
-    names = "omp_get_thread_num", "omp_get_num_threads", "GOMP_critical_name_start", "GOMP_critical_name_end"
-    region = parallel if counting else library.GOMP_parallel
-    found = type("OpenMP", (), {"GOMP_parallel": region} | {name: staticmethod(getattr(library, name)) for name in names})
-    blas.find()
-    ctypes.CDLL, load = lambda name: found, ctypes.CDLL
-    if not blas_threads.share_threads(openmp.LIBRARY):
+        mine.counted = counted
+        mine.functions = {**mine.functions, "share_in_turn": ctypes.cast(counted, ctypes.c_void_p).value}
+    if not blas_threads.share_threads(mine):
         sys.exit("the BLAS has no use for threads")
-    ctypes.CDLL = load
-    return library
+    return mine
 """
 
 
@@ -84,24 +82,25 @@ print(same(results(), wanted), bool(regions), set(regions))
         assert run(program) == ["True", "True", "{2}"]
 
 
-def test_the_blas_has_its_own_threads_where_openmp_has_too_few() -> None:
+def test_the_blas_has_its_own_threads_where_the_pool_has_too_few() -> None:
     program = """
-share_threads(threads=1)
+share_threads(helpers=0)
 print(same(results(), wanted), bool(regions))
 """
     if (os.cpu_count() or 1) > 1:
-        assert run(program) == ["True", "True"]
+        assert run(program) == ["True", "False"]
 
 
-def test_products_within_a_region() -> None:
+def test_products_within_a_shared_call() -> None:
     program = """
-openmp = share_threads()
+mine = share_threads()
 answers = []
 turn = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: answers.append(same(results(), wanted)))
-openmp.GOMP_parallel(turn, None, 2, 0)
-print(answers)
+regions.clear()
+mine.share(turn, None, 2)
+print(set(answers), len(answers) == 2 * pool.PIECES, regions)
 """
-    assert run(program) == ["[True,", "True]"]
+    assert run(program) == ["{True}", "True", "[]"]
 
 
 def test_many_callers_at_once() -> None:
@@ -154,14 +153,11 @@ with ThreadPoolExecutor(3) as pool:
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """NumPy's BLAS, and something with the functions of OpenMP that are looked for, whatever the machine has."""
+def library() -> Any:
+    """NumPy's BLAS."""
     found = blas.find()
     if found is None:
         pytest.skip("NumPy has no OpenBLAS")
-    names = "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "GOMP_critical_name_start", "GOMP_critical_name_end"
-    openmp = SimpleNamespace(**dict.fromkeys(names, ctypes.CFUNCTYPE(None)()))
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: openmp)
     return found
 
 
@@ -181,10 +177,10 @@ def test_a_blas_without_the_function_is_left_alone(library: Any, monkeypatch: py
     others = [None, *(library._replace(library=Older(name)) for name in names)]
     for other in others:
         monkeypatch.setattr(blas_threads, "find", lambda other=other: other)
-        assert not blas_threads.share_threads.__wrapped__("libgomp.so.1")
+        assert not blas_threads.share_threads.__wrapped__(None)
 
 
 def test_places_for_the_own_threads_are_kept(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     most = blas_threads._most_threads(library)
     monkeypatch.setattr(blas_threads, "find", lambda: library._replace(get_threads=lambda: most // 2 + 1))
-    assert not blas_threads.share_threads.__wrapped__("libgomp.so.1")
+    assert not blas_threads.share_threads.__wrapped__(None)

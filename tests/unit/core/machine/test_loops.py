@@ -15,8 +15,8 @@ pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switch
 LOOP = """
 import sys
 import numpy as np
-from cntk.core.machine import machine_code, openmp
-from cntk.core.machine.intrinsics import _thread
+from cntk.core.machine import machine_code, pool
+from cntk.core.machine.intrinsics import _number
 from cntk.core.machine.language import prange
 from cntk.core.machine.loops import Loop
 from cntk.core.common import threads
@@ -24,14 +24,14 @@ from cntk.core.common import threads
 @Loop
 def turns(out):
     for i in prange(out.size):
-        out[i] = _thread()
+        out[i] = _number()
 
 threads.set_max_threads(2)
 out = np.empty(100, np.int64)
 turns.run(False, out)
 alone = len(set(out))
 turns.run(True, out)
-print(alone, len(set(out)) if openmp.threads_available() else 2)
+print(alone, len(set(out)) if pool.threads_available() else 2 * pool.PIECES)
 """
 
 TWICE = """
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Any:
 
 
 def test_a_loop_is_shared_though_it_has_run_alone_before(run: Any) -> None:
-    assert run(LOOP) == "1 2"
+    assert run(LOOP) == "1 8"
 
 
 def test_machine_code_is_used_again_without_numba(run: Any) -> None:

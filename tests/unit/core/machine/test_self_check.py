@@ -91,25 +91,25 @@ def test_code_that_reads_something_else_switches_loops_off(loss: str) -> None:
 
 
 def test_threads_that_do_not_share_work_switch_threads_off(loss: str) -> None:
-    fault = "from cntk.core.common.threads import set_max_threads; set_max_threads(2); openmp._shares_work = lambda: False"
-    found, told = trained(fault, "openmp")
+    fault = "from cntk.core.common.threads import set_max_threads; set_max_threads(2); pool._shares_work = lambda: False"
+    found, told = trained(fault, "pool")
     assert found == loss
-    assert told in ("", "threads of compiled loops are switched off: libgomp.so.1 does not share work between threads as it should; "
+    assert told in ("", "threads of compiled loops are switched off: threads of this system do not share work as they should; "
                     "results are the same, but take longer")  # fmt: skip
     assert told or sys.platform != "linux"
 
 
-def test_a_region_of_threads_is_understood() -> None:
-    from cntk.core.machine import openmp
+def test_threads_share_work() -> None:
+    from cntk.core.machine import pool
 
-    if not openmp.threads_available():
-        pytest.skip("there is no OpenMP of ours in this process")
-    assert openmp._shares_work()
+    if not pool.threads_available():
+        pytest.skip(pool.why_alone())
+    assert pool._shares_work()
 
 
 def test_a_blas_that_multiplies_wrongly_keeps_its_threads(loss: str) -> None:
     fault = """
-from cntk.core.machine import openmp
+from cntk.core.machine import pool
 from cntk.core.common.threads import set_max_threads
 set_max_threads(2)
 numbers = iter(range(9))
@@ -122,7 +122,7 @@ blas_threads._product = lambda: np.array(next(numbers))
 
 
 def blas_threads_may_be_lent() -> bool:
-    program = "from cntk.core.machine import openmp; print(openmp.threads_available() and openmp.share_threads(openmp.LIBRARY))"
+    program = "from cntk.core.machine import blas_threads, pool; print(pool.threads_available() and blas_threads.share_threads(pool.pool()))"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "True"
 
 

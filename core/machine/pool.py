@@ -1,0 +1,450 @@
+"""Threads that share the work of a call.
+
+A call is divided into more pieces than there are threads, and whoever is free takes the next one: the caller as well, so that it waits for
+no thread that another program keeps from its processor, but for those alone that have begun a piece.  A thread that finds none looks for
+more for a moment, and then sleeps.  One call at a time is shared; calls that come meanwhile are left to their callers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ..common.threads import max_threads, processors
+from ..extension.compiled import switch_off, switched_off
+from . import assembly
+from .blas_threads import share_threads
+
+THREADS = "threads of compiled loops"
+"""What :func:`~cntk.core.extension.compiled.switch_off` calls them."""
+
+LOOKS, CALLER_LOOKS = 4000, 1000
+"""How often a thread looks for work, and a caller for the end of the last pieces, before they sleep: for about 0.1 and 0.03 ms, as long as
+it takes to wake one."""
+
+PIECES = 4
+"""Pieces of a call for each thread."""
+
+MOST = 64
+"""Threads that are started at most where there are not as many processors."""
+
+X86 = "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
+ARM = "declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"
+PAUSES = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
+"""What lets other work on a processor go on while a thread looks, by the kind of processor: a declaration, and a call."""
+
+PLACES = {"cntk_number": 0, "cntk_count": 1, "cntk_slot": 0}
+"""What machine code calls the functions that tell which piece a thread does, of how many, and its own number; and what they are where
+nothing is shared."""
+
+ALONE = {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
+"""Such functions."""
+
+SYSTEM = (
+    "pthread_cond_broadcast",
+    "pthread_cond_init",
+    "pthread_cond_signal",
+    "pthread_cond_wait",
+    "pthread_create",
+    "pthread_detach",
+    "pthread_getspecific",
+    "pthread_key_create",
+    "pthread_mutex_init",
+    "pthread_mutex_lock",
+    "pthread_mutex_trylock",
+    "pthread_mutex_unlock",
+    "pthread_setspecific",
+)
+"""Functions of the system that it needs."""
+
+CODE = """
+@call = global ptr null       ; what is shared, and its argument
+@argument = global ptr null
+@pieces = global i32 0
+@helpers = global i32 0       ; threads that may take pieces, beside the caller
+@open = global i64 0          ; the upper half counts calls, the lower one the pieces that nobody has taken
+@running = global i32 0       ; pieces that have not ended
+@started = global i32 0        ; threads
+@sleepers = global i32 0      ; those that sleep
+@caller_sleeps = global i32 0
+
+@turn = global [16 x i64] zeroinitializer    ; held by the caller whose call is shared
+@mutex = global [16 x i64] zeroinitializer
+@work_came = global [16 x i64] zeroinitializer
+@all_ended = global [16 x i64] zeroinitializer
+@key = global i64 0           ; leads each thread to the number of its piece, of how many, and its own
+
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @pthread_cond_init(ptr, ptr)
+declare i32 @pthread_cond_signal(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(ptr)
+declare ptr @pthread_getspecific(i64)
+declare i32 @pthread_key_create(ptr, ptr)
+declare i32 @pthread_mutex_init(ptr, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_trylock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_setspecific(i64, ptr)
+{declaration}
+
+define void @prepare() {{
+  call i32 @pthread_mutex_init(ptr @turn, ptr null)
+  call i32 @pthread_mutex_init(ptr @mutex, ptr null)
+  call i32 @pthread_cond_init(ptr @work_came, ptr null)
+  call i32 @pthread_cond_init(ptr @all_ended, ptr null)
+  call i32 @pthread_key_create(ptr @key, ptr null)
+  ret void
+}}
+
+define i32 @start(i64 %number) {{
+  %thread = alloca ptr
+  %argument = inttoptr i64 %number to ptr
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @help, ptr %argument)
+  %is_wrong = icmp ne i32 %failed, 0
+  br i1 %is_wrong, label %end, label %let_go
+let_go:
+  %started = load ptr, ptr %thread
+  call i32 @pthread_detach(ptr %started)
+  br label %end
+end:
+  ret i32 %failed
+}}
+
+; Which piece the calling thread does, and of how many: the first of one outside shared calls.
+define i32 @number() {{
+  %key = load i64, ptr @key
+  %place = call ptr @pthread_getspecific(i64 %key)
+  %is_alone = icmp eq ptr %place, null
+  br i1 %is_alone, label %alone, label %shared
+shared:
+  %number = load i32, ptr %place
+  ret i32 %number
+alone:
+  ret i32 0
+}}
+
+define i32 @count() {{
+  %key = load i64, ptr @key
+  %place = call ptr @pthread_getspecific(i64 %key)
+  %is_alone = icmp eq ptr %place, null
+  br i1 %is_alone, label %alone, label %shared
+shared:
+  %count_at = getelementptr i32, ptr %place, i64 1
+  %count = load i32, ptr %count_at
+  ret i32 %count
+alone:
+  ret i32 1
+}}
+
+; The number of the calling thread in a shared call, 0 for the caller.
+define i32 @slot() {{
+  %key = load i64, ptr @key
+  %place = call ptr @pthread_getspecific(i64 %key)
+  %is_alone = icmp eq ptr %place, null
+  br i1 %is_alone, label %alone, label %shared
+shared:
+  %slot_at = getelementptr i32, ptr %place, i64 2
+  %slot = load i32, ptr %slot_at
+  ret i32 %slot
+alone:
+  ret i32 0
+}}
+
+define i1 @is_inside() {{
+  %key = load i64, ptr @key
+  %place = call ptr @pthread_getspecific(i64 %key)
+  %is_inside = icmp ne ptr %place, null
+  ret i1 %is_inside
+}}
+
+; Whether there is a piece for a thread; the caller is number -1.
+define i1 @is_wanted(i32 %thread) {{
+  %open = load atomic i64, ptr @open seq_cst, align 8
+  %remaining = trunc i64 %open to i32
+  %helpers = load atomic i32, ptr @helpers monotonic, align 4
+  %is_one = icmp slt i32 %thread, %helpers
+  %are_some = icmp ne i32 %remaining, 0
+  %is_wanted = and i1 %is_one, %are_some
+  ret i1 %is_wanted
+}}
+
+; Do pieces until nobody has left any.  What is said of a call was written before its pieces were opened, and stays until all have ended.
+define void @work(i32 %thread, ptr %place) {{
+  br label %look
+look:
+  %open = load atomic i64, ptr @open seq_cst, align 8
+  %remaining = trunc i64 %open to i32
+  %helpers = load atomic i32, ptr @helpers monotonic, align 4
+  %is_one = icmp slt i32 %thread, %helpers
+  %are_some = icmp ne i32 %remaining, 0
+  %is_wanted = and i1 %is_one, %are_some
+  br i1 %is_wanted, label %take, label %end
+take:
+  %less = sub i64 %open, 1
+  %answer = cmpxchg ptr @open, i64 %open, i64 %less seq_cst seq_cst
+  %is_taken = extractvalue {{i64, i1}} %answer, 1
+  br i1 %is_taken, label %do, label %look
+do:
+  %pieces = load i32, ptr @pieces
+  %number = sub i32 %pieces, %remaining
+  %count_at = getelementptr i32, ptr %place, i64 1
+  store i32 %number, ptr %place
+  store i32 %pieces, ptr %count_at
+  %slot_at = getelementptr i32, ptr %place, i64 2
+  %slot = add i32 %thread, 1
+  store i32 %slot, ptr %slot_at
+  %call = load ptr, ptr @call
+  %argument = load ptr, ptr @argument
+  call void %call(ptr %argument)
+  %running = atomicrmw sub ptr @running, i32 1 seq_cst
+  %is_last = icmp eq i32 %running, 1
+  br i1 %is_last, label %tell, label %look
+tell:
+  %sleeps = load atomic i32, ptr @caller_sleeps seq_cst, align 4
+  %is_asleep = icmp ne i32 %sleeps, 0
+  br i1 %is_asleep, label %wake, label %look
+wake:
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  call i32 @pthread_cond_signal(ptr @all_ended)
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  br label %look
+end:
+  ret void
+}}
+
+define ptr @help(ptr %argument) {{
+  %place = alloca [3 x i32]
+  %wide = ptrtoint ptr %argument to i64
+  %thread = trunc i64 %wide to i32
+  %key = load i64, ptr @key
+  call i32 @pthread_setspecific(i64 %key, ptr %place)
+  br label %work
+work:
+  call void @work(i32 %thread, ptr %place)
+  br label %look
+look:
+  %looks = phi i32 [0, %work], [%more, %pause]
+  %came = call i1 @is_wanted(i32 %thread)
+  br i1 %came, label %work, label %pause
+pause:
+  {pause}
+  %more = add i32 %looks, 1
+  %is_long = icmp sge i32 %more, {looks}
+  br i1 %is_long, label %lie_down, label %look
+lie_down:
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  atomicrmw add ptr @sleepers, i32 1 seq_cst
+  br label %ask
+ask:
+  %has_come = call i1 @is_wanted(i32 %thread)
+  br i1 %has_come, label %rise, label %sleep
+sleep:
+  call i32 @pthread_cond_wait(ptr @work_came, ptr @mutex)
+  br label %ask
+rise:
+  atomicrmw sub ptr @sleepers, i32 1 seq_cst
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  br label %work
+}}
+
+; Share a call with so many threads, unless another one is shared.
+define void @share(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+  %is_taken = call i32 @pthread_mutex_trylock(ptr @turn)
+  %is_free = icmp eq i32 %is_taken, 0
+  br i1 %is_free, label %share, label %alone
+share:
+  call void @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+  ret void
+alone:
+  %key = load i64, ptr @key
+  %place = call ptr @pthread_getspecific(i64 %key)
+  call i32 @pthread_setspecific(i64 %key, ptr null)
+  call void %call(ptr %argument)
+  call i32 @pthread_setspecific(i64 %key, ptr %place)
+  ret void
+}}
+
+; The same as soon as no other call is shared.
+define void @share_in_turn(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+  call i32 @pthread_mutex_lock(ptr @turn)
+  call void @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+  ret void
+}}
+
+define internal void @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+  %place = alloca [3 x i32]
+  %key = load i64, ptr @key
+  call i32 @pthread_setspecific(i64 %key, ptr %place)
+  store ptr %call, ptr @call
+  store ptr %argument, ptr @argument
+  store i32 %pieces, ptr @pieces
+  store atomic i32 %helpers, ptr @helpers monotonic, align 4
+  store atomic i32 %pieces, ptr @running seq_cst, align 4
+  %before = load atomic i64, ptr @open seq_cst, align 8
+  %calls = lshr i64 %before, 32
+  %one_more = add i64 %calls, 1
+  %upper = shl i64 %one_more, 32
+  %lower = zext i32 %pieces to i64
+  %open = or i64 %upper, %lower
+  store atomic i64 %open, ptr @open seq_cst, align 8
+  %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
+  %are_asleep = icmp ne i32 %sleepers, 0
+  br i1 %are_asleep, label %wake, label %work
+wake:
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  call i32 @pthread_cond_broadcast(ptr @work_came)
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  br label %work
+work:
+  call void @work(i32 -1, ptr %place)
+  br label %look
+look:
+  %looks = phi i32 [0, %work], [%more, %pause]
+  %running = load atomic i32, ptr @running seq_cst, align 4
+  %have_ended = icmp eq i32 %running, 0
+  br i1 %have_ended, label %end, label %pause
+pause:
+  {pause}
+  %more = add i32 %looks, 1
+  %is_long = icmp sge i32 %more, {caller_looks}
+  br i1 %is_long, label %lie_down, label %look
+lie_down:
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  store atomic i32 1, ptr @caller_sleeps seq_cst, align 4
+  br label %ask
+ask:
+  %still_running = load atomic i32, ptr @running seq_cst, align 4
+  %have_all_ended = icmp eq i32 %still_running, 0
+  br i1 %have_all_ended, label %rise, label %sleep
+sleep:
+  call i32 @pthread_cond_wait(ptr @all_ended, ptr @mutex)
+  br label %ask
+rise:
+  store atomic i32 0, ptr @caller_sleeps seq_cst, align 4
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  br label %end
+end:
+  call i32 @pthread_setspecific(i64 %key, ptr null)
+  call i32 @pthread_mutex_unlock(ptr @turn)
+  ret void
+}}
+"""
+
+
+class Pool:
+    """The threads of this process.
+
+    Attributes:
+        functions: addresses of what compiled code calls: ``number`` and ``count`` tell which piece the calling thread does, and of how
+            many, 0 and 1 outside shared calls; ``slot`` its own number, 0 for the caller; ``is_inside`` whether it does one; ``share_in_turn(call, argument, pieces, helpers)``
+            shares a call when no other is shared any more.
+        turn: what a caller holds whose call is shared, a mutex.
+        helpers: the number of threads.
+    """
+
+    def __init__(self) -> None:
+        system = ctypes.CDLL(None)
+        for name in SYSTEM:
+            llvm.add_symbol(name, ctypes.cast(getattr(system, name), ctypes.c_void_p).value)
+        self._engine = assembly.assembled(CODE.format(**_way_of_looking()))
+        self.functions = {name: self._engine.get_function_address(name) for name in ("number", "count", "slot", "is_inside", "share_in_turn")}
+        self.turn = self._engine.get_global_value_address("turn")
+        self.helpers = ctypes.c_int32.from_address(self._engine.get_global_value_address("started"))
+        self._share = self._function("share", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
+        self._start = self._function("start", ctypes.c_int32, ctypes.c_int64)
+        self._asked = 0
+        self._function("prepare", None)()
+
+    def share(self, call: Any, argument: Any, threads: int) -> None:
+        """Call the function at an address with an argument for each of several pieces, on at most so many threads, this one among them.
+
+        Where another call is shared meanwhile the function is called once, for all pieces.
+        """
+        if self._asked < threads - 1:
+            self.start(threads - 1)
+        helpers = min(threads - 1, self.helpers.value)
+        self._share(call, argument, (helpers + 1) * PIECES, helpers)
+
+    def start(self, helpers: int) -> None:
+        """Start threads until there are so many, :data:`MOST`, or the system has no more.  Signals are for Python's own threads."""
+        self._asked, helpers = helpers, min(helpers, max(MOST, processors()) - 1)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            while self.helpers.value < helpers and not self._start(self.helpers.value):
+                self.helpers.value += 1
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _function(self, name: str, *types: Any) -> Any:
+        return ctypes.CFUNCTYPE(*types)(self._engine.get_function_address(name))
+
+
+@lru_cache(maxsize=1)
+def pool() -> Pool:
+    """The threads, of which there are none before a call is shared."""
+    return Pool()
+
+
+def threads_available() -> bool:
+    """Whether threads can run loops: not where the system has none, nor in a process forked from one that has some."""
+    return _started_in() == os.getpid()
+
+
+@lru_cache(maxsize=1)
+def _started_in() -> int | None:
+    """The process in which the first call has started the threads; None if there are none."""
+    if _lacking():
+        return None
+    pool().start(max_threads() - 1)
+    if not _shares_work():
+        switch_off(THREADS, "threads of this system do not share work as they should")
+        return None
+    share_threads(pool())
+    return os.getpid()
+
+
+def why_alone() -> str:
+    """Why loops run on one thread."""
+    if max_threads() == 1:
+        return "the number of threads is limited to one"
+    return _lacking() or switched_off.get(THREADS, "this process was forked from one whose threads share work")
+
+
+@lru_cache(maxsize=1)
+def _lacking() -> str:
+    """What is missing for threads to share work; empty where nothing is."""
+    if os.name != "posix":
+        return "threads of POSIX, which share work, are not those of this system"
+    missing = [name for name in SYSTEM if getattr(ctypes.CDLL(None), name, None) is None]
+    return assembly.why_not() or (f"the system has no {', '.join(missing)}" if missing else "")
+
+
+def _shares_work() -> bool:
+    """Whether each piece of a shared call is done once."""
+    functions = [ctypes.CFUNCTYPE(ctypes.c_int32)(pool().functions[name]) for name in ("number", "count")]
+    seen: list[tuple[int, ...]] = []
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append(tuple(function() for function in functions)))
+    pool().share(call, None, max_threads())
+    pieces = PIECES * min(max_threads(), pool().helpers.value + 1)
+    return sorted(seen) == [(number, pieces) for number in range(pieces)]
+
+
+@lru_cache(maxsize=1)
+def places() -> dict[str, int]:
+    """The addresses of the functions that tell loops which of their iterations to do."""
+    if not _lacking():
+        return {name: pool().functions[name.removeprefix("cntk_")] for name in PLACES}
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in ALONE.items()}
+
+
+def _way_of_looking() -> dict[str, Any]:
+    declaration, pause = PAUSES.get(platform.machine(), ("", ""))
+    return {"declaration": declaration, "pause": pause, "looks": LOOKS, "caller_looks": CALLER_LOOKS}
