@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
-
-from cntk.core.machine.self_check import are_usable
 
 VARIABLE = "CNTK_ONEDNN"
 """Environment variable that names the library: a path, or a name that the system's loader finds."""
@@ -21,6 +21,9 @@ WHEEL = "onednn-cpu-gomp"
 NAME = "libdnnl.so.3"
 
 HOW_TO_FIX = f"install it with: pip install {WHEEL}, or let the environment variable {VARIABLE} name a {NAME}"
+
+SPIN, FEW = "GOMP_SPINCOUNT", "10000"
+"""How often OpenMP's threads look for work before they sleep: for about 0.3 ms, and not for as long as they like."""
 
 OPENMP = 2
 """What the library says of itself when its threads are OpenMP's."""
@@ -113,9 +116,9 @@ def load() -> Any:
     name = find()
     if name is None:
         raise OneDNNError(f"oneDNN's library is not to be found; {HOW_TO_FIX}")
-    _load_openmp_for_loops()
     try:
-        library = ctypes.CDLL(name)
+        with _short_spin():
+            library = ctypes.CDLL(name)
     except OSError as error:
         raise OneDNNError(f"oneDNN's library cannot be loaded: {error}; {HOW_TO_FIX}") from error
     if not hasattr(library, "dnnl_version"):
@@ -137,12 +140,17 @@ def load() -> Any:
     return library
 
 
-def _load_openmp_for_loops() -> None:
-    """Have compiled loops load OpenMP, if there are any: they tell its threads not to wait too long."""
-    if are_usable():
-        from cntk.core.machine.loops import threads_available
-
-        threads_available()
+@contextmanager
+def _short_spin() -> Iterator[None]:
+    """Have OpenMP, which is loaded meanwhile, let its threads sleep soon, unless the user says how long they wait for work."""
+    if SPIN in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        yield
+        return
+    os.environ[SPIN] = FEW
+    try:
+        yield
+    finally:
+        del os.environ[SPIN]
 
 
 def _checked(status: int, function: Any, arguments: tuple[Any, ...]) -> None:
