@@ -68,6 +68,17 @@ class Learner(LearnerInterface):
 
     Raises:
         ValueError: *parameters* is empty, repeats one or has one of unknown shape; or *lr* is of another type.
+
+    >>> from cntk.extend import Learner, LearnerOptions
+    >>> class SignDescent(Learner):
+    ...     def step(self, xp, w, g, states, work):
+    ...         w -= self.rate * xp.sign(g)
+    >>> w = C.parameter(2)
+    >>> learner = SignDescent([w], 0.5, LearnerOptions())
+    >>> learner.update({w: np.array([3, -4], np.float32)}, training_sample_count=1)
+    True
+    >>> w.value
+    array([-0.5,  0.5], dtype=float32)
     """
 
     ignored_minibatch_size = IGNORE

@@ -50,6 +50,14 @@ class MinibatchSource(Displayed):
         RuntimeError: limits, windows or modes that exclude each other, streams of one name, data that is missing or of another format.
         ValueError: no deserializer, or a user's among others.
         TypeError: something that is not a deserializer.
+
+    >>> points = C.io.NumpyDeserializer({'x': np.arange(6, dtype=np.float32).reshape(3, 2)})
+    >>> source = C.io.MinibatchSource(points, randomize=False, max_sweeps=1)
+    >>> x = C.input_variable(2)
+    >>> while minibatch := source.next_minibatch(2, {x: source.streams.x}):
+    ...     print(C.reduce_sum(x).eval(minibatch), minibatch[x].sweep_end)
+    [1. 5.] False
+    [9.] True
     """
 
     @checked

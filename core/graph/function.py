@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
 
 class CloneMethod(Enum):
-    """How parameters are cloned."""
+    """How parameters are cloned.
+
+    >>> z = C.layers.Dense(1)(C.input_variable(2))
+    >>> for method in C.CloneMethod:
+    ...     copy = z.clone(method)
+    ...     print(method.name, len(copy.parameters), len(copy.constants), copy.W is z.W)
+    share 2 0 True
+    clone 2 0 False
+    freeze 0 2 False
+    """
 
     share = "share"
     """The clone has the same parameters."""
@@ -245,6 +254,10 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             ValueError: several nodes have the name.
+
+        >>> z = C.layers.Dense(1)(C.relu(C.input_variable(2, name='x'), name='hidden'))
+        >>> print(z.find_by_name('hidden'))
+        hidden: ReLU(x: Tensor[2]) -> Tensor[2]
         """
         return graph.find_by_name(self, name, depth)
 
@@ -283,6 +296,14 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             ValueError: an unknown method, or shapes that are no longer compatible.
             TypeError: *substitutions* is not a dictionary.
+
+        >>> x = C.input_variable(2)
+        >>> features = C.layers.Dense(3, name='features')(x)
+        >>> z = C.layers.Dense(1)(features)
+        >>> other = C.input_variable(3)
+        >>> head = z.clone('share', {z.features: other})
+        >>> head.arguments == (other,), head.parameters == z.parameters[:2]
+        (True, True)
         """
         from .clone import clone
 
@@ -593,6 +614,14 @@ class Function(TensorOps, metaclass=_FunctionType):
             ValueError: there is no such file.
             RuntimeError: it is damaged, or of another format.
             NotImplementedError: no plugin provides the format.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, 'model.dnn')
+        ...     C.tanh(C.input_variable(2, name='x'), name='y').save(path)
+        ...     model = C.load_model(path)
+        >>> print(model)
+        y: Tanh(x: Tensor[2]) -> Tensor[2]
         """
         loaded: Function = services.load(model, device, format)
         return loaded

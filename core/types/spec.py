@@ -21,6 +21,13 @@ class Spec:
         dtype: NumPy scalar type; None while unknown.
         axes: dynamic axes, batch first; None while unknown, ``()`` for a value that is the same for every sample.
         sparse: whether data comes as CSR rows.
+
+    >>> from cntk.extend import Spec
+    >>> spec = C.sequence.input_variable((2, 3)).spec
+    >>> print(spec.but(shape=(6,)))
+    [#, *], [6]
+    >>> Spec().is_known, spec.is_known
+    (False, True)
     """
 
     shape: Shape | None = None

@@ -323,6 +323,14 @@ class Value(SharedArrayMixin):
 
         Raises:
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
+
+        >>> value = C.Value.one_hot([[0, 2], [1]], num_classes=3)
+        >>> value.is_sparse, value.shape
+        (True, (2, 2, 3))
+        >>> x = C.sequence.input_variable(3, is_sparse=True)
+        >>> C.times(x, np.array([[1], [2], [3]], np.float32)).eval({x: value})
+        [array([[1.],
+               [3.]], dtype=float32), array([[2.]], dtype=float32)]
         """
         shape = as_shape(num_classes)
         if not shape or shape[-1] < 1:
