@@ -130,7 +130,9 @@ class MinibatchData(SharedArrayMixin, NDArrayOperatorsMixin):
     [[[3.0, 3.0, 3.0]]]
     """
 
-    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]  # of methods that are not bound yet
+    __eq__: Any = object.__eq__
+    __ne__: Any = object.__ne__
+    __hash__ = object.__hash__
 
     def __init__(self, value: Value, num_sequences: int, num_samples: int, sweep_end: bool) -> None:
         self.data = value
