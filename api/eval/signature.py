@@ -167,6 +167,12 @@ class Signature:
 
         Raises:
             ValueError: an input is missing, or its data does not fit; the message says what was expected, with an example.
+
+        >>> from cntk.eval.signature import Signature
+        >>> signature = Signature(C.sequence.last(C.sequence.input_variable(1, name='x')))
+        >>> rows = signature.rows({'x': np.float32([[[1], [2]], [[3], [0]]]), 'sequence_lengths': [2, 1]})
+        >>> rows['x'].sequence(1).tolist()
+        [[3.0]]
         """
         missing = [info for info in self.inputs if info.name not in data]
         if missing:
@@ -203,7 +209,17 @@ class Signature:
         return {info.name: result_of(info, value) for info, value in zip(self.outputs, found, strict=True)}
 
     def padded(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        """Results with sequences padded by zeros to arrays ``(rows, steps, *shape)``, and their lengths under :meth:`lengths_name`."""
+        """Results with sequences padded by zeros to arrays ``(rows, steps, *shape)``, and their lengths under :meth:`lengths_name`.
+
+        >>> from cntk.eval.signature import Signature
+        >>> signature = Signature(C.alias(C.sequence.input_variable(1, name='x'), name='y'))
+        >>> signature.padded(signature.eval({'x': [[[1], [2]], [[3]]]}))
+        {'y': array([[[1.],
+                [2.]],
+        <BLANKLINE>
+               [[3.],
+                [0.]]], dtype=float32), 'sequence_lengths': array([2, 1])}
+        """
         found: dict[str, Any] = {}
         lengths: dict[str, Any] = {}
         for info in self.outputs:
